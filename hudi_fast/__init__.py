@@ -1,0 +1,1 @@
+"""hudi_fast: reads and writes Apache Hudi tables natively."""

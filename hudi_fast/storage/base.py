@@ -1,0 +1,227 @@
+"""The storage boundary: everything that touches a table's files goes through :class:`Storage`.
+
+A storage is rooted at one table's base path; every path it takes or gives is relative to that root, uses ``/``,
+and never starts with one. Nothing above this folder knows whether the root is a local folder or an object store.
+
+Creating a file that must not exist yet is an operation of its own (:meth:`Storage.create_exclusive`): the timeline
+rests on it, and object stores need a conditional request for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlparse
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["FileStat", "Storage", "check_relative"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """One entry of a folder.
+
+    Attributes:
+        path: relative to the table's base path.
+        size: bytes; 0 for a folder.
+        modified_ms: milliseconds since the epoch; 0 where the storage does not know.
+        is_dir: whether it is a folder.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    is_dir: bool
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+
+class Storage:
+    """Files below one base path, on any :mod:`pyarrow.fs` file system.
+
+    Picklable: workers open the same root again. Thread-safe.
+
+    Args:
+        uri: a local path or a URI that pyarrow understands (``file:///...``).
+        options: query parameters for :func:`pyarrow.fs.FileSystem.from_uri`; none for local paths.
+    """
+
+    def __init__(self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> None:
+        self.uri = _normal_uri(os.fspath(uri))
+        self.options = dict(options or {})
+        self.fs, self._root = _open_file_system(self.uri, self.options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.uri, self.options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.uri!r})"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the root is a folder of this machine."""
+        return isinstance(self.fs, pafs.LocalFileSystem)
+
+    def fs_path(self, path: str) -> str:
+        """``path`` as :attr:`fs` wants it."""
+        return f"{self._root}/{path}" if path else self._root
+
+    def absolute(self, path: str) -> str:
+        """``path`` below the base path as the user gave it: the form that plans and metadata on the timeline carry."""
+        return f"{self.uri}/{path}" if path else self.uri
+
+    # ---- reading
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole content of a file; ``FileNotFoundError`` when there is none."""
+        with self.fs.open_input_file(self.fs_path(path)) as source:
+            return bytes(source.read())
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """A file for random access; ``FileNotFoundError`` when there is none."""
+        return self.fs.open_input_file(self.fs_path(path))
+
+    def stat(self, path: str) -> FileStat | None:
+        """What is at ``path``; None when nothing is."""
+        info = self.fs.get_file_info(self.fs_path(path))
+        return None if info.type == pafs.FileType.NotFound else self._stat_of(info)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or folder at ``path``."""
+        return self.stat(path) is not None
+
+    def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
+        """Entries of a folder, sorted by path; empty when there is no such folder."""
+        selector = pafs.FileSelector(self.fs_path(path), allow_not_found=True, recursive=recursive)
+        return sorted((self._stat_of(info) for info in self.fs.get_file_info(selector)), key=lambda entry: entry.path)
+
+    # ---- writing
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Create or replace a file; readers see the old content or the new, never a part."""
+        target = self.fs_path(path)
+        self._make_parent(path)
+        if not self.is_local:
+            with self.fs.open_output_stream(target) as sink:
+                sink.write(data)
+            return
+        temporary = self._write_temporary(target, data)
+        os.replace(temporary, target)
+        self._drop_checksum_sidecar(target)
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """Create a file with all its content, or raise ``FileExistsError`` and leave the existing one alone."""
+        if not self.is_local:
+            raise UnsupportedFeatureError(
+                f"Writing to {self.uri} is not supported yet: creating a file only if it is absent is implemented "
+                "for local file systems alone."
+            )
+        target = self.fs_path(path)
+        self._make_parent(path)
+        temporary = self._write_temporary(target, data)
+        try:
+            os.link(temporary, target)
+        finally:
+            os.unlink(temporary)
+        self._drop_checksum_sidecar(target)
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """A stream into a new file (or over an old one); its folder is made if needed."""
+        self._make_parent(path)
+        return self.fs.open_output_stream(self.fs_path(path))
+
+    def make_dir(self, path: str) -> None:
+        """Make a folder and its parents; fine if it is there."""
+        self.fs.create_dir(self.fs_path(path), recursive=True)
+
+    def delete_file(self, path: str) -> bool:
+        """Delete a file; False when there was none."""
+        try:
+            self.fs.delete_file(self.fs_path(path))
+        except FileNotFoundError:
+            return False
+        if self.is_local:
+            self._drop_checksum_sidecar(self.fs_path(path))
+        return True
+
+    def delete_dir(self, path: str) -> bool:
+        """Delete a folder and all below it; False when there was none."""
+        try:
+            self.fs.delete_dir(self.fs_path(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def move(self, source: str, target: str) -> None:
+        """Rename a file or folder; a file at the target is replaced where the file system can."""
+        self._make_parent(target)
+        self.fs.move(self.fs_path(source), self.fs_path(target))
+
+    # ---- inside
+
+    def _stat_of(self, info: pafs.FileInfo) -> FileStat:
+        is_dir = info.type == pafs.FileType.Directory
+        relative = info.path[len(self._root) :].lstrip("/")
+        modified = 0 if info.mtime_ns is None else info.mtime_ns // 1_000_000
+        return FileStat(relative, 0 if is_dir else int(info.size or 0), int(modified), is_dir)
+
+    def _make_parent(self, path: str) -> None:
+        folder = path.rpartition("/")[0]
+        self.fs.create_dir(self.fs_path(folder), recursive=True)
+
+    @staticmethod
+    def _write_temporary(target: str, data: bytes) -> str:
+        folder, _, name = target.rpartition("/")
+        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
+        with open(temporary, "xb") as sink:
+            sink.write(data)
+        return temporary
+
+    @staticmethod
+    def _drop_checksum_sidecar(target: str) -> None:
+        """Hadoop's local file system keeps ``.<name>.crc`` beside a file and refuses the file if they disagree."""
+        folder, _, name = target.rpartition("/")
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{folder}/.{name}.crc")
+
+
+def check_relative(path: str) -> str:
+    """``path`` if it stays below the base path; file names found in a table are data and may try to leave it."""
+    if path.startswith("/") or any(part == ".." for part in path.split("/")):
+        raise ConfigError(f"The path {path!r} leaves the table's base path.")
+    return path
+
+
+def _normal_uri(uri: str) -> str:
+    if "://" not in uri:
+        if uri.startswith("file:/"):
+            return unquote(uri[len("file:") :]).rstrip("/") or "/"
+        return os.path.abspath(os.path.expanduser(uri)).rstrip("/") or "/"
+    parsed = urlparse(uri)
+    if parsed.scheme == "file":
+        return unquote(parsed.path).rstrip("/") or "/"
+    return uri.rstrip("/")
+
+
+def _open_file_system(uri: str, options: Mapping[str, str]) -> tuple[pafs.FileSystem, str]:
+    if "://" not in uri:
+        if options:
+            raise ConfigError(f"A local path takes no storage options; got {sorted(options)} for {uri}.")
+        return pafs.LocalFileSystem(), uri
+    query = "&".join(f"{key}={value}" for key, value in sorted(options.items()))
+    try:
+        file_system, root = pafs.FileSystem.from_uri(f"{uri}?{query}" if query else uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise ConfigError(f"No file system for {uri!r}: {error}") from error
+    return file_system, root.rstrip("/")

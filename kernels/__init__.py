@@ -1,0 +1,1 @@
+"""Compiled loops on Arrow buffers: arrays in, arrays out. Imports numpy and numba only."""
