@@ -1,0 +1,261 @@
+"""Talk to real Apache Hudi in a process of its own (:mod:`peer.server`), in Arrow tables.
+
+Data flow: a table to write goes into a Parquet file in a scratch folder, the request names it; a result comes back as
+a Parquet file that is read and deleted. The process starts with the first request and is kept until :meth:`close`.
+Whatever it prints goes to a log file; a failure to start or to answer shows the log's tail.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["PeerError", "PeerProcessError", "RealHudi", "java_command"]
+
+PROJECT = Path(__file__).resolve().parents[2]
+START_SECONDS = 240.0
+REQUEST_SECONDS = 240.0
+STOP_SECONDS = 10.0
+LOG_TAIL_BYTES = 6000
+
+
+class PeerError(Exception):
+    """Real Hudi answered a request with an exception.
+
+    Attributes:
+        java_class: class of the outermost exception (a Python class when it did not come from the JVM).
+        message: its message.
+        causes: ``class: message`` of every cause below it, outermost first.
+        stack: the traceback as the peer saw it.
+    """
+
+    def __init__(self, java_class: str, message: str, causes: Sequence[str], stack: str) -> None:
+        super().__init__("\n  caused by ".join([f"{java_class}: {message}", *causes]))
+        self.java_class = java_class
+        self.message = message
+        self.causes = tuple(causes)
+        self.stack = stack
+
+
+class PeerProcessError(RuntimeError):
+    """The peer's process could not start, ended, or did not answer in time."""
+
+
+def java_command() -> str | None:
+    """The Java that Spark would run: below ``JAVA_HOME``, else on the path; None when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+
+
+class RealHudi:
+    """One release of Apache Hudi on Spark 3.5, local[2], UTC.
+
+    Args:
+        version: release of the Spark bundle, for example ``1.2.0``.
+        python: interpreter that has PySpark 3.5; by default the one that ``make setup`` puts into ``.venv-hudi``.
+    """
+
+    def __init__(self, version: str, python: str | os.PathLike[str] | None = None) -> None:
+        self.version = version
+        self._python = Path(python) if python is not None else PROJECT / ".venv-hudi" / "bin" / "python"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._scratch: Path | None = None
+        self._pending = b""
+        self._files = 0
+
+    def __enter__(self) -> RealHudi:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ---- operations
+
+    def info(self) -> dict[str, Any]:
+        """``hudi``, ``spark`` and ``java`` versions, and ``jvm_pid``."""
+        return self._ask("info")
+
+    def write(
+        self, table: pa.Table, path: str | os.PathLike[str], options: Mapping[str, Any], mode: str = "append"
+    ) -> None:
+        """``table`` through ``df.write.format("hudi")``; :class:`PeerError` when Hudi refuses.
+
+        A timestamp column with a zone is written as Spark's ``timestamp``, one without as ``timestamp_ntz``.
+        """
+        with self._rows_file(table) as rows:
+            self._ask("write", rows=rows, path=os.fspath(path), options=_texts(options), mode=mode)
+
+    def read(
+        self,
+        path: str | os.PathLike[str],
+        options: Mapping[str, Any] | None = None,
+        where: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """The rows of ``spark.read.format("hudi").options(...).load(path)``, meta columns included, in no order.
+
+        Timestamps are ``timestamp[us, tz=UTC]``, decimals have the table's precision and scale.
+        """
+        out = self._new_path("result")
+        answer = self._ask(
+            "read",
+            path=os.fspath(path),
+            options=_texts(options or {}),
+            out=out,
+            where=where,
+            columns=None if columns is None else list(columns),
+        )
+        return _take_result(answer, out)
+
+    def sql(
+        self,
+        statement: str,
+        tables: Mapping[str, str | os.PathLike[str]] | None = None,
+        rows: Mapping[str, pa.Table] | None = None,
+    ) -> pa.Table:
+        """The result of one SQL statement; a table without columns when it has none.
+
+        ``tables`` names Hudi tables by path and ``rows`` Arrow tables, both as temporary views. A statement that
+        changes a table needs it in the catalog: ``CREATE TABLE t USING hudi LOCATION '...'`` first; the session lasts.
+        """
+        out = self._new_path("result")
+        with contextlib.ExitStack() as stack:
+            files = {name: stack.enter_context(self._rows_file(table)) for name, table in (rows or {}).items()}
+            paths = {name: os.fspath(path) for name, path in (tables or {}).items()}
+            answer = self._ask("sql", statement=statement, out=out, tables=paths, rows=files)
+        return _take_result(answer, out)
+
+    def close(self) -> None:
+        """End the process and everything it started; remove the scratch folder."""
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_SECONDS)
+            # The JVM is in the same process group and may outlive the interpreter.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch = None
+        self._pending = b""
+
+    # ---- the process
+
+    def _ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
+        process = self._process or self._start()
+        assert process.stdin is not None
+        line = json.dumps({"op": operation, **arguments}) + "\n"
+        try:
+            process.stdin.write(line.encode())
+            process.stdin.flush()
+        except BrokenPipeError:
+            raise self._failure(f"ended before {operation!r} could be asked") from None
+        return self._answer(operation, REQUEST_SECONDS)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if not self._python.exists():
+            raise PeerProcessError(f"No interpreter for real Hudi at {self._python}: run `make setup`.")
+        if self._scratch is None:
+            self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-"))
+        with open(self._scratch / "peer.log", "ab") as log:
+            self._process = subprocess.Popen(
+                [self._python, Path(__file__).with_name("server.py"), self.version, self._scratch],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self._scratch,
+                env=_clean_environment(),
+                start_new_session=True,
+            )
+        self._answer("start", START_SECONDS)
+        return self._process
+
+    def _answer(self, operation: str, seconds: float) -> dict[str, Any]:
+        answer = json.loads(self._line(operation, time.monotonic() + seconds))
+        if answer["ok"]:
+            return dict(answer["result"])
+        error = answer["error"]
+        raise PeerError(error["class"], error["message"], error["causes"], error["stack"])
+
+    def _line(self, operation: str, deadline: float) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            ready, _, _ = select.select([descriptor], [], [], max(left, 0.0))
+            if not ready:
+                raise self._failure(f"did not answer {operation!r} in time")
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                raise self._failure(f"ended during {operation!r}")
+            self._pending += chunk
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _failure(self, what: str) -> PeerProcessError:
+        """The error to raise; the process is gone afterwards, so the next request starts a new one."""
+        assert self._scratch is not None
+        tail = (self._scratch / "peer.log").read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+        self.close()
+        return PeerProcessError(f"Apache Hudi {self.version} {what}. End of its log:\n{tail}")
+
+    # ---- rows beside the pipe
+
+    def _new_path(self, kind: str) -> str:
+        if self._process is None:
+            self._start()
+        self._files += 1
+        return f"{self._scratch}/{kind}-{self._files}"
+
+    @contextlib.contextmanager
+    def _rows_file(self, table: pa.Table) -> Any:
+        path = self._new_path("rows") + ".parquet"
+        pq.write_table(table, path, coerce_timestamps="us")
+        try:
+            yield path
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    """Option values as Spark spells them."""
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+
+
+def _take_result(answer: Mapping[str, Any], out: str) -> pa.Table:
+    if answer["file"] is None:
+        shutil.rmtree(out, ignore_errors=True)
+        return pa.table({})
+    table = pq.read_table(answer["file"], partitioning=None)
+    shutil.rmtree(out, ignore_errors=True)
+    if table.num_rows != answer["rows"]:
+        raise PeerProcessError(f"The peer counted {answer['rows']} rows and sent {table.num_rows}.")
+    # Spark's own schema text in the footer means nothing here.
+    return table.replace_schema_metadata(None)
+
+
+def _clean_environment() -> dict[str, str]:
+    """The environment without what another PySpark, in the tests' own process, may have put there."""
+    foreign = ("SPARK_", "PYSPARK_", "_PYSPARK", "PYTHONPATH", "PYTHONHOME")
+    return {key: value for key, value in os.environ.items() if not key.startswith(foreign)}

@@ -1,0 +1,169 @@
+"""Real Apache Hudi behind a pipe: runs under the interpreter of ``.venv-hudi``, never inside the tests' own process.
+
+Data flow: one JSON object per line on stdin, one JSON object per line back on the descriptor that was stdout when the
+process began. Rows travel beside the pipe, as Parquet files that the request names. Spark, Ivy and log4j print to
+descriptor 1 whenever they like, so it is pointed at stderr (the caller's log file) before Spark starts.
+
+Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``stop``) and the arguments of the function of that name
+here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The first line, before any
+request, is the answer to ``info``: the peer is ready. End of input ends the process.
+
+Usage: ``python server.py <hudi version> <scratch folder>``.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import sys
+import traceback
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, SparkSession
+
+SPARK_LINE = "3.5"
+SCALA = "2.12"
+
+
+def start_session(version: str, scratch: str) -> SparkSession:
+    """A small local session with the bundle of that Hudi release on its class path."""
+    settings = {
+        "spark.jars.packages": f"org.apache.hudi:hudi-spark{SPARK_LINE}-bundle_{SCALA}:{version}",
+        # The JVM takes its home from the password database; the cache belongs below $HOME.
+        "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
+        "spark.local.dir": os.path.join(scratch, "local"),
+        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "3g"),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName(f"hudi-{version}")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+class Peer:
+    """The operations; one session, no other state."""
+
+    def __init__(self, version: str, scratch: str) -> None:
+        self.version = version
+        self.spark = start_session(version, scratch)
+
+    def info(self) -> dict:
+        """Versions, and the id of the JVM's process."""
+        jvm = self.spark.sparkContext._jvm
+        return {
+            "hudi": self.version,
+            "spark": self.spark.version,
+            "java": jvm.System.getProperty("java.version"),
+            "jvm_pid": jvm.java.lang.ProcessHandle.current().pid(),
+        }
+
+    def write(self, rows: str, path: str, options: dict, mode: str) -> dict:
+        """Write the rows of a Parquet file through Hudi's data source."""
+        frame = self.spark.read.parquet(rows)
+        frame.write.format("hudi").options(**options).mode(mode).save(path)
+        return {}
+
+    def read(self, path: str, options: dict, out: str, columns: list | None = None, where: str | None = None) -> dict:
+        """A query of Hudi's data source, kept as one Parquet file below ``out``."""
+        frame = self.spark.read.format("hudi").options(**options).load(path)
+        if where is not None:
+            frame = frame.where(where)
+        if columns is not None:
+            frame = frame.select(*columns)
+        return self._keep(frame, out)
+
+    def sql(self, statement: str, out: str, tables: dict, rows: dict) -> dict:
+        """One SQL statement; ``tables`` (name -> Hudi path) and ``rows`` (name -> Parquet file) become views first."""
+        for name, path in tables.items():
+            self.spark.read.format("hudi").load(path).createOrReplaceTempView(name)
+        for name, path in rows.items():
+            self.spark.read.parquet(path).createOrReplaceTempView(name)
+        return self._keep(self.spark.sql(statement), out)
+
+    def forget_cached_tables(self) -> None:
+        """Others write to the tables between two requests: a cached relation would list the files of before."""
+        self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
+
+    def _keep(self, frame: DataFrame, out: str) -> dict:
+        if not frame.columns:
+            return {"file": None, "rows": 0}
+        key = "spark.sql.parquet.outputTimestampType"
+        before = self.spark.conf.get(key)
+        # INT96, Spark's default, would come back as nanoseconds without a zone.
+        self.spark.conf.set(key, "TIMESTAMP_MICROS")
+        try:
+            frame.coalesce(1).write.mode("overwrite").parquet(out)
+        finally:
+            self.spark.conf.set(key, before)
+        files = glob.glob(os.path.join(glob.escape(out), "part-*.parquet"))
+        count = sum(self.spark.read.parquet(file).count() for file in files)
+        return {"file": files[0] if files else None, "rows": count}
+
+
+def describe(error: BaseException) -> dict:
+    """An exception as text: its class, its message, and the Java causes below it, outermost first."""
+    origin = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
+    if origin is None:
+        return {"class": type(error).__name__, "message": str(error), "causes": [], "stack": traceback.format_exc()}
+    chain = []
+    current = origin
+    while current is not None and len(chain) < 20:
+        chain.append(f"{current.getClass().getName()}: {current.getMessage()}")
+        current = current.getCause()
+    return {
+        "class": origin.getClass().getName(),
+        "message": str(origin.getMessage()),
+        "causes": chain[1:],
+        "stack": traceback.format_exc(),
+    }
+
+
+def serve(peer: Peer, answers: int) -> None:
+    """Answer requests until end of input or ``stop``; a failing request is answered, not fatal."""
+
+    def answer(value: dict) -> None:
+        data = (json.dumps(value) + "\n").encode()
+        while data:
+            data = data[os.write(answers, data) :]
+
+    operations = {"info": peer.info, "write": peer.write, "read": peer.read, "sql": peer.sql}
+    answer({"ok": True, "result": peer.info()})
+    for line in sys.stdin:
+        request = json.loads(line)
+        name = request.pop("op")
+        if name == "stop":
+            return
+        try:
+            peer.forget_cached_tables()
+            answer({"ok": True, "result": operations[name](**request)})
+        except Exception as error:
+            answer({"ok": False, "error": describe(error)})
+
+
+def main() -> None:
+    """Move the protocol away from descriptor 1, start Spark, serve."""
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    version, scratch = sys.argv[1:3]
+    peer = Peer(version, scratch)
+    serve(peer, answers)
+    peer.spark.stop()
+
+
+if __name__ == "__main__":
+    main()
