@@ -1,0 +1,70 @@
+# Everything happens in two virtual environments that this file makes: .venv for the project, .venv-hudi for real
+# Apache Hudi (another PySpark), which tests and benchmarks ask as a separate process.
+
+PYTHON ?= python3
+VENV := .venv
+PEER_VENV := .venv-hudi
+BIN := $(VENV)/bin
+PEER_PYSPARK := pyspark>=3.5.3,<3.6
+SCRATCH ?= $(CURDIR)/artifacts/against_hudi
+ROWS ?= 2000000
+HAVE_JAVA := $(shell command -v java 2>/dev/null)
+comma := ,
+DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test lint demo bench bench-hudi clean check-python
+
+help:
+	@echo 'make setup       make $(VENV) and $(PEER_VENV)'
+	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
+	@echo 'make demo        load, change and query a year of flights'
+	@echo 'make lint        ruff and mypy'
+	@echo 'make bench       micro-benchmarks (asv)'
+	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
+	@echo 'make clean       remove environments, caches and data that this file made'
+
+setup: $(VENV)/.made-dev $(PEER_VENV)/.made
+
+check-python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	  echo "hudi_fast needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; \
+	  exit 1; }
+
+# Order-only: the check runs each time, and makes nothing out of date.
+$(VENV)/.made-dev: pyproject.toml | check-python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.made-demo
+
+$(VENV)/.made-demo: pyproject.toml | check-python
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[$(DEMO_EXTRAS)]'
+	@touch $@
+
+# setuptools: PySpark 3.5 imports distutils, which Python 3.12 no longer has.
+$(PEER_VENV)/.made: Makefile | check-python
+	@test -x $(PEER_VENV)/bin/python || $(PYTHON) -m venv $(PEER_VENV)
+	$(PEER_VENV)/bin/python -m pip install --quiet '$(PEER_PYSPARK)' setuptools
+	@touch $@
+
+lint: $(VENV)/.made-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: setup lint
+	$(BIN)/python -m pytest
+
+demo: $(VENV)/.made-demo
+	$(BIN)/python demo/flights.py
+
+bench: $(VENV)/.made-dev
+	$(BIN)/asv run --python=same --quick --show-stderr
+
+bench-hudi: setup
+	$(BIN)/python benchmarks/against_hudi/run.py --scratch $(SCRATCH) --rows $(ROWS)
+
+clean:
+	rm -rf $(VENV) $(PEER_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
