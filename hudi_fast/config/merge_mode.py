@@ -1,0 +1,196 @@
+"""How rows with one key become one row: from payload class, strategy id and ordering fields to a merge mode.
+
+Tables up to version 8 name a Java payload class and a merge strategy id; version 8 adds the mode, version 9 keeps the
+mode alone and turns the built-in payload classes into mode + table properties. :func:`infer_merge` reads what a table
+says, :func:`translate_merge` decides what a new table is to say; both give :class:`MergeSettings`.
+
+Sources: HoodieTableConfig.inferMergingConfigs*, SevenToEightUpgradeHandler, EightToNineUpgradeHandler, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from hudi_fast.errors import ConfigError
+
+__all__ = [
+    "COMMIT_TIME",
+    "COMMIT_TIME_STRATEGY",
+    "CUSTOM",
+    "CUSTOM_STRATEGY",
+    "DEFAULT_PAYLOAD",
+    "EVENT_TIME",
+    "EVENT_TIME_STRATEGY",
+    "MERGE_MODES",
+    "MERGE_PROPERTY_PREFIX",
+    "OVERWRITE_PAYLOAD",
+    "PAYLOAD_STRATEGY",
+    "MergeSettings",
+    "infer_merge",
+    "translate_merge",
+]
+
+COMMIT_TIME = "COMMIT_TIME_ORDERING"
+EVENT_TIME = "EVENT_TIME_ORDERING"
+CUSTOM = "CUSTOM"
+MERGE_MODES = (COMMIT_TIME, EVENT_TIME, CUSTOM)
+
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
+CUSTOM_STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
+
+MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
+_PACKAGE = "org.apache.hudi.common.model."
+DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
+OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
+
+_MODE_OF_PAYLOAD = {
+    DEFAULT_PAYLOAD: EVENT_TIME,
+    _PACKAGE + "EventTimeAvroPayload": EVENT_TIME,
+    OVERWRITE_PAYLOAD: COMMIT_TIME,
+}
+_MODE_OF_STRATEGY = {EVENT_TIME_STRATEGY: EVENT_TIME, COMMIT_TIME_STRATEGY: COMMIT_TIME}
+_STRATEGY_OF_MODE = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSettings:
+    """What a table says about merging.
+
+    Attributes:
+        mode: one of :data:`MERGE_MODES`.
+        payload_class: Java class that merges (up to version 8 always one; version 9 only for CUSTOM), or None.
+        strategy_id: UUID of the merge strategy, or None where the table version has none.
+        legacy_payload_class: version 9: the built-in class that mode and properties stand for, or None.
+        partial_update_mode: ``IGNORE_DEFAULTS``, ``FILL_UNAVAILABLE`` or None.
+        properties: merge properties without their prefix.
+        ordering_fields: ordering fields that the payload class dictates, or None.
+    """
+
+    mode: str
+    payload_class: str | None = None
+    strategy_id: str | None = None
+    legacy_payload_class: str | None = None
+    partial_update_mode: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    ordering_fields: tuple[str, ...] | None = None
+
+
+_DELETE_OF_DEBEZIUM = {
+    "hoodie.payload.delete.field": "_change_operation_type",
+    "hoodie.payload.delete.marker": "d",
+}
+# Version 9: the classes that are folded away, and what stands for them.
+_FOLDED: Mapping[str, MergeSettings] = {
+    DEFAULT_PAYLOAD: MergeSettings(EVENT_TIME),
+    _PACKAGE + "EventTimeAvroPayload": MergeSettings(EVENT_TIME),
+    OVERWRITE_PAYLOAD: MergeSettings(COMMIT_TIME),
+    _PACKAGE + "PartialUpdateAvroPayload": MergeSettings(EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS"),
+    _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": MergeSettings(
+        COMMIT_TIME, partial_update_mode="IGNORE_DEFAULTS"
+    ),
+    _PACKAGE + "AWSDmsAvroPayload": MergeSettings(
+        COMMIT_TIME, properties={"hoodie.payload.delete.field": "Op", "hoodie.payload.delete.marker": "D"}
+    ),
+    _PACKAGE + "debezium.PostgresDebeziumAvroPayload": MergeSettings(
+        EVENT_TIME,
+        partial_update_mode="FILL_UNAVAILABLE",
+        properties={
+            "hoodie.write.partial.update.unavailable.value": "__debezium_unavailable_value",
+            **_DELETE_OF_DEBEZIUM,
+        },
+        ordering_fields=("_event_lsn",),
+    ),
+    _PACKAGE + "debezium.MySqlDebeziumAvroPayload": MergeSettings(
+        EVENT_TIME, properties=_DELETE_OF_DEBEZIUM, ordering_fields=("_event_bin_file", "_event_pos")
+    ),
+}
+
+
+def infer_merge(
+    version: int,
+    *,
+    mode: str | None,
+    payload_class: str | None,
+    strategy_id: str | None,
+    ordering_fields: Sequence[str],
+) -> MergeSettings:
+    """What a stored table means.
+
+    Versions 8 and 9 are taken by their word (``hoodie.record.merge.mode``); older ones, and those that lack it, are
+    inferred: the payload class decides, then the strategy id, then whether there is an ordering field.
+    """
+    if version >= 9 and mode is not None:
+        return MergeSettings(mode, payload_class, strategy_id)
+    if version >= 8 and mode is not None:
+        return MergeSettings(mode, payload_class or _payload_of_mode(mode), strategy_id or _STRATEGY_OF_MODE.get(mode))
+    if payload_class is not None:
+        inferred = _MODE_OF_PAYLOAD.get(payload_class, CUSTOM)
+        return MergeSettings(inferred, payload_class, _STRATEGY_OF_MODE.get(inferred, PAYLOAD_STRATEGY))
+    if strategy_id is not None:
+        inferred = _MODE_OF_STRATEGY.get(strategy_id, CUSTOM)
+        return MergeSettings(inferred, _payload_of_mode(inferred), strategy_id)
+    inferred = EVENT_TIME if ordering_fields else COMMIT_TIME
+    return MergeSettings(inferred, _payload_of_mode(inferred), _STRATEGY_OF_MODE[inferred])
+
+
+def translate_merge(
+    version: int,
+    *,
+    mode: str | None,
+    payload_class: str | None,
+    strategy_id: str | None,
+    ordering_fields: Sequence[str],
+) -> MergeSettings:
+    """What a new table of ``version`` (6, 8 or 9) is to say, given what its creator said.
+
+    Raises:
+        ConfigError: mode, payload class and strategy id contradict each other, or CUSTOM names neither of the others.
+    """
+    if mode is not None and mode not in MERGE_MODES:
+        raise ConfigError(f"hoodie.record.merge.mode is {mode!r}; expected one of {', '.join(MERGE_MODES)}.")
+    if version >= 9 and payload_class in _FOLDED:
+        folded = _FOLDED[payload_class]
+        _check_same(mode, folded.mode, payload_class)
+        return replace(folded, legacy_payload_class=payload_class)
+    settings = _explicit(version, mode, payload_class, strategy_id, ordering_fields)
+    if version < 9:
+        return settings
+    if settings.mode != CUSTOM:
+        return MergeSettings(settings.mode)
+    if payload_class is not None:
+        return MergeSettings(CUSTOM, payload_class, PAYLOAD_STRATEGY)
+    return MergeSettings(CUSTOM, None, settings.strategy_id)
+
+
+def _explicit(
+    version: int, mode: str | None, payload: str | None, strategy: str | None, ordering_fields: Sequence[str]
+) -> MergeSettings:
+    """The settings in the terms of versions 6 and 8, contradictions refused."""
+    if payload is None and strategy is None:
+        if mode == CUSTOM:
+            raise ConfigError(
+                "hoodie.record.merge.mode=CUSTOM needs hoodie.write.payload.class or hoodie.record.merge.strategy.id."
+            )
+        if mode is not None:
+            return MergeSettings(mode, _payload_of_mode(mode), _STRATEGY_OF_MODE[mode])
+    by_payload = None if payload is None else _MODE_OF_PAYLOAD.get(payload, CUSTOM)
+    by_strategy = None if strategy is None else _MODE_OF_STRATEGY.get(strategy, CUSTOM)
+    if by_payload is not None and by_strategy is not None and version >= 8:
+        _check_same(by_strategy, by_payload, payload)
+    settings = infer_merge(6, mode=None, payload_class=payload, strategy_id=strategy, ordering_fields=ordering_fields)
+    _check_same(mode, settings.mode, payload or strategy)
+    if payload is not None and settings.mode == CUSTOM and strategy is not None and version >= 8:
+        return replace(settings, strategy_id=strategy)
+    return settings
+
+
+def _check_same(given: str | None, implied: str, source: str | None) -> None:
+    if given is not None and given != implied:
+        raise ConfigError(f"The merge mode {given} contradicts {source}, which means {implied}; give only one of them.")
+
+
+def _payload_of_mode(mode: str) -> str:
+    return OVERWRITE_PAYLOAD if mode == COMMIT_TIME else DEFAULT_PAYLOAD

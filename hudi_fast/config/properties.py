@@ -1,0 +1,123 @@
+"""The text form of Java ``Properties``: how ``hoodie.properties`` and partition markers are written.
+
+Data flow: bytes (ISO-8859-1) -> text -> :func:`parse_properties` -> ``dict``, and back by :func:`format_properties`.
+A line is ``key=value``, ``key:value`` or ``key value``; ``#`` and ``!`` begin comments; a backslash escapes the
+next character, continues a line, or begins ``\\uXXXX``, a UTF-16 unit (so two of them for one character beyond the
+basic plane). Source: java.util.Properties (load and store), as used by HoodieTableConfig 1.2.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from hudi_fast.errors import CorruptTableError
+
+__all__ = ["format_properties", "parse_properties"]
+
+_BLANKS = " \t\f"
+_NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"} | {c: "\\" + c for c in "=:#!"}
+# Java ends lines here and nowhere else: str.splitlines() would also cut at U+0085 and others.
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Read properties text (already decoded from ISO-8859-1); a key that comes twice keeps its last value.
+
+    Raises:
+        CorruptTableError: a ``\\u`` that is not followed by four hexadecimal digits.
+    """
+    props: dict[str, str] = {}
+    for line in _logical_lines(text):
+        end = _key_end(line)
+        props[_unescape(line[:end])] = _unescape(_value_part(line[end:]))
+    return props
+
+
+def format_properties(props: Mapping[str, str], comments: Sequence[str]) -> str:
+    """Write properties text, ASCII alone: one line per comment, then one per key in the order given."""
+    lines = ["#" + _ascii(_LINE_END.sub("\n#", comment)) for comment in comments]
+    lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in props.items()]
+    return "".join(line + "\n" for line in lines)
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without leading blanks, comments and empty ones left out, continued ones joined."""
+    pending: str | None = None
+    for raw in _LINE_END.split(text):
+        line = raw.lstrip(_BLANKS)
+        if pending is None and (not line or line[0] in "#!"):
+            continue
+        line = (pending or "") + line
+        if _ends_in_open_backslash(line):
+            pending = line[:-1]
+        else:
+            pending = None
+            yield line
+    if pending:
+        yield pending
+
+
+def _ends_in_open_backslash(line: str) -> bool:
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1
+
+
+def _key_end(line: str) -> int:
+    position = 0
+    while position < len(line) and line[position] not in "=: \t\f":
+        position += 2 if line[position] == "\\" else 1
+    return min(position, len(line))
+
+
+def _value_part(rest: str) -> str:
+    rest = rest.lstrip(_BLANKS)
+    return rest[1:].lstrip(_BLANKS) if rest[:1] in ("=", ":") else rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        position += 1
+        if char == "\\" and position < len(text):
+            char = text[position]
+            position += 1
+            if char == "u":
+                char = _unit(text[position : position + 4])
+                position += 4
+            else:
+                char = _NAMED.get(char, char)
+        elif char == "\\":
+            break
+        out.append(char)
+    return "".join(out).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _unit(digits: str) -> str:
+    if re.fullmatch("[0-9a-fA-F]{4}", digits) is None:
+        raise CorruptTableError(f"Expected four hexadecimal digits after \\u in a properties file, found {digits!r}.")
+    return chr(int(digits, 16))
+
+
+def _escape(text: str, *, all_blanks: bool) -> str:
+    out = "".join(_ESCAPED.get(char, char) for char in text)
+    if all_blanks:
+        out = out.replace(" ", "\\ ")
+    elif out.startswith(" "):
+        out = "\\" + out
+    return _ascii(out)
+
+
+def _ascii(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char if " " <= char <= "~" or char == "\n" else _units(char) for char in text)
+
+
+def _units(char: str) -> str:
+    units = char.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))

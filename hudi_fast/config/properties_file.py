@@ -1,0 +1,177 @@
+"""``.hoodie/hoodie.properties``: reading, creating and changing the table's own configuration.
+
+A change goes through a backup, so that a reader finds a complete file at every moment and a crash at any step is
+undone by the next change::
+
+    recover -> read -> write hoodie.properties.backup -> delete hoodie.properties -> write it anew -> check -> drop backup
+
+Readers try the file, then the backup, a few times with a short wait. A file is complete when its checksum (over the
+names of database and table) is right; very old tables have none, which only readers let pass. Two changes at once are
+the table lock's business: a backup that is found beside a complete file is a leftover and is deleted.
+Source: HoodieTableConfig.modify and ConfigUtils, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from hudi_fast.config.properties import format_properties, parse_properties
+from hudi_fast.errors import CommitConflictError, CorruptTableError, TableExistsError, TableNotFoundError
+from hudi_fast.storage.base import Storage
+
+__all__ = [
+    "BACKUP_PATH",
+    "CHECKSUM_KEY",
+    "PROPERTIES_PATH",
+    "create_properties",
+    "load_properties",
+    "table_checksum",
+    "update_properties",
+]
+
+PROPERTIES_PATH = ".hoodie/hoodie.properties"
+BACKUP_PATH = ".hoodie/hoodie.properties.backup"
+CHECKSUM_KEY = "hoodie.table.checksum"
+_NAME_KEY = "hoodie.table.name"
+_DATABASE_KEY = "hoodie.database.name"
+_ATTEMPTS = 5
+_WAIT_SECONDS = 0.05
+
+
+def table_checksum(name: str, database: str | None = None) -> str:
+    """The value of ``hoodie.table.checksum``: decimal CRC-32 of ``<database>.<name>`` in UTF-8 (no database: empty)."""
+    return str(zlib.crc32(f"{database or ''}.{name}".encode()))
+
+
+def load_properties(storage: Storage) -> dict[str, str]:
+    """The table's properties, from the main file or, during a change, from its backup.
+
+    Raises:
+        TableNotFoundError: neither file is there, and nothing else shows that there was a table.
+        CorruptTableError: a file is there but cannot be understood, or the table has instants but no properties.
+    """
+    problem: CorruptTableError | None = None
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_WAIT_SECONDS)
+        for path in (PROPERTIES_PATH, BACKUP_PATH):
+            try:
+                return _read_valid(storage, path)
+            except FileNotFoundError:
+                continue
+            except CorruptTableError as error:
+                problem = problem or error
+        if problem is None and not storage.exists(".hoodie"):
+            break
+    if problem is not None:
+        raise problem
+    if _has_instants(storage):
+        raise CorruptTableError(
+            f"The table {storage.uri} has a timeline but neither hoodie.properties nor its backup; restore the file.",
+            PROPERTIES_PATH,
+        )
+    raise TableNotFoundError(f"No Hudi table at {storage.uri}: expected {PROPERTIES_PATH}. Create it or fix the path.")
+
+
+def create_properties(storage: Storage, props: Mapping[str, str]) -> None:
+    """Write the file of a new table; the checksum is added when missing.
+
+    Raises:
+        TableExistsError: there is such a file already.
+    """
+    complete = dict(props)
+    complete.setdefault(CHECKSUM_KEY, _checksum_of(complete))
+    try:
+        storage.create_exclusive(PROPERTIES_PATH, _encode(complete, "Properties saved on"))
+    except FileExistsError as error:
+        raise TableExistsError(f"There is a Hudi table at {storage.uri} already ({PROPERTIES_PATH}).") from error
+
+
+def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> dict[str, str]:
+    """Set keys, and remove those whose new value is None; returns all properties as they are then.
+
+    Call it under the table's lock. Nothing is written when nothing changes.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        CorruptTableError: the file cannot be understood, before or after the change.
+        CommitConflictError: another process began a change at the same moment.
+    """
+    _recover(storage)
+    current = load_properties(storage)
+    merged = {**current, **{key: value for key, value in changes.items() if value is not None}}
+    updated = {key: value for key, value in merged.items() if changes.get(key, value) is not None}
+    if CHECKSUM_KEY not in updated or not {_NAME_KEY, _DATABASE_KEY}.isdisjoint(changes):
+        updated[CHECKSUM_KEY] = _checksum_of(updated)
+    if updated == current:
+        return updated
+    try:
+        backup = current if CHECKSUM_KEY in current else {**current, CHECKSUM_KEY: _checksum_of(current)}
+        storage.create_exclusive(BACKUP_PATH, _encode(backup, "Updated at"))
+    except FileExistsError as error:
+        raise CommitConflictError(
+            f"Another process is changing the properties of {storage.uri} ({BACKUP_PATH} appeared); run it again."
+        ) from error
+    storage.delete_file(PROPERTIES_PATH)
+    storage.write_bytes(PROPERTIES_PATH, _encode(updated, "Updated at"))
+    if _read_valid(storage, PROPERTIES_PATH) != updated:
+        storage.delete_file(PROPERTIES_PATH)
+        raise CorruptTableError(
+            f"The properties of {storage.uri} read back differently from what was written; the old ones stay in the "
+            "backup file.",
+            PROPERTIES_PATH,
+        )
+    storage.delete_file(BACKUP_PATH)
+    return updated
+
+
+def _recover(storage: Storage) -> None:
+    """Undo what a crashed change left behind."""
+    if not storage.exists(BACKUP_PATH):
+        return
+    if not _is_complete(storage, PROPERTIES_PATH) and _is_complete(storage, BACKUP_PATH):
+        storage.write_bytes(PROPERTIES_PATH, storage.read_bytes(BACKUP_PATH))
+    storage.delete_file(BACKUP_PATH)
+
+
+def _is_complete(storage: Storage, path: str) -> bool:
+    try:
+        return CHECKSUM_KEY in _read_valid(storage, path)
+    except (FileNotFoundError, CorruptTableError):
+        return False
+
+
+def _read_valid(storage: Storage, path: str) -> dict[str, str]:
+    try:
+        props = parse_properties(storage.read_bytes(path).decode("iso-8859-1"))
+    except CorruptTableError as error:
+        raise CorruptTableError(f"Table {storage.uri}: {error}", path) from error
+    found = props.get(CHECKSUM_KEY)
+    if _NAME_KEY not in props:
+        raise CorruptTableError(f"The properties of {storage.uri} lack {_NAME_KEY}; restore the file.", path)
+    if found is not None and found != _checksum_of(props):
+        raise CorruptTableError(
+            f"The checksum in the properties of {storage.uri} is wrong: expected {_checksum_of(props)} for database "
+            f"{props.get(_DATABASE_KEY, '')!r} and table {props[_NAME_KEY]!r}, found {found}; restore the file.",
+            path,
+        )
+    return props
+
+
+def _checksum_of(props: Mapping[str, str]) -> str:
+    return table_checksum(props.get(_NAME_KEY, ""), props.get(_DATABASE_KEY))
+
+
+def _encode(props: Mapping[str, str], what: str) -> bytes:
+    now = datetime.now(UTC)
+    comments = [f"{what} {now.isoformat(timespec='microseconds')[:-6]}Z", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    ordered = {key: props[key] for key in sorted(props)}
+    return format_properties(ordered, comments).encode("iso-8859-1")
+
+
+def _has_instants(storage: Storage) -> bool:
+    entries = storage.list_dir(".hoodie") + storage.list_dir(".hoodie/timeline")
+    return any(entry.name[:1].isdigit() and not entry.is_dir for entry in entries)

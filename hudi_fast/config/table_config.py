@@ -1,0 +1,286 @@
+"""``hoodie.properties`` as a typed value.
+
+Data flow: ``load_properties`` -> ``dict`` -> :meth:`TableConfig.from_properties` -> the frozen :class:`TableConfig`
+that every step of a read or write is given. Differences between table versions (old key names, key generator by class
+or by type, merge settings that must be inferred, where the timeline lies) end here. What a new table is to contain is
+decided in :mod:`hudi_fast.config.new_table`.
+
+Source: HoodieTableConfig and KeyGeneratorType, releases 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_fast.config.key_generators import infer_key_generator, key_generator_of_class, key_generator_of_type
+from hudi_fast.config.merge_mode import MERGE_MODES, MERGE_PROPERTY_PREFIX, MergeSettings, infer_merge
+from hudi_fast.config.new_table import NewTable, new_table_properties
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.storage.base import check_relative
+
+__all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_table_properties"]
+
+READ_VERSIONS = (4, 5, 6, 8, 9)
+WRITE_VERSIONS = (6, 8, 9)
+_TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+_KEYGEN_PREFIX = "hoodie.keygen."
+_OLD_KEYGEN_PREFIX = "hoodie.deltastreamer.keygen."
+
+
+@dataclass(frozen=True, slots=True)
+class TableConfig:
+    """The configuration of a table.
+
+    Attributes:
+        name: table name.
+        database: database name, or None.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        version: table version, one of :data:`READ_VERSIONS`.
+        record_key_fields: empty for auto-generated keys.
+        partition_fields: names alone; empty for a table that is not partitioned.
+        partition_types: for the CUSTOM key generator ``SIMPLE`` or ``TIMESTAMP`` per field; empty where not stored.
+        ordering_fields: ordering (precombine) fields.
+        key_generator: name of the KeyGeneratorType without ``_AVRO``; ``USER_PROVIDED`` for a class of the user.
+        key_generator_class: that class, or None for Hudi's own.
+        hive_style: partition folders are ``field=value``.
+        url_encode: partition values are URL-encoded.
+        slash_separated_dates: ``-`` in the partition value becomes ``/``.
+        populate_meta_fields: rows carry the five meta columns.
+        drop_partition_columns: partition columns are not stored in data files.
+        base_file_format: ``PARQUET``, ``HFILE``, ...
+        merge_mode: ``COMMIT_TIME_ORDERING``, ``EVENT_TIME_ORDERING`` or ``CUSTOM``, inferred where not stored.
+        payload_class: payload class; None on version 9 unless it is a CUSTOM one.
+        legacy_payload_class: class that a version 9 table was created with, or None.
+        merge_strategy_id: UUID of the merge strategy, or None.
+        partial_update_mode: ``IGNORE_DEFAULTS``, ``FILL_UNAVAILABLE`` or None.
+        merge_properties: ``hoodie.record.merge.property.*`` without that prefix.
+        delete_field: column that marks deletes, or None.
+        delete_marker: its value that means a delete, or None.
+        create_schema: Avro JSON (no meta columns) given at creation, or None.
+        layout_version: 1 or 2, of the timeline.
+        timeline_folder: folder of the active timeline, relative to the table.
+        history_folder: folder of the archived timeline, relative to the table.
+        timezone: ``LOCAL`` or ``UTC``, of instant times.
+        metadata_partitions: partitions of the metadata table that may be read.
+        metadata_partitions_inflight: those that are being built.
+        cdc_enabled: change data is logged.
+        cdc_mode: ``OP_KEY_ONLY``, ``DATA_BEFORE`` or ``DATA_BEFORE_AFTER``.
+        partition_metafile_in_base_format: partition markers are base files.
+        keygen_properties: ``hoodie.keygen.*`` (timestamp key generator), old prefix replaced.
+        raw: all properties as stored.
+    """
+
+    name: str
+    database: str | None
+    table_type: str
+    version: int
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    partition_types: tuple[str, ...]
+    ordering_fields: tuple[str, ...]
+    key_generator: str
+    key_generator_class: str | None
+    hive_style: bool
+    url_encode: bool
+    slash_separated_dates: bool
+    populate_meta_fields: bool
+    drop_partition_columns: bool
+    base_file_format: str
+    merge_mode: str
+    payload_class: str | None
+    legacy_payload_class: str | None
+    merge_strategy_id: str | None
+    partial_update_mode: str | None
+    merge_properties: Mapping[str, str]
+    delete_field: str | None
+    delete_marker: str | None
+    create_schema: str | None
+    layout_version: int
+    timeline_folder: str
+    history_folder: str
+    timezone: str
+    metadata_partitions: tuple[str, ...]
+    metadata_partitions_inflight: tuple[str, ...]
+    cdc_enabled: bool
+    cdc_mode: str
+    partition_metafile_in_base_format: bool
+    keygen_properties: Mapping[str, str]
+    raw: Mapping[str, str]
+
+    @property
+    def is_mor(self) -> bool:
+        """Whether the table is MERGE_ON_READ."""
+        return self.table_type == "MERGE_ON_READ"
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the table has partition fields."""
+        return bool(self.partition_fields)
+
+    @classmethod
+    def from_properties(cls, props: Mapping[str, str], where: str) -> TableConfig:
+        """Read the properties of the table at ``where`` (a path or URI, for messages).
+
+        Raises:
+            UnsupportedFeatureError: a table version that is not read.
+            CorruptTableError: a value that is not one of those that the key may have.
+        """
+        version = _version(props, where)
+        layout = _layout(props, version, where)
+        keys, ordering = _fields(props, "hoodie.table.recordkey.fields"), _ordering_fields(props)
+        partitions = _fields(props, "hoodie.table.partition.fields")
+        generator, generator_class = _key_generator(props, keys, partitions, where)
+        merge = _merge(props, version, ordering, where)
+        timeline, history = _folders(props, layout)
+        delete = merge.properties
+        return cls(
+            name=_required(props, "hoodie.table.name", where),
+            database=props.get("hoodie.database.name") or None,
+            table_type=_choice(props, "hoodie.table.type", _TABLE_TYPES, where),
+            version=version,
+            record_key_fields=keys,
+            partition_fields=tuple(field.partition(":")[0] for field in partitions),
+            partition_types=_partition_types(partitions),
+            ordering_fields=ordering,
+            key_generator=generator,
+            key_generator_class=generator_class,
+            hive_style=_flag(props, "hoodie.datasource.write.hive_style_partitioning"),
+            url_encode=_flag(props, "hoodie.datasource.write.partitionpath.urlencode"),
+            slash_separated_dates=_flag(props, "hoodie.datasource.write.slash.separated.date.partitioning"),
+            populate_meta_fields=_flag(props, "hoodie.populate.meta.fields", default=True),
+            drop_partition_columns=_flag(props, "hoodie.datasource.write.drop.partition.columns"),
+            base_file_format=(props.get("hoodie.table.base.file.format") or "PARQUET").upper(),
+            merge_mode=merge.mode,
+            payload_class=merge.payload_class,
+            legacy_payload_class=merge.legacy_payload_class,
+            merge_strategy_id=merge.strategy_id,
+            partial_update_mode=merge.partial_update_mode,
+            merge_properties=merge.properties,
+            delete_field=delete.get("hoodie.payload.delete.field"),
+            delete_marker=delete.get("hoodie.payload.delete.marker"),
+            create_schema=props.get("hoodie.table.create.schema") or None,
+            layout_version=layout,
+            timeline_folder=timeline,
+            history_folder=history,
+            timezone=_choice(props, "hoodie.table.timeline.timezone", ("LOCAL", "UTC"), where),
+            metadata_partitions=_fields(props, "hoodie.table.metadata.partitions"),
+            metadata_partitions_inflight=_fields(props, "hoodie.table.metadata.partitions.inflight"),
+            cdc_enabled=_flag(props, "hoodie.table.cdc.enabled"),
+            cdc_mode=(props.get("hoodie.table.cdc.supplemental.logging.mode") or "DATA_BEFORE_AFTER").upper(),
+            partition_metafile_in_base_format=_flag(props, "hoodie.partition.metafile.use.base.format"),
+            keygen_properties=_keygen_properties(props),
+            raw=dict(props),
+        )
+
+
+def _version(props: Mapping[str, str], where: str) -> int:
+    text = props.get("hoodie.table.version", "0").strip()
+    if not text.isdecimal():
+        raise CorruptTableError(f"Table {where}: hoodie.table.version is {text!r}; expected a number.")
+    version = int(text)
+    if version not in READ_VERSIONS:
+        raise UnsupportedFeatureError(
+            f"Table {where} has table version {version}; supported are {', '.join(map(str, READ_VERSIONS))}. "
+            + ("Upgrade it with Apache Hudi." if version < READ_VERSIONS[-1] else "A newer release may read it.")
+        )
+    return version
+
+
+def _layout(props: Mapping[str, str], version: int, where: str) -> int:
+    text = props.get("hoodie.timeline.layout.version", "").strip() or ("2" if version >= 8 else "1")
+    expected = "2" if version >= 8 else "1"
+    if text != expected:
+        raise UnsupportedFeatureError(
+            f"Table {where} of version {version} has timeline layout {text} "
+            f"(hoodie.timeline.layout.version); only layout {expected} is supported for that version."
+        )
+    return int(text)
+
+
+def _folders(props: Mapping[str, str], layout: int) -> tuple[str, str]:
+    if layout == 1:
+        archive = props.get("hoodie.archivelog.folder", "archived")
+        return ".hoodie", check_relative(f".hoodie/{archive}" if archive else ".hoodie")
+    timeline = check_relative(f".hoodie/{props.get('hoodie.timeline.path') or 'timeline'}")
+    return timeline, check_relative(f"{timeline}/{props.get('hoodie.timeline.history.path') or 'history'}")
+
+
+def _key_generator(
+    props: Mapping[str, str], keys: tuple[str, ...], partitions: tuple[str, ...], where: str
+) -> tuple[str, str | None]:
+    class_name = props.get("hoodie.table.keygenerator.class")
+    if class_name:
+        known = key_generator_of_class(class_name)
+        return (known, None) if known is not None else ("USER_PROVIDED", class_name)
+    type_name = props.get("hoodie.table.keygenerator.type")
+    if not type_name:
+        return infer_key_generator(keys, partitions), None
+    known = key_generator_of_type(type_name)
+    if known is None:
+        raise UnsupportedFeatureError(f"Table {where}: unknown key generator type {type_name!r}.")
+    return known, None
+
+
+def _merge(props: Mapping[str, str], version: int, ordering: tuple[str, ...], where: str) -> MergeSettings:
+    mode = props.get("hoodie.record.merge.mode")
+    if mode is not None and mode not in MERGE_MODES:
+        raise UnsupportedFeatureError(f"Table {where}: unknown hoodie.record.merge.mode {mode!r}.")
+    settings = infer_merge(
+        version,
+        mode=mode,
+        payload_class=props.get("hoodie.compaction.payload.class") or None,
+        strategy_id=props.get("hoodie.record.merge.strategy.id")
+        or props.get("hoodie.compaction.record.merger.strategy")
+        or None,
+        ordering_fields=ordering,
+    )
+    prefix = MERGE_PROPERTY_PREFIX
+    return MergeSettings(
+        settings.mode,
+        settings.payload_class,
+        settings.strategy_id,
+        legacy_payload_class=props.get("hoodie.table.legacy.payload.class") or None,
+        partial_update_mode=props.get("hoodie.table.partial.update.mode") or None,
+        properties={key[len(prefix) :]: value for key, value in props.items() if key.startswith(prefix)},
+    )
+
+
+def _ordering_fields(props: Mapping[str, str]) -> tuple[str, ...]:
+    return _fields(props, "hoodie.table.ordering.fields") or _fields(props, "hoodie.table.precombine.field")
+
+
+def _partition_types(partitions: tuple[str, ...]) -> tuple[str, ...]:
+    types = tuple(field.partition(":")[2].upper() for field in partitions)
+    return types if any(types) else ()
+
+
+def _keygen_properties(props: Mapping[str, str]) -> dict[str, str]:
+    """Key generator options; the new name of one wins over its old name."""
+    old = {
+        k.replace(_OLD_KEYGEN_PREFIX, _KEYGEN_PREFIX): v for k, v in props.items() if k.startswith(_OLD_KEYGEN_PREFIX)
+    }
+    return old | {key: value for key, value in props.items() if key.startswith(_KEYGEN_PREFIX)}
+
+
+def _fields(props: Mapping[str, str], key: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in props.get(key, "").split(",") if part.strip())
+
+
+def _flag(props: Mapping[str, str], key: str, *, default: bool = False) -> bool:
+    text = props.get(key, "").strip().lower()
+    return text == "true" if text else default
+
+
+def _required(props: Mapping[str, str], key: str, where: str) -> str:
+    if not props.get(key):
+        raise CorruptTableError(f"Table {where}: its properties lack {key}; restore the file.")
+    return props[key]
+
+
+def _choice(props: Mapping[str, str], key: str, choices: tuple[str, ...], where: str) -> str:
+    """One of ``choices``; the first is the default."""
+    text = (props.get(key) or choices[0]).strip().upper()
+    if text not in choices:
+        raise CorruptTableError(f"Table {where}: {key} is {text!r}; expected one of {', '.join(choices)}.")
+    return text

@@ -1,0 +1,32 @@
+"""The folders of a new table.
+
+``.hoodie`` and its folders are made first and ``hoodie.properties`` last, with an exclusive create: until then nobody
+takes the folder for a table, and of two creators one wins. A creation that crashed is simply done again.
+Source: HoodieTableMetaClient.initializeTable*, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hudi_fast.config.properties_file import create_properties
+from hudi_fast.storage.base import Storage, check_relative
+
+__all__ = ["create_table_layout"]
+
+_FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".temp", ".schema")
+
+
+def create_table_layout(storage: Storage, props: Mapping[str, str], layout: int) -> None:
+    """Make the folders for timeline layout 1 or 2, then the properties.
+
+    Raises:
+        TableExistsError: there is a table already; it is left as it is.
+    """
+    folders = list(_FOLDERS)
+    if layout >= 2:
+        timeline = props.get("hoodie.timeline.path", "timeline")
+        folders.append(f"{timeline}/{props.get('hoodie.timeline.history.path', 'history')}")
+    for folder in folders:
+        storage.make_dir(check_relative(f".hoodie/{folder}"))
+    create_properties(storage, props)
