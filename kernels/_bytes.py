@@ -1,0 +1,146 @@
+"""Byte-level helpers that kernels share: words at any address, short copies, comparison, hashing of one key.
+
+The machine operations assume a little-endian CPU, as Arrow buffers in practice do. They do no bounds checks: callers
+stay inside ``[offsets[i], offsets[i + 1])`` of well-formed Arrow buffers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._arrays import Bytes, Int
+from ._jit import helper, machine_op
+
+__all__ = [
+    "bytes_equal",
+    "copy_bytes",
+    "fold_multiply",
+    "hash_bytes",
+    "load_u16",
+    "load_u32",
+    "load_u64",
+    "prefetch",
+    "store_u16",
+    "store_u32",
+    "store_u64",
+]
+
+
+# Odd 64-bit constants with about half of their bits set: the fractional digits of the square roots of 2, 3 and 5.
+_SALT_A = np.uint64(0x6A09E667F3BCC909)
+_SALT_B = np.uint64(0xBB67AE8584CAA73B)
+_SALT_C = np.uint64(0x3C6EF372FE94F82B)
+
+
+@machine_op
+def load_u16(data: Bytes, position: Int) -> Any:
+    """The two bytes at ``position``, little endian, as uint16."""
+    return np.uint16(int.from_bytes(data[position : position + 2].tobytes(), "little"))
+
+
+@machine_op
+def load_u32(data: Bytes, position: Int) -> Any:
+    """The four bytes at ``position``, little endian, as uint32."""
+    return np.uint32(int.from_bytes(data[position : position + 4].tobytes(), "little"))
+
+
+@machine_op
+def load_u64(data: Bytes, position: Int) -> Any:
+    """The eight bytes at ``position``, little endian, as uint64."""
+    return np.uint64(int.from_bytes(data[position : position + 8].tobytes(), "little"))
+
+
+@machine_op
+def store_u16(data: Bytes, position: Int, value: Any) -> None:
+    """Write a uint16, little endian, at ``position``."""
+    data[position : position + 2] = np.frombuffer(int(value).to_bytes(2, "little"), np.uint8)
+
+
+@machine_op
+def store_u32(data: Bytes, position: Int, value: Any) -> None:
+    """Write a uint32, little endian, at ``position``."""
+    data[position : position + 4] = np.frombuffer(int(value).to_bytes(4, "little"), np.uint8)
+
+
+@machine_op
+def store_u64(data: Bytes, position: Int, value: Any) -> None:
+    """Write a uint64, little endian, at ``position``."""
+    data[position : position + 8] = np.frombuffer(int(value).to_bytes(8, "little"), np.uint8)
+
+
+@machine_op
+def fold_multiply(left: Any, right: Any) -> Any:
+    """The high half xor the low half of the 128-bit product of two uint64."""
+    product = int(left) * int(right)
+    return np.uint64((product >> 64) ^ (product & 0xFFFFFFFFFFFFFFFF))
+
+
+@machine_op
+def prefetch(array: npt.NDArray[Any], index: Int) -> None:
+    """Ask the CPU for the cache line of ``array[index]``; no effect in Python."""
+
+
+@helper
+def copy_bytes(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -> None:
+    """``target[at : at + length] = source[start : start + length]``, quick for short lengths."""
+    if length >= 8:
+        done = 0
+        while done < length - 8:
+            store_u64(target, at + done, load_u64(source, start + done))
+            done += 8
+        store_u64(target, at + length - 8, load_u64(source, start + length - 8))
+    elif length >= 4:
+        tail = load_u32(source, start + length - 4)
+        store_u32(target, at, load_u32(source, start))
+        store_u32(target, at + length - 4, tail)
+    else:
+        for i in range(length):
+            target[at + i] = source[start + i]
+
+
+@helper
+def bytes_equal(left: Bytes, left_start: Int, right: Bytes, right_start: Int, length: Int) -> bool:
+    """Whether two byte ranges of the same length are equal."""
+    if length >= 8:
+        done = 0
+        while done < length - 8:
+            if load_u64(left, left_start + done) != load_u64(right, right_start + done):
+                return False
+            done += 8
+        return bool(load_u64(left, left_start + length - 8) == load_u64(right, right_start + length - 8))
+    for i in range(length):
+        if left[left_start + i] != right[right_start + i]:
+            return False
+    return True
+
+
+@helper
+def hash_bytes(data: Bytes, start: Int, length: Int, seed: Any) -> Any:
+    """A 64-bit hash of ``data[start : start + length]``: 128-bit products folded, 16 bytes a step.
+
+    For tables in memory only; it is stored nowhere and may change. Not for hostile keys: an exact comparison follows
+    wherever it is used, so collisions cost time, not correctness.
+    """
+    state = np.uint64(seed) ^ (np.uint64(length) * _SALT_A)
+    if length >= 8:
+        done = 0
+        while done + 16 < length:
+            state = fold_multiply(
+                load_u64(data, start + done) ^ _SALT_A, load_u64(data, start + done + 8) ^ state ^ _SALT_B
+            )
+            done += 16
+        left = load_u64(data, start + (length - 16 if length >= 16 else 0))
+        right = load_u64(data, start + length - 8)
+    elif length >= 4:
+        left = np.uint64(load_u32(data, start))
+        right = np.uint64(load_u32(data, start + length - 4))
+    else:
+        left = np.uint64(0)
+        for i in range(length):
+            left = (left << np.uint64(8)) | np.uint64(data[start + i])
+        right = left
+    state = fold_multiply(left ^ _SALT_B ^ state, right ^ _SALT_C)
+    return fold_multiply(state ^ _SALT_A, _SALT_C)

@@ -1,0 +1,87 @@
+"""Java's ``String.hashCode`` and ``List.hashCode`` for many strings at a time.
+
+Hudi chooses buckets, and file groups of the metadata table, by them. Strings arrive as UTF-8; Java hashes UTF-16 code
+units, so a character above U+FFFF counts as two. Arithmetic wraps at 32 bits, as in Java.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Bytes, Int, Int32s, Offsets
+from ._bytes import load_u32
+from ._jit import helper, kernel
+
+__all__ = ["list_hash_combine", "string_hash_codes"]
+
+
+@helper
+def _continuation(data: Bytes, position: Int, end: Int) -> Any:
+    """Payload of a UTF-8 continuation byte; 0 beyond the end, so that malformed text is never read past its end."""
+    return np.int64(data[position] & 0x3F) if position < end else np.int64(0)
+
+
+@helper
+def _hash_any(data: Bytes, start: Int, end: Int, code: Any) -> Any:
+    """Go on with ``code`` over text with multi-byte characters."""
+    at = start
+    h = np.uint32(code)
+    while at < end:
+        lead = np.int64(data[at])
+        if lead < 0x80:
+            point, size = lead, 1
+        elif lead < 0xE0:
+            point, size = (lead & 0x1F) << 6 | _continuation(data, at + 1, end), 2
+        elif lead < 0xF0:
+            point = (lead & 0x0F) << 12 | _continuation(data, at + 1, end) << 6 | _continuation(data, at + 2, end)
+            size = 3
+        else:
+            point = (lead & 0x07) << 18 | _continuation(data, at + 1, end) << 12
+            point |= _continuation(data, at + 2, end) << 6 | _continuation(data, at + 3, end)
+            size = 4
+        at += size
+        if point > 0xFFFF:
+            h = np.uint32(h * np.uint32(31) + np.uint32(0xD800 + ((point - 0x10000) >> 10)))
+            point = 0xDC00 + ((point - 0x10000) & 0x3FF)
+        h = np.uint32(h * np.uint32(31) + np.uint32(point))
+    return h
+
+
+@kernel("void(ri4, ru1, wi4)")
+def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
+    """``String.hashCode`` of each string.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the strings as UTF-8.
+        out: int32[n], filled with the hash codes; 0 for an empty string, as in Java.
+    """
+    for row in range(offsets.size - 1):
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        h = np.uint32(0)
+        # Four ASCII characters a step: h*31^4 + a*31^3 + b*31^2 + c*31 + d has one multiplication on the critical path.
+        while at + 4 <= end:
+            word = load_u32(data, at)
+            if word & np.uint32(0x80808080):
+                break
+            part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(
+                961
+            )
+            part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31) + (word >> np.uint32(24))
+            h = np.uint32(h * np.uint32(923521) + part)
+            at += 4
+        out[row] = np.int32(_hash_any(data, at, end, h))
+
+
+@kernel("void(wi4, ri4)")
+def list_hash_combine(codes: Int32s, elements: Int32s) -> None:
+    """One step of ``List.hashCode`` per row: ``codes = 31 * codes + elements``.
+
+    Args:
+        codes: int32[n], changed in place; all ones before the first element, as in Java.
+        elements: int32[n], hash code of each row's next element; 0 stands for null.
+    """
+    for row in range(codes.size):
+        codes[row] = np.int32(np.uint32(codes[row]) * np.uint32(31) + np.uint32(elements[row]))

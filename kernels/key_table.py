@@ -1,0 +1,286 @@
+"""Exact hash tables over variable-length byte keys: look rows up, and pick one row per distinct key.
+
+A table is one uint64 array with a power-of-two capacity of at least twice the rows, probed linearly. A slot holds the
+upper 32 bits of the key's hash above ``row + 1``; 0 is an empty slot. The key bytes stay where they are: a table is
+used together with the buffers that it was built on. Equal hashes are always followed by a comparison of the bytes.
+
+Rows are worked off in blocks of ``BLOCK``, in passes: hash and prefetch the slots; find the candidate row and
+prefetch its offset; prefetch its bytes; compare. So a block's cache misses overlap instead of waiting in line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
+from ._bytes import bytes_equal, hash_bytes, prefetch
+from ._jit import helper, kernel
+
+__all__ = [
+    "KeyTable",
+    "build_key_table",
+    "count_distinct",
+    "hash_keys",
+    "pick_winners",
+    "pick_winners_grouped",
+    "probe_key_table",
+    "table_capacity",
+]
+
+
+BLOCK = 64
+_TAG = np.uint64(0xFFFFFFFF00000000)
+_ROW = np.uint64(0x00000000FFFFFFFF)
+
+
+@kernel("void(ri4, ru1, wu8)")
+def hash_keys(offsets: Offsets, data: Bytes, out: UInt64s) -> None:
+    """A 64-bit hash of each key; for use in memory only, it may change between releases.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+        out: uint64[n], filled with the hashes.
+    """
+    for row in range(offsets.size - 1):
+        start = np.int64(offsets[row])
+        out[row] = hash_bytes(data, start, np.int64(offsets[row + 1]) - start, np.uint64(0))
+
+
+@helper
+def _hash_block(offsets: Offsets, data: Bytes, first: Int, count: Int, hashes: Any, slots: UInt64s) -> None:
+    mask = np.uint64(slots.size - 1)
+    for i in range(count):
+        start = np.int64(offsets[first + i])
+        code = hash_bytes(data, start, np.int64(offsets[first + i + 1]) - start, np.uint64(0))
+        hashes[i] = code
+        prefetch(slots, np.int64(code & mask))
+
+
+@helper
+def _same_key(
+    left_offsets: Offsets, left_data: Bytes, left: Int, right_offsets: Offsets, right_data: Bytes, right: Int
+) -> bool:
+    left_start, right_start = np.int64(left_offsets[left]), np.int64(right_offsets[right])
+    length = np.int64(left_offsets[left + 1]) - left_start
+    if np.int64(right_offsets[right + 1]) - right_start != length:
+        return False
+    return bytes_equal(left_data, left_start, right_data, right_start, length)
+
+
+@helper
+def _next_tagged(slots: UInt64s, place: Int, code: Any) -> Int:
+    """The first place from ``place`` on that is empty or has the tag of ``code``."""
+    mask = slots.size - 1
+    while slots[place] != np.uint64(0) and (slots[place] ^ code) & _TAG:
+        place = (place + 1) & mask
+    return place
+
+
+@kernel("i8(ri4, ru1, wu8)")
+def _fill_table(offsets: Offsets, data: Bytes, slots: UInt64s) -> Int:
+    """Enter every key's first row into zeroed ``slots``; returns the number of distinct keys."""
+    hashes = np.empty(BLOCK, np.uint64)
+    rows = offsets.size - 1
+    mask = slots.size - 1
+    distinct = np.int64(0)
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        _hash_block(offsets, data, first, count, hashes, slots)
+        for i in range(count):
+            code = hashes[i]
+            row = first + i
+            place = _next_tagged(slots, np.int64(code & np.uint64(mask)), code)
+            while slots[place] != np.uint64(0):
+                known = np.int64(slots[place] & _ROW) - 1
+                if _same_key(offsets, data, known, offsets, data, row):
+                    break
+                place = _next_tagged(slots, (place + 1) & mask, code)
+            if slots[place] == np.uint64(0):
+                slots[place] = (code & _TAG) | np.uint64(row + 1)
+                distinct += 1
+    return distinct
+
+
+@kernel("void(ru8, ri4, ru1, ri4, ru1, wi4)")
+def probe_key_table(
+    slots: UInt64s, build_offsets: Offsets, build_data: Bytes, offsets: Offsets, data: Bytes, out: Int32s
+) -> None:
+    """Look keys up.
+
+    Args:
+        slots: uint64[capacity], from :func:`build_key_table`.
+        build_offsets: int32[m + 1], the offsets that the table was built on.
+        build_data: uint8[], the bytes that the table was built on.
+        offsets: int32[n + 1], offsets of the keys to look up; need not start at 0.
+        data: uint8[], their bytes.
+        out: int32[n], filled with the first build row of the same key, or -1.
+    """
+    hashes = np.empty(BLOCK, np.uint64)
+    places = np.empty(BLOCK, np.int64)
+    rows = offsets.size - 1
+    mask = slots.size - 1
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        _hash_block(offsets, data, first, count, hashes, slots)
+        for i in range(count):
+            place = _next_tagged(slots, np.int64(hashes[i] & np.uint64(mask)), hashes[i])
+            places[i] = place
+            known = np.int64(slots[place] & _ROW) - 1
+            out[first + i] = np.int32(known)
+            prefetch(build_offsets, max(known, np.int64(0)))
+        for i in range(count):
+            known = np.int64(out[first + i])
+            if known >= 0:
+                start = np.int64(build_offsets[known])
+                prefetch(build_data, start)
+                prefetch(build_data, np.int64(build_offsets[known + 1]) - 1)
+        for i in range(count):
+            row = first + i
+            known = np.int64(out[row])
+            place = places[i]
+            while known >= 0 and not _same_key(build_offsets, build_data, known, offsets, data, row):
+                place = _next_tagged(slots, (place + 1) & mask, hashes[i])
+                known = np.int64(slots[place] & _ROW) - 1
+            out[row] = np.int32(known)
+
+
+@kernel("i8(ri4, ru1, ri4, ri8, wu8, wb1)")
+def _mark_winners(
+    offsets: Offsets,
+    data: Bytes,
+    groups: Int32s,
+    rank: Int64s,
+    slots: UInt64s,
+    wins: Bools,
+) -> Int:
+    """Set ``wins`` at the winning row of each (key, group); ``groups`` empty means one group. Returns how many win."""
+    hashes = np.empty(BLOCK, np.uint64)
+    rows = offsets.size - 1
+    mask = slots.size - 1
+    grouped = groups.size > 0
+    distinct = np.int64(0)
+    for first in range(0, rows, BLOCK):
+        count = min(BLOCK, rows - first)
+        for i in range(count):
+            start = np.int64(offsets[first + i])
+            seed = np.uint64(np.uint32(groups[first + i])) + np.uint64(1) if grouped else np.uint64(0)
+            hashes[i] = hash_bytes(data, start, np.int64(offsets[first + i + 1]) - start, seed)
+            prefetch(slots, np.int64(hashes[i] & np.uint64(mask)))
+        for i in range(count):
+            code = hashes[i]
+            row = first + i
+            place = _next_tagged(slots, np.int64(code & np.uint64(mask)), code)
+            known = np.int64(slots[place] & _ROW) - 1
+            while known >= 0:
+                same_group = not grouped or groups[known] == groups[row]
+                if same_group and _same_key(offsets, data, known, offsets, data, row):
+                    break
+                place = _next_tagged(slots, (place + 1) & mask, code)
+                known = np.int64(slots[place] & _ROW) - 1
+            if known < 0:
+                distinct += 1
+            elif rank[row] < rank[known]:
+                continue
+            else:
+                wins[known] = False
+            slots[place] = (code & _TAG) | np.uint64(row + 1)
+            wins[row] = True
+    return distinct
+
+
+def table_capacity(rows: int) -> int:
+    """UInt64s for a table of ``rows`` keys: a power of two, at least twice the rows, so that chains stay short."""
+    return 1 << max(3, (2 * max(rows, 1) - 1).bit_length())
+
+
+def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
+    """Make a table over keys; among equal keys the first row is stored.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+
+    Returns:
+        uint64[capacity], for :func:`probe_key_table` together with the same ``offsets`` and ``data``.
+    """
+    slots = np.zeros(table_capacity(offsets.size - 1), np.uint64)
+    _fill_table(offsets, data, slots)
+    return slots
+
+
+def count_distinct(offsets: Offsets, data: Bytes) -> int:
+    """How many different keys there are.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+    """
+    return int(_fill_table(offsets, data, np.zeros(table_capacity(offsets.size - 1), np.uint64)))
+
+
+def pick_winners(offsets: Offsets, data: Bytes, rank: Int64s) -> Int64s:
+    """The winning row of each distinct key: the one of greatest rank, the later one among equals.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+        rank: int64[n].
+
+    Returns:
+        int64[distinct keys], row numbers, ascending.
+    """
+    return pick_winners_grouped(offsets, data, np.empty(0, np.int32), rank)
+
+
+def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: Int64s) -> Int64s:
+    """The winning row of each distinct (key, group): the one of greatest rank, the later one among equals.
+
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+        groups: int32[n], such as the row's table partition, part of its identity; int32[0] for one group.
+        rank: int64[n].
+
+    Returns:
+        int64[distinct (key, group)], row numbers, ascending.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    rows = offsets.size - 1
+    if rank.size != rows or groups.size not in (0, rows):
+        raise ValueError(f"{rows} keys need as many ranks and groups; got {rank.size} and {groups.size}")
+    wins = np.zeros(rows, np.bool_)
+    _mark_winners(offsets, data, groups, rank, np.zeros(table_capacity(rows), np.uint64), wins)
+    return np.flatnonzero(wins)
+
+
+class KeyTable:
+    """A table together with the buffers that it was built on.
+
+    Args:
+        offsets: int32[m + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the keys' bytes.
+        slots: uint64[capacity], what :func:`build_key_table` made of them.
+    """
+
+    __slots__ = ("data", "offsets", "slots")
+
+    def __init__(self, offsets: Offsets, data: Bytes, slots: UInt64s) -> None:
+        self.offsets = offsets
+        self.data = data
+        self.slots = slots
+
+    @classmethod
+    def build(cls, offsets: Offsets, data: Bytes) -> KeyTable:
+        """Make a table over keys, see :func:`build_key_table`; keeps references to both arrays."""
+        return cls(offsets, data, build_key_table(offsets, data))
+
+    def probe(self, offsets: Offsets, data: Bytes) -> Int32s:
+        """int32[n]: for each key the first build row with the same bytes, or -1."""
+        out = np.empty(offsets.size - 1, np.int32)
+        probe_key_table(self.slots, self.offsets, self.data, offsets, data, out)
+        return out
