@@ -1,0 +1,213 @@
+"""Bring batches into a table's schema: columns by name, types promoted, absent columns filled with null.
+
+Design: a plan first, then data. :func:`plan_conform` compares two schemas once and gives a :class:`ConformPlan`: per
+target column where it comes from and which function converts it. :meth:`ConformPlan.apply` runs it on any number of
+batches. A column whose type is the target's already is passed on as it is. Plans are values: they can be pickled and
+shared between threads.
+
+::
+
+    source schema ─┐
+                   ├─► plan_conform ─► ConformPlan ── apply(batch) ─► batch of the target schema
+    target schema ─┘                       └ per column: position, conversion, whether nulls are refused
+
+Types: those of ``promotion`` and of ``normalize``, and timestamps and times between units where each value fits.
+Source: write-path rules of Hudi 1.2.0 (HoodieAvroUtils.rewriteRecordWithNewSchema).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import HudiError, InvalidDataError, SchemaMismatchError
+from hudi_fast.schema.cast import Convert, leaf_cast
+from hudi_fast.schema.nested import (
+    BadValueError,
+    Column,
+    all_null,
+    convert_encoded,
+    convert_list,
+    convert_map,
+    convert_struct,
+    fill_column,
+    null_refusal,
+)
+from hudi_fast.schema.normalize import bare_schema, bare_type
+from hudi_fast.schema.promotion import sources_of
+
+__all__ = ["ConformPlan", "conform", "plan_conform"]
+
+Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True, slots=True)
+class ConformPlan:
+    """How to bring batches of one schema into another; made by :func:`plan_conform`.
+
+    Attributes:
+        source: schema that batches must have.
+        target: schema of the result, without metadata.
+        columns: one for each field of ``target``.
+    """
+
+    source: pa.Schema
+    target: pa.Schema
+    columns: tuple[Column, ...]
+
+    def apply(self, rows: Rows) -> Rows:
+        """The same rows in the target schema; a table stays chunked as it is.
+
+        Raises:
+            InvalidDataError: a null where the target takes none, or a value that does not fit; the message names the
+                column and, for nulls, the first row, counted from 0.
+            SchemaMismatchError: ``rows`` is not of the plan's source schema.
+        """
+        if rows.schema is not self.source and not rows.schema.equals(self.source):
+            raise SchemaMismatchError(
+                f"This plan was made for rows with the schema\n{self.source}\nand was given some with\n{rows.schema}"
+            )
+        if not self.columns:
+            return rows.select([]).replace_schema_metadata(None)
+        if isinstance(rows, pa.RecordBatch):
+            arrays = [_array(each, rows) for each in self.columns]
+            return pa.RecordBatch.from_arrays(arrays, schema=self.target)
+        return pa.Table.from_arrays([_chunks(each, rows) for each in self.columns], schema=self.target)
+
+
+def conform(batch: Rows, target: pa.Schema) -> Rows:
+    """``batch`` in the schema ``target``: :func:`plan_conform` and :meth:`ConformPlan.apply` in one.
+
+    Raises:
+        SchemaMismatchError: see :func:`plan_conform`.
+        InvalidDataError: see :meth:`ConformPlan.apply`.
+    """
+    return plan_conform(batch.schema, target).apply(batch)
+
+
+def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
+    """Compare two schemas and plan the way from one to the other.
+
+    Columns are matched by exact name. Source columns that the target does not have are left out. Target columns that
+    the source does not have become nulls.
+
+    Args:
+        source: of the batches; any Arrow types.
+        target: storable types (``normalize``); its metadata is dropped.
+
+    Raises:
+        SchemaMismatchError: types that cannot become the target's, absent columns that take no nulls, names that are
+            twice in the source; all of them listed.
+    """
+    problems: list[str] = []
+    columns = _plan_fields(list(source), list(target), "", problems)
+    if problems:
+        listed = "\n".join(f"  - {each}" for each in problems)
+        raise SchemaMismatchError(f"The rows do not fit the table's schema ({len(problems)} problem(s)):\n{listed}")
+    return ConformPlan(source, bare_schema(target), columns)
+
+
+# ---- planning
+
+
+def _plan_fields(
+    sources: list[pa.Field], targets: list[pa.Field], path: str, problems: list[str]
+) -> tuple[Column, ...]:
+    positions: dict[str, int] = {}
+    twice: set[str] = set()
+    for index, source in enumerate(sources):
+        if positions.setdefault(source.name, index) != index:
+            twice.add(source.name)
+    columns = []
+    for target in targets:
+        where = f"{path}.{target.name}" if path else target.name
+        position = positions.get(target.name, -1)
+        if target.name in twice:
+            problems.append(f"column {where!r} is there more than once in the rows")
+        elif position >= 0:
+            columns.append(_plan_field(sources[position], target, position, where, problems))
+        elif target.nullable:
+            columns.append(Column(where, bare_type(target.type), False, -1, None))
+        else:
+            problems.append(f"column {where!r} ({target.type}, not null) is absent from the rows")
+    return tuple(columns)
+
+
+def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, problems: list[str]) -> Column:
+    convert = _plan_type(source.type, target.type, path, problems)
+    return Column(path, bare_type(target.type), not target.nullable, position, convert)
+
+
+def _plan_type(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+    """The conversion; None when there is nothing to do, or nothing that can be done (then there is a problem more)."""
+    if source == target:
+        return None
+    kind = bare_type(target)
+    if pa.types.is_null(source):
+        return partial(all_null, target=kind)
+    if pa.types.is_dictionary(source) or pa.types.is_run_end_encoded(source):
+        return partial(convert_encoded, inner=_plan_type(source.value_type, target, path, problems))
+    if pa.types.is_struct(source) and pa.types.is_struct(target):
+        return partial(convert_struct, columns=_plan_fields(list(source), list(target), path, problems), target=kind)
+    if pa.types.is_map(source) and pa.types.is_map(target):
+        key = _plan_field(source.key_field, target.key_field, 0, f"{path}.key", problems)
+        value = _plan_field(source.item_field, target.item_field, 1, f"{path}.value", problems)
+        return partial(convert_map, key=key, value=value, target=kind)
+    if _is_any_list(source) and pa.types.is_list(target):
+        element = _plan_field(source.value_field, target.value_field, 0, f"{path}.element", problems)
+        return partial(convert_list, element=element, target=kind)
+    return _plan_leaf(source, target, path, problems)
+
+
+def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
+    convert = None
+    if not pa.types.is_nested(source) and not pa.types.is_nested(target):
+        try:
+            convert = leaf_cast(source, target, path)
+        except HudiError as error:
+            problems.append(str(error))
+            return None
+    if convert is None:
+        taken = ", or ".join((str(target), *sources_of(target)))
+        problems.append(f"column {path!r} is {source} in the rows and {target} in the table, which takes {taken}")
+    return convert
+
+
+def _is_any_list(kind: pa.DataType) -> bool:
+    return pa.types.is_nested(kind) and hasattr(kind, "value_field")
+
+
+# ---- running
+
+
+def _array(column: Column, batch: pa.RecordBatch) -> pa.Array:
+    values = batch.column(column.position) if column.position >= 0 else None
+    return _fill_from(column, values, batch.num_rows, first_row=0)
+
+
+def _chunks(column: Column, table: pa.Table) -> pa.ChunkedArray:
+    if column.position < 0:
+        return pa.chunked_array([pa.nulls(table.num_rows, column.kind)])
+    chunked = table.column(column.position)
+    if column.convert is None and not (column.required and chunked.null_count):
+        return chunked
+    made, first_row = [], 0
+    for chunk in chunked.chunks:
+        made.append(_fill_from(column, chunk, len(chunk), first_row))
+        first_row += len(chunk)
+    return pa.chunked_array(made, type=column.kind)
+
+
+def _fill_from(column: Column, values: pa.Array | None, length: int, first_row: int) -> pa.Array:
+    try:
+        made = fill_column(column, values, length)
+        if column.required and made.null_count:
+            raise null_refusal(column, pc.index(pc.is_null(made), True).as_py())
+    except BadValueError as error:
+        row = "" if error.row is None else f" (first in row {first_row + error.row}, counted from 0)"
+        raise InvalidDataError(f"Column {error.path!r} {error.reason}{row}.") from error
+    return made

@@ -1,0 +1,198 @@
+"""The schema that a table has after a write: the table's and the incoming one merged, or a refusal.
+
+Design: one recursive merge of two schemas that collects every problem it meets, then raises them together. Three
+questions are answered per column, and for the fields of structs likewise:
+
+1. in both: the table's type if the incoming one can be promoted to it (the rows are widened), else the incoming type if
+   the table's can be promoted to that (old files are widened as they are read), else a problem. Nullable if either is.
+2. only in the table: refused, kept as nullable, or dropped, as the rules say (:func:`_what_of_missing`).
+3. only incoming: put after the table's columns; must be nullable, since rows already stored have no value for it.
+
+Shared columns keep the table's order. Names are matched exactly, but a name that differs from the table's in case only
+is refused: Spark SQL and Hive would not tell the two columns apart.
+
+Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. Stricter than those in
+one point: where columns may be dropped, Hudi checks nothing at all; here types must be compatible even so, for the old
+files could not be read otherwise. And reconciling never drops a column, as Hudi documents that option.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.formats.avro_schema import without_meta
+from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
+from hudi_fast.schema.promotion import can_promote, is_value_checked, promotions_of, sources_of
+
+__all__ = ["EvolutionRules", "deduce_writer_schema"]
+
+
+@dataclass(frozen=True, slots=True)
+class EvolutionRules:
+    """How far an incoming schema may differ from the table's.
+
+    Attributes:
+        reconcile: ``hoodie.datasource.write.reconcile.schema``: columns that are missing stay, as nullable ones.
+        validate: ``hoodie.avro.schema.validate``: ``set_null_for_missing`` has no effect then.
+        allow_column_drop: ``hoodie.datasource.write.schema.allow.auto.evolution.column.drop``: columns that are
+            missing leave the schema. Wins over ``set_null_for_missing``.
+        set_null_for_missing: ``hoodie.write.set.null.for.missing.columns``: columns that are missing stay, as
+            nullable ones, and the incoming rows have nulls there.
+        partition_fields: names of the table's partition fields.
+        drop_partition_columns: ``hoodie.datasource.write.drop.partition.columns``: data files hold no partition
+            columns, so the incoming schema may lack them; the result then lacks them too.
+    """
+
+    reconcile: bool = False
+    validate: bool = False
+    allow_column_drop: bool = False
+    set_null_for_missing: bool = False
+    partition_fields: tuple[str, ...] = ()
+    drop_partition_columns: bool = False
+
+
+class _Missing(Enum):
+    """What becomes of a table's column that the incoming schema lacks."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+    DROP = "drop"
+
+
+def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: EvolutionRules) -> pa.Schema:
+    """The schema to write with, and the table's own once the write is committed.
+
+    Args:
+        table: the table's schema, with or without meta columns; None before the first commit.
+        incoming: of the rows to write, any Arrow types; a column of Arrow's null type takes the table's type.
+        rules: what is allowed.
+
+    Returns:
+        storable types, no meta columns, no metadata; ``schema.conform`` brings both incoming rows and rows of older
+        files into it.
+
+    Raises:
+        SchemaMismatchError: with all columns that are missing, of incompatible type, new but not nullable, or equal to
+            a column of the table but for case.
+        UnsupportedFeatureError: incoming types that Hudi cannot hold (``normalize.normalize_input_schema``).
+    """
+    given = normalize_input_schema(incoming, table)
+    if table is None:
+        return given
+    merge = _Merge(_what_of_missing(rules), [])
+    own = bare_schema(without_meta(table))
+    names = set(given.names)
+    if rules.drop_partition_columns:
+        own = pa.schema([each for each in own if each.name in names or each.name not in rules.partition_fields])
+    fields = merge.fields(list(own), list(given), "")
+    if merge.problems:
+        listed = "\n".join(f"  - {each}" for each in merge.problems)
+        raise SchemaMismatchError(
+            f"The incoming schema cannot become the table's schema ({len(merge.problems)} problem(s)):\n{listed}"
+        )
+    return pa.schema(fields)
+
+
+def _what_of_missing(rules: EvolutionRules) -> _Missing:
+    if rules.reconcile:
+        return _Missing.KEEP
+    if rules.allow_column_drop:
+        return _Missing.DROP
+    return _Missing.KEEP if rules.set_null_for_missing and not rules.validate else _Missing.REFUSE
+
+
+@dataclass(frozen=True, slots=True)
+class _Merge:
+    """One merge of two schemas; ``problems`` grows on the way."""
+
+    missing: _Missing
+    problems: list[str]
+
+    def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
+        """The columns of a schema, or the fields of a struct at ``path``."""
+        given = {each.name: each for each in incoming}
+        own = {each.name for each in table}
+        clashing = self._refuse_clashes(table, [each.name for each in incoming if each.name not in own], path)
+        merged = []
+        for column in table:
+            where = _join(path, column.name)
+            twin = given.get(column.name)
+            if twin is not None:
+                kind = self.type(column.type, twin.type, where)
+                merged.append(pa.field(column.name, kind, nullable=column.nullable or twin.nullable))
+            elif self.missing is _Missing.KEEP:
+                merged.append(column.with_nullable(True))
+            elif self.missing is _Missing.REFUSE and column.name.lower() not in clashing:
+                self.problems.append(_missing_text(where, column.type))
+        for column in incoming:
+            if column.name in own or column.name.lower() in clashing:
+                continue
+            if not column.nullable:
+                self.problems.append(
+                    f"column {_join(path, column.name)!r} ({column.type}) is new and not nullable, but the rows that "
+                    "the table holds have no value for it: make it nullable"
+                )
+            merged.append(column)
+        return merged
+
+    def type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+        """The type of a column that both have."""
+        if table == incoming:
+            return table
+        if pa.types.is_struct(table) and pa.types.is_struct(incoming):
+            return pa.struct(self.fields(list(table), list(incoming), path))
+        if pa.types.is_list(table) and pa.types.is_list(incoming):
+            return pa.list_(self._part(table.value_field, incoming.value_field, f"{path}.element"))
+        if pa.types.is_map(table) and pa.types.is_map(incoming):
+            return pa.map_(table.key_type, self._part(table.item_field, incoming.item_field, f"{path}.value"))
+        if can_promote(incoming, table) or is_value_checked(incoming, table):
+            return table
+        if can_promote(table, incoming):
+            return incoming
+        self.problems.append(_type_text(path, table, incoming))
+        return table
+
+    def _part(self, table: pa.Field, incoming: pa.Field, path: str) -> pa.Field:
+        kind = self.type(table.type, incoming.type, path)
+        return pa.field(table.name, kind, nullable=table.nullable or incoming.nullable)
+
+    def _refuse_clashes(self, table: list[pa.Field], new: list[str], path: str) -> set[str]:
+        """Lower-case forms of new names that the table has in another case; each becomes a problem."""
+        known = {each.name.lower(): each.name for each in table}
+        clashing = {name.lower() for name in new} & known.keys()
+        for name in new:
+            if name.lower() in clashing:
+                own = _join(path, known[name.lower()])
+                self.problems.append(
+                    f"column {_join(path, name)!r} differs from the table's column {own!r} in case only: "
+                    "rename the incoming one to match"
+                )
+        return clashing
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _missing_text(path: str, kind: pa.DataType) -> str:
+    return (
+        f"column {path!r} ({kind}) of the table is missing from the incoming schema: add it, or set "
+        "hoodie.write.set.null.for.missing.columns=true to store nulls there, or "
+        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop=true to drop it from the table"
+    )
+
+
+def _type_text(path: str, table: pa.DataType, incoming: pa.DataType) -> str:
+    narrower, wider = sources_of(table), promotions_of(table)
+    allowed = [f"{table} itself"]
+    if narrower:
+        allowed.append(f"what can be stored as it ({', '.join(narrower)})")
+    if wider:
+        allowed.append(f"what it can be widened to ({', '.join(wider)})")
+    return (
+        f"column {path!r} is {table} in the table and {incoming} in the incoming schema; allowed: {'; '.join(allowed)}"
+    )
