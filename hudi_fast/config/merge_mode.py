@@ -151,7 +151,7 @@ def translate_merge(
     """
     if mode is not None and mode not in MERGE_MODES:
         raise ConfigError(f"hoodie.record.merge.mode is {mode!r}; expected one of {', '.join(MERGE_MODES)}.")
-    if version >= 9 and payload_class in _FOLDED:
+    if version >= 9 and payload_class is not None and payload_class in _FOLDED:
         folded = _FOLDED[payload_class]
         _check_same(mode, folded.mode, payload_class)
         return replace(folded, legacy_payload_class=payload_class)

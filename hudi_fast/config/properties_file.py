@@ -3,7 +3,7 @@
 A change goes through a backup, so that a reader finds a complete file at every moment and a crash at any step is
 undone by the next change::
 
-    recover -> read -> write hoodie.properties.backup -> delete hoodie.properties -> write it anew -> check -> drop backup
+    recover -> read -> write the backup -> delete the file -> write it anew -> check -> delete the backup
 
 Readers try the file, then the backup, a few times with a short wait. A file is complete when its checksum (over the
 names of database and table) is right; very old tables have none, which only readers let pass. Two changes at once are

@@ -1,0 +1,179 @@
+"""The active timeline: one listing of its folder, as a value.
+
+Data flow: names of the folder -> ``parse_instant_file`` -> the highest state per instant -> :class:`Timeline`, sorted
+by requested time. Everything else that a read or write wants to know about what happened to the table is asked of that
+value, so that all its steps see one state. Bodies are read one by one with :func:`read_instant_body`.
+
+Sources: ActiveTimelineV1/V2, BaseHoodieTimeline, TimelineLayout, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.instant import (
+    WRITE_ACTIONS,
+    Instant,
+    State,
+    comparable_action,
+    instant_file_name,
+    instant_from_ms,
+    parse_instant_file,
+    with_state,
+)
+
+__all__ = ["Timeline", "load_timeline", "read_instant_body", "read_requested_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Instants of the active timeline, each once, in its highest state, by requested time.
+
+    Attributes:
+        instants: sorted by (requested time, action); a savepoint shares the requested time of its commit.
+    """
+
+    instants: tuple[Instant, ...]
+    _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
+    _first_write: str | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        writes = {i.requested: i for i in self.instants if comparable_action(i.action) in WRITE_ACTIONS}
+        saved = {i.requested for i in self.instants if i.action == "savepoint"}
+        # Archival may go past a savepoint and leave its commit behind: that commit does not begin the timeline.
+        first = min((time for time in writes if time not in saved), default=min(writes, default=None))
+        object.__setattr__(self, "_writes", writes)
+        object.__setattr__(self, "_first_write", first)
+
+    def completed(self) -> tuple[Instant, ...]:
+        """Complete instants of every action."""
+        return tuple(i for i in self.instants if i.state is State.COMPLETED)
+
+    def pending(self) -> tuple[Instant, ...]:
+        """Instants of every action that are requested or inflight."""
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED)
+
+    def writes(self) -> tuple[Instant, ...]:
+        """Complete commits, delta commits and replace commits (compactions and clusterings among them)."""
+        return tuple(i for i in self._writes.values() if i.state is State.COMPLETED)
+
+    def of_action(self, *actions: str) -> tuple[Instant, ...]:
+        """Instants with one of these actions, in any state."""
+        return tuple(i for i in self.instants if i.action in actions)
+
+    @property
+    def pending_writes(self) -> tuple[Instant, ...]:
+        """Pending commits, delta commits and replace commits; no compactions, log compactions and clusterings."""
+        return tuple(i for i in self.pending() if i.action in WRITE_ACTIONS)
+
+    @property
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        """Pending compactions; their plans are the bodies of their requested files."""
+        return tuple(i for i in self.pending() if i.action == "compaction")
+
+    @property
+    def pending_log_compactions(self) -> tuple[Instant, ...]:
+        """Pending log compactions."""
+        return tuple(i for i in self.pending() if i.action == "logcompaction")
+
+    @property
+    def pending_clusterings(self) -> tuple[Instant, ...]:
+        """Pending clusterings of layout 2; in layout 1 they are pending replace commits that have a plan."""
+        return tuple(i for i in self.pending() if i.action == "clustering")
+
+    @property
+    def first_requested(self) -> str | None:
+        """Requested time of the oldest instant of any action; None when there is none."""
+        return self.instants[0].requested if self.instants else None
+
+    @property
+    def first_write_requested(self) -> str | None:
+        """Where the active timeline begins: the oldest write in any state, savepointed ones passed over."""
+        return self._first_write
+
+    @property
+    def last_completed_write(self) -> Instant | None:
+        """The complete write with the newest requested time."""
+        return next((i for i in reversed(self._writes.values()) if i.state is State.COMPLETED), None)
+
+    @property
+    def newest_time(self) -> str | None:
+        """The largest requested or completion time: new times must be larger."""
+        return max((time for i in self.instants for time in (i.requested, i.completion or "")), default=None)
+
+    def find(self, requested: str, action: str | None = None) -> Instant | None:
+        """The instant with that requested time: of that action, or else the write, or else any."""
+        if action is None and requested in self._writes:
+            return self._writes[requested]
+        wanted = None if action is None else comparable_action(action)
+        matches = (i for i in self.instants if i.requested == requested)
+        return next((i for i in matches if wanted in (None, comparable_action(i.action))), None)
+
+    def is_completed_or_archived(self, requested: str) -> bool:
+        """Whether files of the write with that requested time count: it is complete, or older than the timeline.
+
+        Archived writes are complete, since only complete ones are archived and the files of failed ones are deleted
+        before that (``HoodieTimeline.containsOrBeforeTimelineStarts``).
+        """
+        instant = self._writes.get(requested)
+        if instant is not None:
+            return instant.state is State.COMPLETED
+        return self._first_write is not None and requested < self._first_write
+
+    def completion_of(self, requested: str) -> str | None:
+        """Completion time of a complete write; None for one that is pending, archived or unknown."""
+        instant = self._writes.get(requested)
+        return None if instant is None else instant.completion
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+    """Read the active timeline with one listing; empty when its folder is not there."""
+    entries = storage.list_dir(config.timeline_folder)
+    found = [_instant_of(entry, config) for entry in entries if not entry.is_dir]
+    return Timeline(_effective(i for i in found if i is not None))
+
+
+def read_instant_body(storage: Storage, config: TableConfig, instant: Instant) -> bytes:
+    """The content of the file of the instant in its state; it may be empty.
+
+    Raises:
+        CorruptTableError: the file is gone.
+    """
+    path = f"{config.timeline_folder}/{instant.file_name or instant_file_name(instant, config.layout_version)}"
+    try:
+        return storage.read_bytes(path)
+    except FileNotFoundError as error:
+        raise CorruptTableError(
+            f"Table {storage.uri}: the {instant.state.name.lower()} {instant.action} {instant.requested} has no file; "
+            "it was archived or rolled back since the timeline was read. Load the table again.",
+            path,
+        ) from error
+
+
+def read_requested_body(storage: Storage, config: TableConfig, instant: Instant) -> bytes:
+    """The content of the requested file of a pending instant (or one that kept its action): the plan.
+
+    Raises:
+        CorruptTableError: the file is gone.
+    """
+    return read_instant_body(storage, config, with_state(instant, State.REQUESTED))
+
+
+def _instant_of(entry: FileStat, config: TableConfig) -> Instant | None:
+    instant = parse_instant_file(entry.name, config.layout_version)
+    if instant is None or instant.state is not State.COMPLETED or instant.completion is not None:
+        return instant
+    return replace(instant, completion=instant_from_ms(entry.modified_ms, config.timezone))
+
+
+def _effective(instants: Iterable[Instant]) -> tuple[Instant, ...]:
+    highest: dict[tuple[str, str], Instant] = {}
+    for instant in instants:
+        key = instant.requested, comparable_action(instant.action)
+        if key not in highest or highest[key].state < instant.state:
+            highest[key] = instant
+    return tuple(highest[key] for key in sorted(highest))

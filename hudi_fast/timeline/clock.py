@@ -1,0 +1,71 @@
+"""Times for instants: strictly increasing, never older than what is on the timeline.
+
+A time is the wall clock in the timeline's zone. Before it is handed out the clock waits for the skew that hosts may
+have, so that under the table's lock a later caller on another host gets a later time. Where the wall clock is not
+ahead of the newest known time (a clock set back, a summer time's second hour, a table written in another zone) the
+newest known time plus one millisecond is given instead. Source: SkewAdjustingTimeGenerator and
+HoodieInstantTimeGenerator, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.timeline.instant import instant_from_ms
+
+__all__ = ["InstantClock"]
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class InstantClock:
+    """Hands out requested and completion times for one table; thread-safe.
+
+    Args:
+        zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
+        skew_ms: how far the clocks of writers may be apart, in milliseconds: 1 for writers of one process, 200 is
+            Hudi's value for writers of several hosts. Each time costs that wait.
+        now_ms: the wall clock, in milliseconds since the epoch.
+    """
+
+    def __init__(self, zone: str = "LOCAL", skew_ms: int = 1, now_ms: Callable[[], int] = _wall_clock_ms) -> None:
+        self.zone = zone
+        self.skew_ms = skew_ms
+        self._now_ms = now_ms
+        self._lock = threading.Lock()
+        self._last = ""
+
+    def next_time(self, *floors: str | None) -> str:
+        """A 17-digit time, larger than every one handed out before and than each of ``floors``.
+
+        Call it under the table's lock; for a requested time pass the newest time of the timeline, for a completion
+        time the requested time as well.
+
+        Raises:
+            CorruptTableError: a floor in the future is not a time.
+        """
+        with self._lock:
+            now = instant_from_ms(self._now_ms(), self.zone)
+            time.sleep(self.skew_ms / 1000)
+            newest = max([self._last, *(floor or "" for floor in floors)])
+            self._last = now if now > newest else _one_later(newest)
+            return self._last
+
+
+def _one_later(instant_time: str) -> str:
+    """The next millisecond, by the digits alone: the zone plays no part."""
+    digits = (instant_time if len(instant_time) > 14 else instant_time + "999")[:17]
+    try:
+        moment = datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f") + timedelta(milliseconds=1)
+    except (ValueError, OverflowError) as error:
+        raise CorruptTableError(
+            f"The newest time on the timeline, {instant_time!r}, is later than now and not a time to count on from; "
+            "look at the timeline."
+        ) from error
+    return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"

@@ -1,0 +1,276 @@
+"""Commit metadata: what a commit, delta commit or replace commit wrote, one :class:`WriteStat` per file.
+
+Data flow: workers return write stats -> :class:`CommitMetadata` -> :func:`encode_commit_metadata` -> body of the
+completed instant; readers go the other way with :func:`decode_commit_metadata`. Layout 1 stores JSON, layout 2 an Avro
+container; decoding tells them apart by the first bytes, since an upgraded table holds both. Unknown members are
+ignored and missing ones take defaults, as Hudi does. Values are picklable.
+
+Sources: HoodieWriteStat, HoodieCommitMetadata, CommitMetadataSerDeV1/V2, releases 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.avro_container import is_avro_container, read_single_record, write_single_record
+from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
+
+__all__ = [
+    "CommitMetadata",
+    "RuntimeStats",
+    "WriteStat",
+    "decode_commit_metadata",
+    "encode_commit_metadata",
+    "encode_workload_profile",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeStats:
+    """How long a file took, in milliseconds: scanning logs, merging, writing."""
+
+    total_scan_time: int = 0
+    total_create_time: int = 0
+    total_upsert_time: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """What was written to one file; counts are rows, sizes are bytes.
+
+    Attributes that need words: ``path`` is relative to the table; ``prev_commit`` is the base instant of the slice
+    written to, the text ``null`` for a new file group; ``num_writes`` counts copied rows of a rewritten base file too;
+    ``prev_base_file`` is the name of the file replaced; ``cdc_stats`` maps change-log paths to sizes; ``base_file``,
+    ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
+    milliseconds since the epoch; the ``total_log_*`` counters are those of compaction.
+    """
+
+    file_id: str = ""
+    path: str = ""
+    prev_commit: str = "null"
+    num_writes: int = 0
+    num_deletes: int = 0
+    num_update_writes: int = 0
+    num_inserts: int = 0
+    num_updates: int = 0
+    total_write_bytes: int = 0
+    total_write_errors: int = 0
+    partition_path: str = ""
+    file_size: int = 0
+    prev_base_file: str | None = None
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    runtime_stats: RuntimeStats | None = None
+    cdc_stats: Mapping[str, int] | None = None
+    base_file: str | None = None
+    log_files: tuple[str, ...] | None = None
+    log_version: int | None = None
+    log_offset: int | None = None
+    temp_path: str | None = None
+    total_log_records: int = 0
+    total_log_files: int | None = None
+    total_log_files_compacted: int = 0
+    total_log_size_compacted: int = 0
+    total_log_read_time_ms: int = 0
+    total_updated_records_compacted: int = 0
+    total_log_blocks: int = 0
+    total_corrupt_log_blocks: int = 0
+    total_rollback_blocks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetadata:
+    """The body of a commit.
+
+    Attributes:
+        partition_to_write_stats: partition path to the files written there.
+        extra_metadata: ``schema`` (Avro JSON without meta columns), checkpoints of streams, ...
+        operation_type: such as ``UPSERT`` or ``COMPACT``.
+        compacted: written by a compaction or log compaction.
+        partition_to_replace_file_ids: replace commits: the file groups that end with it; None for others.
+    """
+
+    partition_to_write_stats: dict[str, list[WriteStat]] = field(default_factory=dict)
+    extra_metadata: dict[str, str] = field(default_factory=dict)
+    operation_type: str = "UNKNOWN"
+    compacted: bool = False
+    partition_to_replace_file_ids: dict[str, list[str]] | None = None
+
+    def write_stats(self) -> Iterator[WriteStat]:
+        """All write stats, partition by partition."""
+        for stats in self.partition_to_write_stats.values():
+            yield from stats
+
+
+# Attribute -> member, in the order that JSON bodies have.
+_COUNTS = {
+    "num_writes": "numWrites",
+    "num_deletes": "numDeletes",
+    "num_update_writes": "numUpdateWrites",
+    "num_inserts": "numInserts",
+    "num_updates": "numUpdates",
+    "total_write_bytes": "totalWriteBytes",
+    "total_write_errors": "totalWriteErrors",
+    "total_log_records": "totalLogRecords",
+    "total_log_files_compacted": "totalLogFilesCompacted",
+    "total_log_size_compacted": "totalLogSizeCompacted",
+    "total_log_read_time_ms": "totalLogReadTimeMs",
+    "total_updated_records_compacted": "totalUpdatedRecordsCompacted",
+    "total_log_blocks": "totalLogBlocks",
+    "total_corrupt_log_blocks": "totalCorruptLogBlock",
+    "total_rollback_blocks": "totalRollbackBlocks",
+    "file_size": "fileSizeInBytes",
+}
+_OPTIONAL = {
+    "temp_path": "tempPath",
+    "min_event_time": "minEventTime",
+    "max_event_time": "maxEventTime",
+    "prev_base_file": "prevBaseFile",
+}
+_LOG_FILE = {"log_version": "logVersion", "log_offset": "logOffset", "base_file": "baseFile"}
+
+
+def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = False) -> bytes:
+    """The body of a completed (or inflight) instant.
+
+    Args:
+        meta: what to write.
+        layout: timeline layout: 1 gives JSON, 2 an Avro container.
+        replace: it is a replace commit's (complete, not inflight).
+    """
+    if layout not in (1, 2):
+        raise ValueError(f"The timeline layout is {layout}; expected 1 or 2.")
+    record: dict[str, Any] = {
+        "partitionToWriteStats": {
+            partition: [_stat_members(stat, layout) for stat in stats]
+            for partition, stats in meta.partition_to_write_stats.items()
+        },
+        "compacted": meta.compacted,
+        "extraMetadata": meta.extra_metadata,
+        "operationType": meta.operation_type,
+    }
+    if replace:
+        record["partitionToReplaceFileIds"] = meta.partition_to_replace_file_ids or {}
+    if layout == 1:
+        return json.dumps(record, indent=2, separators=(",", " : "), ensure_ascii=False).encode()
+    # Java leaves the version of commit metadata null.
+    record["version"] = None
+    return write_single_record(REPLACE_COMMIT_METADATA if replace else COMMIT_METADATA, record)
+
+
+def encode_workload_profile(
+    inserts: Mapping[str, int],
+    updates: Mapping[str, Mapping[str, tuple[str, int]]],
+    operation_type: str,
+    layout: int,
+) -> bytes:
+    """The body of an inflight commit: how many rows are about to go where (a rollback without markers reads it).
+
+    Args:
+        inserts: rows per partition path.
+        updates: per partition path, per file id: (base instant of the slice, rows).
+        operation_type: such as ``UPSERT``.
+        layout: timeline layout, 1 or 2.
+    """
+    stats: dict[str, list[WriteStat]] = {}
+    for partition in sorted({*inserts, *updates}):
+        stats[partition] = [WriteStat(num_inserts=inserts.get(partition, 0), partition_path=partition)]
+        for file_id, (base, rows) in sorted(updates.get(partition, {}).items()):
+            stats[partition].append(
+                WriteStat(file_id=file_id, prev_commit=base, num_update_writes=rows, partition_path=partition)
+            )
+    return encode_commit_metadata(CommitMetadata(stats, {}, operation_type), layout)
+
+
+def decode_commit_metadata(data: bytes, path: str | None = None) -> CommitMetadata:
+    """Commit metadata from JSON or Avro; an empty file is an empty commit.
+
+    Args:
+        data: the whole body.
+        path: where it was read, for messages.
+
+    Raises:
+        CorruptTableError: neither of the two, or cut off.
+    """
+    if not data:
+        return CommitMetadata()
+    record = read_single_record(data, path) if is_avro_container(data) else _read_json(data, path)
+    try:
+        return _metadata_of(record)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(f"The commit metadata has an unexpected form: {error!r}.", path) from error
+
+
+def _read_json(data: bytes, path: str | None) -> dict[str, Any]:
+    try:
+        record = json.loads(data)
+    except ValueError as error:
+        raise CorruptTableError(f"Expected commit metadata as JSON or Avro: {error}.", path) from error
+    if not isinstance(record, dict):
+        raise CorruptTableError(f"Expected commit metadata as a JSON object, found {type(record).__name__}.", path)
+    return record
+
+
+def _metadata_of(record: Mapping[str, Any]) -> CommitMetadata:
+    stats = record.get("partitionToWriteStats") or {}
+    replaced = record.get("partitionToReplaceFileIds")
+    return CommitMetadata(
+        {partition: [_stat_of(stat, partition) for stat in found or ()] for partition, found in stats.items()},
+        {key: value for key, value in (record.get("extraMetadata") or {}).items() if value is not None},
+        record.get("operationType") or "UNKNOWN",
+        bool(record.get("compacted")),
+        None if replaced is None else {partition: list(ids) for partition, ids in replaced.items()},
+    )
+
+
+def _stat_of(record: Mapping[str, Any], partition: str) -> WriteStat:
+    values: dict[str, Any] = {name: record.get(member) or 0 for name, member in _COUNTS.items()}
+    values |= {name: record.get(member) for name, member in (_OPTIONAL | _LOG_FILE).items()}
+    runtime, log_files, written_to = record.get("runtimeStats"), record.get("logFiles"), record.get("partitionPath")
+    return WriteStat(
+        file_id=record.get("fileId") or "",
+        path=record.get("path") or "",
+        prev_commit=record.get("prevCommit") or "null",
+        partition_path=partition if written_to is None else written_to,
+        runtime_stats=None if runtime is None else _runtime_of(runtime),
+        cdc_stats=_cdc_of(record.get("cdcStats")),
+        log_files=None if log_files is None else tuple(log_files),
+        total_log_files=record.get("totalLogFiles"),
+        **values,
+    )
+
+
+def _runtime_of(record: Mapping[str, Any]) -> RuntimeStats:
+    names = ("totalScanTime", "totalCreateTime", "totalUpsertTime")
+    return RuntimeStats(*(record.get(name) or 0 for name in names))
+
+
+def _cdc_of(record: Mapping[str, int] | None) -> dict[str, int] | None:
+    return None if record is None else dict(record)
+
+
+def _stat_members(stat: WriteStat, layout: int) -> dict[str, Any]:
+    runtime = stat.runtime_stats
+    members: dict[str, Any] = {
+        "fileId": stat.file_id,
+        "path": stat.path or None,
+        "cdcStats": _cdc_of(stat.cdc_stats),
+        "prevCommit": stat.prev_commit,
+        "partitionPath": stat.partition_path,
+    }
+    members |= {member: getattr(stat, name) for name, member in (_COUNTS | _OPTIONAL).items()}
+    members["runtimeStats"] = runtime and {
+        "totalScanTime": runtime.total_scan_time,
+        "totalUpsertTime": runtime.total_upsert_time,
+        "totalCreateTime": runtime.total_create_time,
+    }
+    if stat.log_files is not None or stat.log_version is not None or layout > 1:
+        members |= {member: getattr(stat, name) for name, member in _LOG_FILE.items()}
+        members["logFiles"] = None if stat.log_files is None else list(stat.log_files)
+    if layout > 1:
+        members["totalLogFiles"] = stat.total_log_files
+    return members
