@@ -66,10 +66,9 @@ def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
             word = load_u32(data, at)
             if word & np.uint32(0x80808080):
                 break
-            part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(
-                961
-            )
-            part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31) + (word >> np.uint32(24))
+            part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(24))
+            part += (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(961)
+            part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31)
             h = np.uint32(h * np.uint32(923521) + part)
             at += 4
         out[row] = np.int32(_hash_any(data, at, end, h))

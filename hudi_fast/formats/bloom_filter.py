@@ -1,0 +1,314 @@
+"""The bloom filters that Hudi keeps of record keys, in base file footers and in the metadata table.
+
+::
+
+    base64 text --from_base64--> BloomFilter <--create
+                                 rows: uint8[rows, bytes]  <--add(keys)          hudi_fast.kernels.bloom
+                                                           --might_contain-->    bool per key
+                                 --to_base64--> the bytes that Hudi would have written for the same keys in this order
+
+A SIMPLE filter is one row of bits. A DYNAMIC_V0 filter gets another row whenever the last one holds ``entries`` keys,
+until ``max_entries`` is reached; later keys go round the rows. All integers are big-endian::
+
+    row        int32 -1 | int32 hashes | int8 hash type (1: murmur) | int32 bits | (bits + 7) // 8 bytes
+    SIMPLE     row
+    DYNAMIC_V0 int32 -1 | int32 hashes | int8 hash type | int32 bits | int32 entries | int32 added to last row
+               | int32 rows | row ...
+
+Source: SimpleBloomFilter, HoodieDynamicBoundedBloomFilter and InternalDynamicBloomFilter of Apache Hudi 0.15 to 1.2.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.kernels.bloom import bloom_add, bloom_probe_rows
+
+__all__ = ["DYNAMIC_V0", "SIMPLE", "BloomFilter"]
+
+DYNAMIC_V0 = "DYNAMIC_V0"
+SIMPLE = "SIMPLE"
+
+_ROW_HEADER = struct.Struct(">iibi")
+_GROWTH = struct.Struct(">iii")
+_VERSION = -1
+_MURMUR = 1
+
+Keys: TypeAlias = pa.Array | pa.ChunkedArray
+
+
+class BloomFilter:
+    """A set of record keys that may answer yes for a key that was never added, and never no for one that was.
+
+    Made by :meth:`create` or :meth:`from_base64`. :meth:`add` changes it; not safe to change from several threads.
+
+    Attributes:
+        type_code: ``SIMPLE`` or ``DYNAMIC_V0``; Parquet footers name only the latter.
+        bit_count: bits in a row.
+        hash_count: hashes per key.
+        entries: keys that a row is made for; 0 for SIMPLE, which does not store it.
+        max_entries: keys from which on a dynamic filter gets no further row.
+        added: keys added since the last row was begun; 0 for SIMPLE, which does not store it.
+        rows: uint8[rows, (bit_count + 7) // 8].
+    """
+
+    __slots__ = ("_turn", "added", "bit_count", "entries", "hash_count", "max_entries", "rows", "type_code")
+
+    def __init__(
+        self,
+        type_code: str,
+        bit_count: int,
+        hash_count: int,
+        rows: npt.NDArray[np.uint8],
+        entries: int = 0,
+        max_entries: int = 0,
+        added: int = 0,
+    ) -> None:
+        self.type_code = type_code
+        self.bit_count = bit_count
+        self.hash_count = hash_count
+        self.rows = rows
+        self.entries = entries
+        self.max_entries = max_entries
+        self.added = added
+        self._turn: int | None = None  # the row that the next key of a full dynamic filter goes to; None: not full yet
+
+    @classmethod
+    def create(
+        cls, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000, kind: str = DYNAMIC_V0
+    ) -> BloomFilter:
+        """An empty filter; the defaults are Hudi's.
+
+        Args:
+            entries: keys per row at which the error rate holds, ``hoodie.index.bloom.num_entries``.
+            error_rate: share of wrong yeses, ``hoodie.index.bloom.fpp``.
+            max_entries: ``hoodie.bloom.index.filter.dynamic.max.entries``.
+            kind: ``SIMPLE`` or ``DYNAMIC_V0``, ``hoodie.bloom.index.filter.type``.
+
+        Raises:
+            ConfigError: a value is out of range.
+            UnsupportedFeatureError: the kind is another one.
+        """
+        _check_kind(kind, None)
+        if entries < 1 or not 0.0 < error_rate < 1.0:
+            raise ConfigError(
+                "A bloom filter needs at least 1 entry and an error rate between 0 and 1; found "
+                f"hoodie.index.bloom.num_entries={entries}, hoodie.index.bloom.fpp={error_rate}."
+            )
+        bit_count = math.ceil(entries * (-math.log(error_rate) / (math.log(2) * math.log(2))))
+        if bit_count > 2**31 - 1:
+            raise ConfigError(
+                f"A bloom filter for {entries} entries at {error_rate} needs {bit_count} bits, and Hudi "
+                "stores at most 2^31 - 1. Lower hoodie.index.bloom.num_entries or raise hoodie.index.bloom.fpp."
+            )
+        hash_count = math.ceil(math.log(2) * bit_count / entries)
+        rows = np.zeros((1, (bit_count + 7) // 8), np.uint8)
+        if kind == SIMPLE:
+            return cls(SIMPLE, bit_count, hash_count, rows)
+        return cls(DYNAMIC_V0, bit_count, hash_count, rows, entries, max_entries)
+
+    @classmethod
+    def from_base64(
+        cls, text: str, type_code: str | None, max_entries: int = 100000, where: str | None = None
+    ) -> BloomFilter:
+        """Read a stored filter.
+
+        Args:
+            text: base64, as in the footer key ``org.apache.hudi.bloomfilter``.
+            type_code: value of ``hoodie_bloom_filter_type_code``; None, as in footers of simple filters, is SIMPLE.
+            max_entries: what the filter may grow to if keys are added; it is not stored.
+            where: the file that the text comes from, for errors.
+
+        Raises:
+            CorruptTableError: the bytes are not such a filter.
+            UnsupportedFeatureError: another type code, or the Jenkins hash.
+        """
+        kind = SIMPLE if type_code is None else type_code
+        _check_kind(kind, where)
+        try:
+            raw = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise _corrupt(f"the text is not base64 ({error})", where) from error
+        hash_count, bit_count = _row_header(raw, 0, where)
+        row_size = _ROW_HEADER.size + (bit_count + 7) // 8
+        if kind == SIMPLE:
+            _check_size(raw, row_size, where)
+            return cls(SIMPLE, bit_count, hash_count, _row_bits(raw, 0, 1, row_size))
+        first = _ROW_HEADER.size + _GROWTH.size
+        _check_least(raw, first, where)
+        entries, added, row_count = _GROWTH.unpack_from(raw, _ROW_HEADER.size)
+        if entries < 1 or added < 0 or row_count < 1:
+            raise _corrupt(f"{entries} entries a row, {added} keys in the last row, {row_count} rows", where)
+        _check_size(raw, first + row_count * row_size, where)
+        for row in range(row_count):
+            found = _row_header(raw, first + row * row_size, where)
+            if found != (hash_count, bit_count):
+                raise _corrupt(f"row {row} has (hashes, bits) {found}, the filter {(hash_count, bit_count)}", where)
+        rows = _row_bits(raw, first, row_count, row_size)
+        return cls(DYNAMIC_V0, bit_count, hash_count, rows, entries, max_entries, added)
+
+    def to_base64(self) -> str:
+        """The stored form, equal to the byte to what Hudi writes."""
+        header = _ROW_HEADER.pack(_VERSION, self.hash_count, _MURMUR, self.bit_count)
+        parts = [] if self.type_code == SIMPLE else [header, _GROWTH.pack(self.entries, self.added, len(self.rows))]
+        for row in self.rows:
+            parts += [header, row.tobytes()]
+        return base64.b64encode(b"".join(parts)).decode("ascii")
+
+    def copy(self) -> BloomFilter:
+        """An independent filter of the same keys."""
+        other = BloomFilter(
+            self.type_code,
+            self.bit_count,
+            self.hash_count,
+            self.rows.copy(),
+            self.entries,
+            self.max_entries,
+            self.added,
+        )
+        other._turn = self._turn
+        return other
+
+    def add(self, keys: Keys) -> None:
+        """Add keys in their order, which matters where a dynamic filter grows.
+
+        Args:
+            keys: string or binary values (of any Arrow layout); UTF-8 bytes are what counts.
+
+        Raises:
+            InvalidDataError: a key is null or empty, which Hudi refuses.
+        """
+        arrays = _binary_arrays(keys)
+        for array in arrays:
+            if array.null_count or (len(array) and int(np.diff(_buffers(array)[0]).min()) == 0):
+                raise InvalidDataError(
+                    "A record key is null or empty; a bloom filter takes neither. Give every row a record key."
+                )
+        for array in arrays:
+            self._add_array(array)
+
+    def might_contain(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Whether each key may have been added; always False for a null or empty key.
+
+        Args:
+            keys: n string or binary values (of any Arrow layout).
+
+        Returns:
+            bool[n].
+        """
+        out = np.zeros(len(keys), np.bool_)
+        filters = np.ascontiguousarray(self.rows).reshape(-1)
+        begin = 0
+        for array in _binary_arrays(keys):
+            if not len(array):
+                continue
+            offsets, data = _buffers(array)
+            found = out[begin : begin + len(array)]
+            bloom_probe_rows(
+                offsets, data, filters, len(self.rows), self.bit_count, self.hash_count, found.view(np.uint8)
+            )
+            found &= np.diff(offsets) > 0
+            if array.null_count:
+                found &= array.is_valid().to_numpy(zero_copy_only=False)
+            begin += len(array)
+        return out
+
+    # ---- growth
+
+    def _add_array(self, array: pa.Array) -> None:
+        done = 0
+        while done < len(array):
+            if self.type_code == SIMPLE:
+                self._set_bits(0, array)
+                return
+            room = self.entries - self.added
+            if room <= 0 and len(self.rows) * self.entries >= self.max_entries:
+                self._add_in_turn(array.slice(done))
+                return
+            if room <= 0:
+                self.rows = np.concatenate([self.rows, np.zeros((1, self.rows.shape[1]), np.uint8)])
+                self.added, room = 0, self.entries
+            part = array.slice(done, room)
+            self._set_bits(len(self.rows) - 1, part)
+            self.added += len(part)
+            done += len(part)
+
+    def _add_in_turn(self, array: pa.Array) -> None:
+        """Add to a full filter: Hudi gives the first such key to row 0 and only then begins its rounds, at row 0."""
+        self.added += len(array)
+        if self._turn is None:
+            self._set_bits(0, array.slice(0, 1))
+            array = array.slice(1)
+            self._turn = 0
+        count = len(self.rows)
+        for row in range(count):
+            mine = np.arange((row - self._turn) % count, len(array), count)
+            self._set_bits(row, array.take(pa.array(mine)))
+        self._turn = (self._turn + len(array)) % count
+
+    def _set_bits(self, row: int, array: pa.Array) -> None:
+        if len(array):
+            offsets, data = _buffers(array)
+            bloom_add(offsets, data, self.rows[row], self.bit_count, self.hash_count)
+
+
+def _check_kind(kind: str, where: str | None) -> None:
+    if kind not in (SIMPLE, DYNAMIC_V0):
+        place = "" if where is None else f" [file {where}]"
+        raise UnsupportedFeatureError(f"Bloom filters are {SIMPLE} or {DYNAMIC_V0}; found type {kind!r}{place}.")
+
+
+def _corrupt(found: str, where: str | None) -> CorruptTableError:
+    return CorruptTableError(f"Expected a serialised bloom filter; found that {found}.", where)
+
+
+def _check_least(raw: bytes, size: int, where: str | None) -> None:
+    if len(raw) < size:
+        raise _corrupt(f"it ends after {len(raw)} bytes where at least {size} are needed", where)
+
+
+def _check_size(raw: bytes, size: int, where: str | None) -> None:
+    if len(raw) != size:
+        raise _corrupt(f"it has {len(raw)} bytes where its header says {size}", where)
+
+
+def _row_header(raw: bytes, at: int, where: str | None) -> tuple[int, int]:
+    """(hashes, bits) of the row header at ``at``."""
+    _check_least(raw, at + _ROW_HEADER.size, where)
+    version, hash_count, hash_type, bit_count = _ROW_HEADER.unpack_from(raw, at)
+    if version > 0 or (version == _VERSION and hash_type == 0):
+        place = "" if where is None else f" [file {where}]"
+        raise UnsupportedFeatureError(f"Bloom filters with the Jenkins hash are not supported; found one{place}.")
+    if version != _VERSION or hash_type != _MURMUR or hash_count < 1 or bit_count < 1:
+        raise _corrupt(
+            f"byte {at} begins version {version}, {hash_count} hashes of type {hash_type}, {bit_count} bits", where
+        )
+    return hash_count, bit_count
+
+
+def _row_bits(raw: bytes, first: int, row_count: int, row_size: int) -> npt.NDArray[np.uint8]:
+    """A writable copy of the rows' bits: uint8[row_count, row_size - header]."""
+    stored = np.frombuffer(raw, np.uint8)[first:].reshape(row_count, row_size)
+    return stored[:, _ROW_HEADER.size :].copy()
+
+
+def _binary_arrays(keys: Keys) -> list[pa.Array]:
+    chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
+    plain = (pa.string(), pa.binary())
+    return [chunk if chunk.type in plain else chunk.cast(pa.binary()) for chunk in chunks]
+
+
+def _buffers(array: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """(int32[n + 1] offsets, uint8[] data) of a string or binary array with at least one value, without a copy."""
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1]
+    return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
