@@ -1,0 +1,346 @@
+"""Record keys and partition paths of whole batches, as Hudi's key generators make them.
+
+::
+
+    columns ──to_text──► text ──► record_keys      "value" or "f1:v1,f2:v2" for each row
+    columns ──distinct values──► codes + texts ──► partition_paths      one code for each row into few paths
+
+A key is made for every row, so a single string key is the column itself and all else is a few passes of Arrow kernels.
+Partition paths repeat: text is made for distinct values only, and rows are carried as integer codes.
+
+Which generator does what is settled by :attr:`KeyConfig.kind`; a config without key fields has generated keys,
+whatever its kind, as in Hudi.
+
+Source: Hudi's ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``, ``CustomAvroKeyGenerator``,
+``NonpartitionedAvroKeyGenerator``, ``GlobalAvroDeleteKeyGenerator`` and ``KeyGenUtils``, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.partition_path import DEFAULT_PARTITION, encode, hive_part, join, path_fault
+from hudi_fast.keys.timestamps import timestamp_options, timestamp_paths
+from hudi_fast.keys.value_text import to_text
+from hudi_fast.keys.zones import distinct_codes, zone
+
+__all__ = ["KINDS", "KeyConfig", "infer_kind", "parse_partition_spec", "partition_paths", "record_keys"]
+
+KINDS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD")
+_PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
+_NULL_KEY, _EMPTY_KEY = "__null__", "__empty__"
+
+Codes = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class KeyConfig:
+    """How a table makes record keys and partition paths. Picklable.
+
+    Attributes:
+        kind: one of ``KINDS``: ``hoodie.table.keygenerator.type`` without ``_AVRO``.
+        record_key_fields: in order; a dot leads into a struct. Empty: keys are generated.
+        partition_fields: in order, without types.
+        partition_types: CUSTOM: ``SIMPLE`` or ``TIMESTAMP`` for each partition field.
+        hive_style: whether path parts read ``field=value``.
+        url_encode: whether values are escaped in paths.
+        slash_separated_dates: whether ``-`` in a single partition value becomes ``/``.
+        consistent_logical_timestamp: whether timestamps read as dates and times, not as raw numbers.
+        single_key_prefixed: COMPLEX with one key field: ``f:value``, else the bare value (releases 0.14.1 to 1.0.2).
+        null_partition: the path part of null and of the empty string (``default`` in tables of releases before 0.12).
+        timebased: the ``hoodie.keygen.timebased.*`` options, by full key or by the part after the prefix.
+        default_zone: name of the zone that is the JVM's default to Hudi; None: that of this process. Set it where
+            processes may run in several zones.
+    """
+
+    kind: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...]
+    partition_types: tuple[str, ...] = ()
+    hive_style: bool = False
+    url_encode: bool = False
+    slash_separated_dates: bool = False
+    consistent_logical_timestamp: bool = False
+    single_key_prefixed: bool = True
+    null_partition: str = DEFAULT_PARTITION
+    timebased: Mapping[str, str] = field(default_factory=dict, hash=False)
+    default_zone: str | None = None
+
+
+def infer_kind(record_key_fields: Sequence[str], partition_fields_spec: str) -> str:
+    """The kind of key generator that Hudi takes when none is configured.
+
+    Source: ``KeyGenUtils.inferKeyGeneratorType``.
+    """
+    partition_fields = [name for name in partition_fields_spec.split(",") if name.strip()]
+    if not partition_fields:
+        return "NON_PARTITION"
+    if ":" in partition_fields[0]:
+        return "CUSTOM"
+    return "SIMPLE" if len(partition_fields) == 1 and len(record_key_fields) <= 1 else "COMPLEX"
+
+
+def parse_partition_spec(spec: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Split ``"a:SIMPLE,b:TIMESTAMP"`` into fields and their types; no types for ``"a,b"``.
+
+    Raises:
+        ConfigError: some fields have a type and some have none, or a type is not known.
+    """
+    pieces = [piece.strip() for piece in spec.split(",") if piece.strip()]
+    split = [piece.partition(":") for piece in pieces]
+    fields = tuple(name.strip() for name, _, _ in split)
+    types = tuple(kind.strip().upper() for _, _, kind in split)
+    if not any(types):
+        return fields, ()
+    unknown = [kind for kind in types if kind not in _PARTITION_TYPES]
+    if unknown or "" in fields:
+        raise ConfigError(
+            f"The partition fields {spec!r} must read field:SIMPLE or field:TIMESTAMP, separated by commas, or all "
+            f"be without a type."
+        )
+    return fields, types
+
+
+# ---- record keys
+
+
+def record_keys(
+    config: KeyConfig, table: pa.Table | pa.RecordBatch, auto_prefix: str | None = None, first_row: int = 0
+) -> pa.Array:
+    """The record key of each row.
+
+    Args:
+        config: how keys are made.
+        table: rows with the key fields among their columns.
+        auto_prefix: ``<instant>_<task>`` for generated keys, which are ``<auto_prefix>_<row>``.
+        first_row: number of the first row, for generated keys and for messages.
+
+    Returns:
+        ``pa.string()`` array without nulls, one key for each row; a single string key column that is in one piece
+        comes back as it is.
+
+    Raises:
+        InvalidDataError: a key field is missing, or rows have no key.
+        ConfigError: generated keys without ``auto_prefix``, or several fields for a kind that takes one.
+        UnsupportedFeatureError: a key field's type has no text form.
+    """
+    _check(config)
+    if config.kind == "AUTO_RECORD" or not config.record_key_fields:
+        return _generated_keys(auto_prefix, first_row, table.num_rows)
+    fields = config.record_key_fields
+    texts = [_text(config, _column(table, name, "Record key"), name) for name in fields]
+    prefixed = (
+        len(fields) > 1 or config.kind == "GLOBAL_DELETE" or (config.kind == "COMPLEX" and config.single_key_prefixed)
+    )
+    if not prefixed:
+        _refuse_rows(_null_or_empty(texts[0]), fields, first_row)
+        return texts[0]
+    return _prefixed_keys(fields, texts, first_row)
+
+
+def _generated_keys(auto_prefix: str | None, first_row: int, rows: int) -> pa.Array:
+    if auto_prefix is None:
+        raise ConfigError(
+            "The table has no record key fields, and no prefix for generated keys was given; set "
+            "hoodie.datasource.write.recordkey.field, or write through an operation that generates keys."
+        )
+    numbers = pa.array(np.arange(first_row, first_row + rows)).cast(pa.string())
+    return pc.binary_join_element_wise(auto_prefix, numbers, "_")
+
+
+def _prefixed_keys(fields: Sequence[str], texts: Sequence[pa.Array], first_row: int) -> pa.Array:
+    gaps = [_null_or_empty(text) for text in texts]
+    if all(gap is not None for gap in gaps):
+        nowhere = gaps[0]
+        for gap in gaps[1:]:
+            nowhere = pc.and_(nowhere, gap)
+        _refuse_rows(nowhere, fields, first_row)
+    parts: list[object] = []
+    for index, (name, text, gap) in enumerate(zip(fields, texts, gaps, strict=True)):
+        parts.append(f"{',' if index else ''}{name}:")
+        parts.append(text if gap is None else pc.if_else(gap, pc.if_else(text.is_null(), _NULL_KEY, _EMPTY_KEY), text))
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _null_or_empty(text: pa.Array) -> pa.Array | None:
+    """A mask of the rows that are null or ``""``; None when there are none."""
+    lengths = pc.binary_length(text)
+    shortest = pc.min(lengths).as_py()
+    if not text.null_count and shortest != 0:
+        return None
+    return pc.fill_null(pc.equal(lengths, 0), True)
+
+
+def _refuse_rows(mask: pa.Array | None, fields: Sequence[str], first_row: int) -> None:
+    count = 0 if mask is None else pc.sum(mask).as_py() or 0
+    if mask is None or not count:
+        return
+    row = first_row + pc.index(mask, True).as_py()
+    several = len(fields) > 1
+    raise InvalidDataError(
+        f"Record key field{'s' if several else ''} {', '.join(map(repr, fields))} cannot be null or empty"
+        f"{' all at once' if several else ''}: {count} of {len(mask)} rows, the first of them row {row}. "
+        f"Fill or drop these rows, or choose other key fields."
+    )
+
+
+# ---- partition paths
+
+
+def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.DictionaryArray:
+    """The partition path of each row.
+
+    Args:
+        config: how paths are made.
+        table: rows with the partition fields among their columns.
+
+    Returns:
+        dictionary<int32, string> without nulls; each path is in the dictionary once; ``""`` for all rows of a table
+        without partitions.
+
+    Raises:
+        InvalidDataError: a partition field is missing, a value makes a path that leaves the table or that file
+            systems change, or a time cannot be read.
+        ConfigError: the options of a TIMESTAMP field are missing or wrong, or do not fit the kind.
+        UnsupportedFeatureError: a partition field's type has no text form.
+    """
+    _check(config)
+    if config.kind in ("NON_PARTITION", "GLOBAL_DELETE") or not config.partition_fields:
+        return _dictionary(np.zeros(table.num_rows, dtype=np.int32), [""])
+    codes, parts = _field_parts(config, table, 0)
+    columns = [parts]
+    for index in range(1, len(config.partition_fields)):
+        other, parts = _field_parts(config, table, index)
+        # Two codes become one; renumbering the pairs keeps the products within 64 bits.
+        codes, pairs = distinct_codes(codes.astype(np.int64) * len(parts) + other)
+        left, right = pairs // max(len(parts), 1), pairs % max(len(parts), 1)
+        columns = [[column[code] for code in left] for column in columns]
+        columns.append([parts[code] for code in right])
+    paths = [join(parts_of_path) for parts_of_path in zip(*columns, strict=True)]
+    _refuse_paths(config, codes, paths)
+    return _dictionary(codes, paths)
+
+
+def _dictionary(codes: Codes, paths: Sequence[str]) -> pa.DictionaryArray:
+    """Codes into ``paths``, which may hold a path twice (``a/b`` + ``c`` and ``a`` + ``b/c``)."""
+    renumbered: dict[str, int] = {}
+    for path in paths:
+        renumbered.setdefault(path, len(renumbered))
+    if len(renumbered) < len(paths):
+        codes = np.array([renumbered[path] for path in paths], dtype=np.int32)[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(renumbered), pa.string()))
+
+
+def _field_parts(config: KeyConfig, table: pa.Table | pa.RecordBatch, index: int) -> tuple[Codes, list[str]]:
+    """``(codes, parts)`` of one partition field: row ``i`` has the path part ``parts[codes[i]]``."""
+    name = config.partition_fields[index]
+    column = _column(table, name, "Partition")
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        to_text(column, name)  # says what is wrong
+    if _partition_type(config, index) == "TIMESTAMP":
+        codes, parts = _timestamp_parts(config, column, name)
+    else:
+        encoded = column.dictionary_encode("encode")
+        codes = encoded.indices.to_numpy()
+        parts = [text or config.null_partition for text in _text(config, encoded.dictionary, name).to_pylist()]
+    if config.url_encode:
+        parts = [encode(part) for part in parts]
+    if config.hive_style:
+        parts = [hive_part(name, part) for part in parts]
+    if config.slash_separated_dates and len(config.partition_fields) == 1 and config.kind != "TIMESTAMP":
+        # A leading dash would turn into a leading slash; such a value is no date.
+        parts = [part if part.startswith("-") else part.replace("-", "/") for part in parts]
+    return codes, parts
+
+
+def _timestamp_parts(config: KeyConfig, column: pa.Array, name: str) -> tuple[Codes, list[str]]:
+    options = timestamp_options(config.timebased, config.default_zone)
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        # Arithmetic on the whole column is cheaper than finding its distinct values.
+        return timestamp_paths(options, column, name, config.consistent_logical_timestamp)
+    encoded = column.dictionary_encode("encode")
+    codes, parts = timestamp_paths(options, encoded.dictionary, name)
+    return codes[encoded.indices.to_numpy()], parts
+
+
+def _partition_type(config: KeyConfig, index: int) -> str:
+    if config.partition_types:
+        return config.partition_types[index]
+    return "TIMESTAMP" if config.kind == "TIMESTAMP" else "SIMPLE"
+
+
+def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str]) -> None:
+    for code, path in enumerate(paths):
+        fault = path_fault(path)
+        if fault is not None:
+            rows = np.flatnonzero(codes == code)
+            raise InvalidDataError(
+                f"The partition field{'s' if len(config.partition_fields) > 1 else ''} "
+                f"{', '.join(map(repr, config.partition_fields))} give the path {path!r}, which {fault}: {len(rows)} "
+                f"rows, the first of them row {rows[0]}. Change these values, or set "
+                f"hoodie.datasource.write.partitionpath.urlencode=true on a new table."
+            )
+
+
+# ---- both
+
+
+def _check(config: KeyConfig) -> None:
+    kind, keys, parts = config.kind, config.record_key_fields, config.partition_fields
+    if kind not in KINDS:
+        raise UnsupportedFeatureError(f"The key generator {kind!r} is not supported; supported are {', '.join(KINDS)}.")
+    if kind in ("SIMPLE", "TIMESTAMP") and (len(keys) > 1 or len(parts) != 1):
+        raise ConfigError(
+            f"The key generator {kind} takes one record key field and one partition field, found "
+            f"{list(keys)} and {list(parts)}; use COMPLEX, CUSTOM or NON_PARTITION."
+        )
+    typed = len(config.partition_types)
+    if (kind == "CUSTOM" and typed != len(parts)) or (kind not in ("CUSTOM", "AUTO_RECORD") and typed):
+        raise ConfigError(
+            f"The key generator {kind} with partition fields {list(parts)} has the types "
+            f"{list(config.partition_types)}; CUSTOM takes field:SIMPLE or field:TIMESTAMP for each field, other "
+            f"generators take fields alone."
+        )
+    if config.slash_separated_dates and (config.hive_style or kind == "CUSTOM"):
+        raise UnsupportedFeatureError(
+            "hoodie.datasource.write.slash.separated.date.partitioning is not supported together with hive-style "
+            "partitioning or the CUSTOM key generator."
+        )
+
+
+def _text(config: KeyConfig, values: pa.Array, name: str) -> pa.Array:
+    where = zone(config.default_zone) if config.default_zone else None
+    return to_text(values, name, config.consistent_logical_timestamp, where)
+
+
+def _column(table: pa.Table | pa.RecordBatch, name: str, role: str) -> pa.Array:
+    """One column in one piece; ``a.b`` is the field ``b`` of the struct ``a``."""
+    outer, *inner = name.split(".")
+    indices = table.schema.get_all_field_indices(outer)
+    kind = table.schema.field(indices[0]).type if len(indices) == 1 else None
+    for step in inner:
+        found = pa.types.is_struct(kind) and kind.get_field_index(step) >= 0 if kind is not None else False
+        kind = kind.field(step).type if kind is not None and found else None
+    if kind is None:
+        raise InvalidDataError(
+            f"{role} field {name!r} does not exist once in the input, whose columns are {table.schema.names}."
+        )
+    column = table.column(indices[0])
+    if inner:
+        column = pc.struct_field(column, inner)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        raise UnsupportedFeatureError(
+            f"The field {name!r} has more than 2 GiB of text in one batch; pass smaller ones."
+        )
+    return column

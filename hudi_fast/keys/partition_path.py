@@ -1,0 +1,105 @@
+"""Partition paths as text: escaping of values, hive-style prefixes, and the way back for pruning.
+
+::
+
+    values ──encode──► parts ──hive_part──► name=part ──join──► "a=1/b=x%2Fy"
+    {"a": "1", "b": "x/y"}  ◄──partition_values──┘
+
+A partition path becomes a folder below the table, so a path that would leave the table, name its metadata folder, or
+change when a file system tidies it up (``.``, ``..``, empty parts) is refused: :func:`path_fault`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+__all__ = ["DEFAULT_PARTITION", "decode", "encode", "hive_part", "join", "partition_values", "path_fault"]
+
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+_ESCAPED = [*range(0x20), *map(ord, "\"#%'*/:=?\\{[]^"), 0x7F]
+_ESCAPES = {code: f"%{code:02X}" for code in _ESCAPED}
+_HEX = re.compile("%([0-9a-fA-F]{2})")
+
+
+def encode(value: str) -> str:
+    """``value`` with the characters that Hive escapes in folder names as ``%XX``; all others, non-ASCII too, stay.
+
+    Source: Hudi's ``PartitionPathEncodeUtils.escapePathName``.
+    """
+    return value.translate(_ESCAPES)
+
+
+def decode(part: str) -> str:
+    """Undo :func:`encode`; a ``%`` that no two hex digits follow stays as it is."""
+    return _HEX.sub(lambda match: chr(int(match.group(1), 16)), part) if "%" in part else part
+
+
+def hive_part(field: str, part: str) -> str:
+    """``field=part``: one level of a hive-style path."""
+    return f"{field}={part}"
+
+
+def join(parts: Iterable[str]) -> str:
+    """The partition path that consists of ``parts``; ``""`` for none."""
+    return "/".join(parts)
+
+
+def path_fault(path: str) -> str | None:
+    """Why ``path`` must not become a folder of a table, in words; None when it may.
+
+    ``""`` is the path of a table without partitions, and fine.
+    """
+    if not path:
+        return None
+    if "\0" in path:
+        return "holds a NUL character"
+    parts = path.split("/")
+    if not parts[0]:
+        return "starts with a slash"
+    if "" in parts:
+        return "holds an empty part (two slashes in a row, or one at the end)"
+    if "." in parts or ".." in parts:
+        return "holds a part '.' or '..'"
+    if parts[0] == ".hoodie":
+        return "names the table's metadata folder"
+    return None
+
+
+def partition_values(
+    path: str,
+    fields: Sequence[str],
+    hive_style: bool,
+    url_encode: bool,
+    null_partition: str = DEFAULT_PARTITION,
+) -> dict[str, str | None] | None:
+    """The text of each partition field in ``path``.
+
+    Args:
+        path: a partition path.
+        fields: the partition fields, in the table's order.
+        hive_style: whether parts are ``field=value``.
+        url_encode: whether values are escaped.
+        null_partition: the part that stands for null.
+
+    Returns:
+        field to text, None standing for null **or the empty string**, which share a folder; or None altogether when
+        the path does not have one part for each field, so that nothing can be said about its values. The text is the
+        column's value only for fields of type SIMPLE: a TIMESTAMP field's path holds the formatted time.
+    """
+    parts = path.split("/") if path else []
+    if len(parts) != len(fields):
+        return None
+    values: dict[str, str | None] = {}
+    for field, part in zip(fields, parts, strict=True):
+        text = part
+        if hive_style:
+            name, equals, text = part.partition("=")
+            if not equals or name != field:
+                return None
+        if text == null_partition:
+            values[field] = None
+        else:
+            values[field] = decode(text) if url_encode else text
+    return values

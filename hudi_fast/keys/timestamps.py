@@ -1,0 +1,322 @@
+"""Timestamp-based partition paths: a time in some form becomes text in the output pattern.
+
+::
+
+    numbers, dates, decimals, timestamps ──unit──┐
+                                                 ├─► milliseconds, offset of the zone ─► local time ─► text
+    strings ──input patterns, input zone─────────┘        (text is made once for each distinct local time)
+
+Numbers are turned into local times by arithmetic on whole columns and cut to the step at which the output pattern
+changes, so that a million instants with the pattern ``yyyy/MM/dd`` print as many texts as there are days. Strings are
+parsed one by one; the caller passes distinct ones.
+
+Source: Hudi's ``TimestampBasedAvroKeyGenerator`` and ``HoodieDateTimeParser``, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.joda_pattern import Pattern, compile_pattern, format_time, parse_time, parser_of, resolution_ms
+from hudi_fast.keys.value_text import stored_number
+from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, utc_offsets, zone
+
+__all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths"]
+
+TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+_OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
+_PARSER_KEY = "hoodie.keygen.datetime.parser.class"
+_PARSER_NAMES = ("HoodieDateTimeParser", "org.apache.hudi.keygen.parser.HoodieDateTimeParser")
+_OLD_PARSER_KEY = "hoodie.deltastreamer.keygen.datetime.parser.class"
+
+_EPOCH = datetime(1970, 1, 1)
+_MILLISECOND = timedelta(milliseconds=1)
+
+# Milliseconds in one unit; a negative number: units in one millisecond.
+_UNITS = {
+    "NANOSECONDS": -1_000_000,
+    "MICROSECONDS": -1_000,
+    "MILLISECONDS": 1,
+    "SECONDS": 1_000,
+    "MINUTES": 60_000,
+    "HOURS": 3_600_000,
+    "DAYS": 86_400_000,
+}
+_TYPES = {
+    "UNIX_TIMESTAMP": "SECONDS",
+    "EPOCHMILLISECONDS": "MILLISECONDS",
+    "EPOCHMICROSECONDS": "MICROSECONDS",
+    "SCALAR": "",
+    "DATE_STRING": "",
+    "MIXED": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampOptions:
+    """The ``hoodie.keygen.timebased.*`` options, understood.
+
+    Attributes:
+        kind: the ``timestamp.type``.
+        unit: milliseconds in one unit of a number, negative: units in one millisecond; None when numbers have no
+            meaning (DATE_STRING, MIXED).
+        inputs: the patterns of strings with their regular expressions, in the order in which they are tried.
+        output: the pattern of the partition path.
+        input_zone: zone of strings without an offset; None: the default zone, and an offset in the string is kept.
+        output_zone: zone of the partition path; None: that of the string, the default zone for numbers.
+        default_zone: what Java's default zone is.
+    """
+
+    kind: str
+    unit: int | None
+    inputs: tuple[tuple[Pattern, re.Pattern[str]], ...]
+    output: Pattern
+    input_zone: tzinfo | None
+    output_zone: tzinfo | None
+    default_zone: tzinfo
+
+
+def timestamp_options(timebased: Mapping[str, str], default: str | None = None) -> TimestampOptions:
+    """Understand the options of a TIMESTAMP key generator.
+
+    Args:
+        timebased: options by their full key (``hoodie.keygen.timebased.output.dateformat``, also under its old prefix)
+            or by the part after the prefix (``output.dateformat``).
+        default: name of the zone that is Java's default; None: that of this process.
+
+    Raises:
+        ConfigError: a required option is missing or a value is not one of those possible.
+        UnsupportedFeatureError: a date parser of the user, or a pattern letter that is not supported.
+    """
+    given = {key.removeprefix(_OLD_PREFIX).removeprefix(TIMEBASED_PREFIX): value for key, value in timebased.items()}
+    for key in (_PARSER_KEY, _OLD_PARSER_KEY):
+        if given.get(key, _PARSER_NAMES[0]) not in _PARSER_NAMES:
+            raise UnsupportedFeatureError(f"{key}={given[key]}: date parser classes of users are not supported.")
+    kind = _required(given, "timestamp.type", f"one of {', '.join(_TYPES)}")
+    if kind not in _TYPES:
+        raise ConfigError(f"{TIMEBASED_PREFIX}timestamp.type is {kind!r}; expected one of {', '.join(_TYPES)}.")
+    unit_name = _TYPES[kind]
+    if kind == "SCALAR":
+        unit_name = given.get("timestamp.scalar.time.unit", "SECONDS").upper()
+        if unit_name not in _UNITS:
+            raise ConfigError(
+                f"{TIMEBASED_PREFIX}timestamp.scalar.time.unit is {unit_name!r}; expected one of {', '.join(_UNITS)}."
+            )
+    both = given.get("timezone")
+    return TimestampOptions(
+        kind=kind,
+        unit=_UNITS[unit_name] if unit_name else None,
+        inputs=_inputs(given) if kind in ("DATE_STRING", "MIXED") else (),
+        output=compile_pattern(_required(given, "output.dateformat", "a date pattern such as yyyy/MM/dd")),
+        input_zone=_zone_or_none(given.get("input.timezone", "") if both is None else both),
+        output_zone=_zone_or_none(given.get("output.timezone", "") if both is None else both),
+        default_zone=default_zone() if default is None else zone(default),
+    )
+
+
+def timestamp_paths(
+    options: TimestampOptions, values: pa.Array, field: str, consistent_logical_timestamp: bool = False
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    """The partition path text of each value, before escaping and hive prefix.
+
+    Args:
+        options: how.
+        values: a column, or better its distinct values: numbers, decimals, dates, timestamps or strings. A null stands
+            for 1 in the configured unit (strings: for the first millisecond of 1970).
+        field: the column's name, for messages.
+        consistent_logical_timestamp: whether a timestamp column is taken as the instant that it is; otherwise its raw
+            number is taken in the configured unit.
+
+    Returns:
+        ``(codes, texts)``: int32[n] and the distinct texts; row ``i`` has ``texts[codes[i]]``.
+
+    Raises:
+        ConfigError: numbers and strings mixed up with the configured type.
+        InvalidDataError: a string that no input pattern fits, or a time outside the years 2 to 9998.
+        UnsupportedFeatureError: a column type that has no time in it.
+    """
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return _paths_of_strings(options, values, field)
+    millis = _millis(options, values, field, consistent_logical_timestamp)
+    _check_range(millis, values, field)
+    offsets = utc_offsets(millis, options.output_zone or options.default_zone)
+    return _print_distinct(options.output, millis + offsets, offsets)
+
+
+# ---- numbers
+
+
+def _millis(options: TimestampOptions, values: pa.Array, field: str, consistent: bool) -> npt.NDArray[np.int64]:
+    """Milliseconds since the epoch, int64[n], saturated where Java saturates."""
+    kind = values.type
+    if consistent and pa.types.is_timestamp(kind) and kind.tz is not None:
+        per_unit = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[kind.unit]
+        millis = _to_millis(_long(values.cast(pa.int64()), 0), per_unit)
+        # A null stands for the plain number 1, in the configured unit, even here.
+        millis[values.is_null().to_numpy(zero_copy_only=False)] = _to_millis(np.ones(1, np.int64), options.unit or 1)[0]
+        return millis
+    if options.unit is None:
+        raise ConfigError(
+            f"The partition field {field!r} is of type {kind}, and {TIMEBASED_PREFIX}timestamp.type={options.kind} "
+            f"takes strings only; set it to UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR."
+        )
+    return _to_millis(_raw_number(values, field), options.unit)
+
+
+def _raw_number(values: pa.Array, field: str) -> npt.NDArray[np.int64]:
+    kind = values.type
+    if pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return _long(values.cast(pa.int64()), 1)
+    if pa.types.is_date(kind):
+        return _long(values.cast(pa.date32()).cast(pa.int32()).cast(pa.int64()), 1)
+    if pa.types.is_timestamp(kind):
+        return _long(stored_number(values), 1)
+    if pa.types.is_decimal(kind):
+        return _long(pc.trunc(values).cast(pa.decimal128(38, 0)).cast(pa.int64()), 1)
+    if pa.types.is_floating(kind):
+        return _floats_as_long(values)
+    raise UnsupportedFeatureError(f"The partition field {field!r} of type {kind} has no time in it.")
+
+
+def _floats_as_long(values: pa.Array) -> npt.NDArray[np.int64]:
+    """As Java casts to long: the fraction dropped, NaN 0, the ends saturated."""
+    numbers = np.nan_to_num(values.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False), nan=0.0)
+    ends = np.iinfo(np.int64)
+    inside = np.clip(numbers, -(2.0**62), 2.0**62).astype(np.int64)
+    result: npt.NDArray[np.int64] = np.where(
+        np.abs(numbers) <= 2.0**62, inside, np.where(numbers < 0, ends.min, ends.max)
+    )
+    return result
+
+
+def _long(values: pa.Array, null: int) -> npt.NDArray[np.int64]:
+    result: npt.NDArray[np.int64] = values.fill_null(null).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _to_millis(numbers: npt.NDArray[np.int64], unit: int) -> npt.NDArray[np.int64]:
+    """Java's ``TimeUnit.convert``: towards zero on division, saturated on overflow."""
+    if unit < 0:
+        return np.where(numbers < 0, -(-numbers // -unit), numbers // -unit)
+    ends = np.iinfo(np.int64)
+    low, high = ends.min // unit, ends.max // unit
+    scaled = np.clip(numbers, low, high) * unit
+    return np.where(numbers > high, ends.max, np.where(numbers < low, ends.min, scaled))
+
+
+def _check_range(millis: npt.NDArray[np.int64], values: pa.Array, field: str) -> None:
+    bad = np.flatnonzero((millis < MIN_MILLIS) | (millis > MAX_MILLIS))
+    if len(bad):
+        raise InvalidDataError(
+            f"The partition field {field!r} holds {values[int(bad[0])]!s}, which is outside the years 2 to 9998 "
+            f"({len(bad)} of {len(values)} values are); check {TIMEBASED_PREFIX}timestamp.type and their unit."
+        )
+
+
+def _print_distinct(
+    output: Pattern, local_ms: npt.NDArray[np.int64], offsets: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    step = resolution_ms(output)
+    codes, locals_ = distinct_codes(local_ms // step)
+    if any(letter == "Z" for letter, _ in output.tokens):
+        zone_codes, zones = distinct_codes(offsets)
+        codes, pairs = distinct_codes(codes.astype(np.int64) * len(zones) + zone_codes)
+        pairs_of = [(int(locals_[pair // len(zones)]), int(zones[pair % len(zones)])) for pair in pairs]
+    else:
+        pairs_of = [(int(local), 0) for local in locals_]
+    return codes, [format_time(output, _EPOCH + local * step * _MILLISECOND, offset) for local, offset in pairs_of]
+
+
+# ---- strings
+
+
+def _paths_of_strings(
+    options: TimestampOptions, values: pa.Array, field: str
+) -> tuple[npt.NDArray[np.int32], list[str]]:
+    if not options.inputs:
+        raise ConfigError(
+            f"The partition field {field!r} is a string, and {TIMEBASED_PREFIX}timestamp.type={options.kind} takes "
+            f"numbers only; set it to DATE_STRING and give {TIMEBASED_PREFIX}input.dateformat."
+        )
+    found: dict[str, int] = {}
+    codes = np.empty(len(values), dtype=np.int32)
+    for row, text in enumerate(values.to_pylist()):
+        path = _path_of_string(options, _null_text(options) if text is None else text, field)
+        codes[row] = found.setdefault(path, len(found))
+    return codes, list(found)
+
+
+def _null_text(options: TimestampOptions) -> str:
+    """The first millisecond of 1970 in the first input pattern: what null stands for."""
+    where = options.input_zone or options.output_zone or UTC
+    offset = utc_offsets(np.ones(1, np.int64), where)[0]
+    return format_time(options.inputs[0][0], _EPOCH + (1 + int(offset)) * _MILLISECOND, int(offset))
+
+
+def _path_of_string(options: TimestampOptions, text: str, field: str) -> str:
+    for pattern, expression in options.inputs:
+        try:
+            parsed = parse_time(pattern, expression, text)
+            if parsed is None:
+                continue
+            local, offset_ms = _shifted(options, *parsed)
+        except (ValueError, OverflowError) as error:
+            raise InvalidDataError(
+                f"The partition field {field!r} holds {text!r}, which fits {pattern.text!r} but is no time: {error}."
+            ) from error
+        return format_time(options.output, local, offset_ms)
+    patterns = ", ".join(repr(pattern.text) for pattern, _ in options.inputs)
+    raise InvalidDataError(
+        f"The partition field {field!r} holds {text!r}, which has none of the forms of "
+        f"{TIMEBASED_PREFIX}input.dateformat: {patterns}."
+    )
+
+
+def _shifted(options: TimestampOptions, local: datetime, offset_ms: int | None) -> tuple[datetime, int]:
+    """The local time of the partition path, and its offset from UTC in milliseconds."""
+    if offset_ms is None:
+        source = options.input_zone or options.default_zone
+        instant = local.replace(tzinfo=source).astimezone(UTC)
+        if instant.astimezone(source).replace(tzinfo=None) != local:
+            raise ValueError(f"clocks in {source} skip that time")
+    else:
+        source = options.input_zone or timezone(timedelta(milliseconds=offset_ms))
+        instant = (local - timedelta(milliseconds=offset_ms)).replace(tzinfo=UTC)
+    shown = instant.astimezone(options.output_zone or source)
+    return shown.replace(tzinfo=None), (shown.utcoffset() or timedelta()) // _MILLISECOND
+
+
+# ---- options
+
+
+def _inputs(given: Mapping[str, str]) -> tuple[tuple[Pattern, re.Pattern[str]], ...]:
+    text = _required(given, "input.dateformat", "a comma-separated list of date patterns")
+    delimiter = given.get("input.dateformat.list.delimiter.regex", ",")
+    try:
+        pieces = re.split(delimiter, text) if delimiter else [text]
+    except re.error as error:
+        raise ConfigError(
+            f"{TIMEBASED_PREFIX}input.dateformat.list.delimiter.regex={delimiter!r} is no regular expression: {error}."
+        ) from error
+    patterns = [compile_pattern(piece.strip()) for piece in pieces if piece.strip()]
+    return tuple((pattern, parser_of(pattern)) for pattern in patterns)
+
+
+def _required(given: Mapping[str, str], name: str, expected: str) -> str:
+    value = given.get(name, "").strip()
+    if not value:
+        raise ConfigError(f"A TIMESTAMP partition field needs the option {TIMEBASED_PREFIX}{name}: {expected}.")
+    return value
+
+
+def _zone_or_none(name: str) -> tzinfo | None:
+    return zone(name) if name.strip() else None

@@ -1,0 +1,190 @@
+"""Values as the text that record keys and partition paths are made of, a column at a time.
+
+::
+
+    Arrow array ──to_text──► pa.string() array, nulls kept
+
+The forms are those of Hudi's Avro path: Java's ``toString`` of what the Avro record holds. So floats look like Java's
+(``1.0E10``), and a timestamp is the raw number that the table stores unless *consistent logical timestamps* are on.
+Strings, integers, booleans, dates and decimals are Arrow's own casts, which agree with Java; the rest is built from the
+columns' buffers. Only floats outside 0.001 to 10 million are worked off one by one.
+
+Floats follow the shortest form that reads back as the same number (the ``Double.toString`` of JDK 19 and later; older
+JDKs give some numbers a digit more).
+
+Source: ``HoodieAvroUtils.getNestedFieldValAsString`` and ``convertValueForAvroLogicalTypes``, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.zones import default_zone, utc_offsets
+
+__all__ = ["stored_number", "to_text"]
+
+_FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31
+# Before 15 October 1582, java.sql.Timestamp counts days by the Julian calendar.
+_GREGORIAN_MS, _LAST_MS = -12_219_206_400_000, 253_370_764_799_999
+_HEX_PAIRS = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), dtype=np.uint16)
+
+
+def to_text(
+    values: pa.Array,
+    field: str = "",
+    consistent_logical_timestamp: bool = False,
+    where: tzinfo | None = None,
+) -> pa.Array:
+    """The text of each value.
+
+    Args:
+        values: any column but a nested one.
+        field: its name, for messages.
+        consistent_logical_timestamp: whether timestamps with a zone read ``2016-12-29 09:54:00.0`` instead of the raw
+            number of micro- or milliseconds.
+        where: the zone of such text; None: that of this process (Hudi: the JVM's).
+
+    Returns:
+        ``pa.string()`` array of the same length; null where the value is. A string column comes back as it is.
+
+    Raises:
+        UnsupportedFeatureError: fixed-size binary, lists, maps, structs and other types without a settled text; text
+            of more than 2 GiB.
+        InvalidDataError: dates outside the years 0 to 9999.
+    """
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return to_text(values.dictionary, field, consistent_logical_timestamp, where).take(values.indices)
+    if pa.types.is_string(kind):
+        return values
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return values.cast(pa.string())
+    if pa.types.is_large_string(kind) or str(kind) == "string_view":
+        return _narrow(values.cast(pa.large_string()), field)
+    if pa.types.is_date(kind):
+        return _dates(values.cast(pa.date32()), field)
+    if pa.types.is_timestamp(kind):
+        # A timestamp without zone is a local-timestamp in Avro, which the option does not touch.
+        if consistent_logical_timestamp and kind.tz is not None:
+            return _timestamps(values, field, where or default_zone())
+        return stored_number(values).cast(pa.string())
+    if pa.types.is_time(kind):
+        return _times(values).cast(pa.string())
+    if pa.types.is_float32(kind) or pa.types.is_float64(kind):
+        return _floats(values)
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return _narrow(_hex(values.cast(pa.large_binary())), field)
+    raise UnsupportedFeatureError(
+        f"The field {field!r} is of type {kind}, which cannot be part of a record key or partition path; use a string, "
+        f"number, boolean, decimal, date, timestamp or binary field, or a field inside a struct as 'struct.field'."
+    )
+
+
+def stored_number(values: pa.Array) -> pa.Array:
+    """The int64 that a table stores for each timestamp: microseconds, or milliseconds for seconds and milliseconds."""
+    numbers = values.cast(pa.int64())
+    unit = values.type.unit
+    if unit == "s":
+        return pc.multiply_checked(numbers, 1000)
+    if unit == "ns":
+        return _masked(_int64(numbers) // 1000, numbers)
+    return numbers
+
+
+def _times(values: pa.Array) -> pa.Array:
+    """Milliseconds of a time32, microseconds of a time64, as stored."""
+    if pa.types.is_time32(values.type):
+        return values.cast(pa.time32("ms")).cast(pa.int32())
+    return values.cast(pa.time64("us"), safe=False).cast(pa.int64())
+
+
+def _dates(values: pa.Array, field: str) -> pa.Array:
+    limits = pc.min_max(values.cast(pa.int32())).as_py()
+    if limits["min"] is not None and (limits["min"] < _FIRST_DAY or limits["max"] > _LAST_DAY):
+        raise InvalidDataError(f"The field {field!r} holds a date outside the years 0 to 9999; correct it.")
+    return values.cast(pa.string())
+
+
+def _timestamps(values: pa.Array, field: str, where: tzinfo) -> pa.Array:
+    numbers = _int64(values.cast(pa.int64()))
+    unit = values.type.unit
+    if unit in ("us", "ns"):
+        per_ms = 1000 if unit == "us" else 1_000_000
+        numbers = np.where(numbers < 0, -(-numbers // per_ms), numbers // per_ms)  # Java divides towards zero
+    elif unit == "s":
+        numbers = numbers * 1000
+    if len(numbers) and (numbers.min() < _GREGORIAN_MS or numbers.max() > _LAST_MS):
+        raise UnsupportedFeatureError(
+            f"The field {field!r} holds a timestamp before 1582-10-15 or after 9998, whose text form is not supported."
+        )
+    local = _masked(numbers + utc_offsets(numbers, where), values).cast(pa.timestamp("ms"))
+    # Arrow prints three digits; Java drops trailing zeros but for the first digit.
+    return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")
+
+
+def _floats(values: pa.Array) -> pa.Array:
+    text = values.cast(pa.string())
+    size = pc.abs(values.cast(pa.float64()))
+    plain = pc.or_(pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)), pc.equal(size, 0.0))
+    whole = pc.invert(pc.match_substring(text, "."))
+    text = pc.if_else(whole, pc.binary_join_element_wise(text, ".0", ""), text)
+    scientific = pc.invert(plain)
+    if not pc.any(scientific).as_py():
+        return text
+    numbers = values.filter(scientific).to_numpy(zero_copy_only=False)
+    return pc.replace_with_mask(
+        text, scientific, pa.array([_java_scientific(number) for number in numbers], pa.string())
+    )
+
+
+def _java_scientific(number: np.floating) -> str:
+    """Java's form of a number that it does not write plainly."""
+    if np.isnan(number):
+        return "NaN"
+    if np.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="-").partition("e")
+    if "." not in mantissa:
+        # Java gives two digits at least, and with two takes the nearest: 4.9E-324 where one digit would be 5.
+        mantissa, _, exponent = f"{float(number):.1e}".partition("e")
+    return f"{mantissa}E{int(exponent)}"
+
+
+def _hex(values: pa.Array) -> pa.Array:
+    """Lower-case hexadecimal digits of a large_binary array, as large_string."""
+    _, ends, data = values.buffers()
+    offsets = np.frombuffer(ends, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    start, end = int(offsets[0]), int(offsets[-1])
+    content = np.frombuffer(data, dtype=np.uint8)[start:end] if data is not None else np.empty(0, np.uint8)
+    digits = pa.py_buffer(_HEX_PAIRS[content])
+    valid = None
+    if values.null_count:
+        valid = pa.py_buffer(np.packbits(values.is_valid().to_numpy(zero_copy_only=False), bitorder="little"))
+    return pa.Array.from_buffers(
+        pa.large_string(), len(values), [valid, pa.py_buffer((offsets - start) * 2), digits], values.null_count
+    )
+
+
+def _narrow(values: pa.Array, field: str) -> pa.Array:
+    try:
+        return values.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            f"The field {field!r} has more than 2 GiB of key text in one batch; pass smaller batches."
+        ) from error
+
+
+def _int64(values: pa.Array) -> npt.NDArray[np.int64]:
+    result: npt.NDArray[np.int64] = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _masked(numbers: npt.NDArray[np.int64], like: pa.Array) -> pa.Array:
+    mask = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
+    return pa.array(numbers, mask=mask)

@@ -1,0 +1,153 @@
+"""Time zones by the names that Hudi's options use, and the offset of many instants at once.
+
+::
+
+    "America/New_York", "GMT+8:00", "UTC", "PST"  ──zone──►  tzinfo
+    int64 milliseconds since the epoch  ──utc_offsets──►  int64 milliseconds to add for local time
+
+Apache Hudi hands a name to ``java.util.TimeZone`` and the result to Joda-Time. Three-letter names mean there what they
+meant in JDK 1.1 (``EST`` is New York, with daylight saving), and a name that Java does not know (``UTC+8``, ``+08:00``)
+silently becomes GMT; here it is an error, so that a misspelt zone does not move rows to other partitions.
+
+Offsets are looked up once for a day and used for all its instants; only days on which the offset changes are looked up
+instant by instant.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError
+
+__all__ = ["DAY_MS", "MAX_MILLIS", "MIN_MILLIS", "default_zone", "distinct_codes", "utc_offsets", "zone"]
+
+DAY_MS = 86_400_000
+
+# Years 2 to 9998: whatever the offset, local time stays within what datetime can hold.
+MIN_MILLIS = -62_103_715_200_000
+MAX_MILLIS = 253_370_764_799_999
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_OFFSET = re.compile(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?")
+
+# What Joda-Time makes of the JDK 1.1 names; zoneinfo knows some of them with another meaning.
+_OLD_NAMES = {
+    "GMT": "UTC",
+    "MET": "CET",
+    "ECT": "CET",
+    "MIT": "Pacific/Apia",
+    "HST": "Pacific/Honolulu",
+    "AST": "America/Anchorage",
+    "PST": "America/Los_Angeles",
+    "MST": "America/Denver",
+    "PNT": "America/Phoenix",
+    "CST": "America/Chicago",
+    "EST": "America/New_York",
+    "PRT": "America/Puerto_Rico",
+    "BET": "America/Sao_Paulo",
+    "IST": "Asia/Kolkata",
+    "CTT": "Asia/Shanghai",
+    "JST": "Asia/Tokyo",
+    "AET": "Australia/Sydney",
+    "NST": "Pacific/Auckland",
+}
+
+
+def zone(name: str) -> tzinfo:
+    """The zone that ``name`` stands for.
+
+    Args:
+        name: a region (``Europe/Berlin``), ``UTC``, ``GMT``, an offset (``GMT+8``, ``GMT+08:00``), or a three-letter
+            name of JDK 1.1.
+
+    Raises:
+        ConfigError: no such zone.
+
+    Source: ``org.joda.time.DateTimeZone.forTimeZone``.
+    """
+    text = name.strip()
+    if text in ("UTC", "GMT"):
+        return UTC
+    offset = _OFFSET.fullmatch(text)
+    if offset:
+        return _fixed(offset, name)
+    try:
+        return ZoneInfo(_OLD_NAMES.get(text, text))
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise ConfigError(
+            f"There is no time zone {name!r}. Give a region such as Europe/Berlin, UTC, or an offset such as GMT+8:00."
+        ) from error
+
+
+def default_zone() -> tzinfo:
+    """The zone of this process, which stands in for Java's default zone.
+
+    Raises:
+        ConfigError: the machine does not tell its zone.
+    """
+    name = os.environ.get("TZ", "").lstrip(":")
+    if name and not name.startswith("/"):
+        return zone(name)
+    local = Path(name or "/etc/localtime")
+    if not local.exists():
+        return UTC
+    _, found, region = os.path.realpath(local).partition("/zoneinfo/")
+    if found:
+        return zone(region.removeprefix("posix/").removeprefix("right/"))
+    try:
+        with local.open("rb") as data:
+            return ZoneInfo.from_file(data)
+    except (ValueError, OSError) as error:
+        raise ConfigError(f"The zone of this machine cannot be read from {local}; set TZ to a zone's name.") from error
+
+
+def utc_offsets(millis: npt.NDArray[np.int64], where: tzinfo) -> npt.NDArray[np.int64]:
+    """What to add to each instant to get the local time there.
+
+    Args:
+        millis: int64[n], milliseconds since the epoch, within ``MIN_MILLIS`` and ``MAX_MILLIS``.
+        where: the zone.
+
+    Returns:
+        int64[n], milliseconds.
+    """
+    if isinstance(where, timezone):
+        return np.full(len(millis), _offset_ms(where, 0), dtype=np.int64)
+    codes, days = distinct_codes(millis // DAY_MS)
+    first = np.array([_offset_ms(where, int(day) * DAY_MS) for day in days], dtype=np.int64)
+    last = np.array([_offset_ms(where, int(day) * DAY_MS + DAY_MS - 1000) for day in days], dtype=np.int64)
+    result: npt.NDArray[np.int64] = first[codes]
+    # No zone changes its offset twice within a day and ends up where it began.
+    changing = np.flatnonzero((first != last)[codes])
+    if len(changing):
+        seconds, instants = distinct_codes(millis[changing] // 1000)
+        exact = np.array([_offset_ms(where, int(instant) * 1000) for instant in instants], dtype=np.int64)
+        result[changing] = exact[seconds]
+    return result
+
+
+def distinct_codes(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """``(codes, distinct)`` with ``distinct[codes] == values``: int32[n] and int64[number of distinct values]."""
+    encoded = pa.array(values).dictionary_encode()
+    return encoded.indices.to_numpy(), encoded.dictionary.to_numpy()
+
+
+def _fixed(match: re.Match[str], name: str) -> timezone:
+    sign, hours, minutes = match.groups()
+    offset = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    if offset >= timedelta(hours=24):
+        raise ConfigError(f"The time zone {name!r} is a day or more away from GMT.")
+    return timezone(-offset if sign == "-" else offset)
+
+
+def _offset_ms(where: tzinfo, millis: int) -> int:
+    offset = (_EPOCH + timedelta(milliseconds=millis)).astimezone(where).utcoffset()
+    return 0 if offset is None else offset // timedelta(milliseconds=1)
