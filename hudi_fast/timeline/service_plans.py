@@ -1,0 +1,263 @@
+"""Plans of compactions, clusterings and other replace commits as values, to and from Avro.
+
+A pending compaction or clustering shapes what readers and writers see (a slice at the compaction's instant, file
+groups that may not be updated), so their plans are read long before they are carried out. Compaction plans of version
+2 name files without folder, those of version 1 with their whole path: both are read as names.
+
+Sources: HoodieCompactionPlan, HoodieRequestedReplaceMetadata, CompactionUtils, ClusteringUtils, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.formats.avro_container import write_single_record
+from hudi_fast.timeline.avro_models import COMPACTION_PLAN, REQUESTED_REPLACE_METADATA
+from hudi_fast.timeline.plans import decode_body
+
+__all__ = [
+    "ClusteringGroup",
+    "ClusteringPlan",
+    "ClusteringSlice",
+    "CompactionOperation",
+    "CompactionPlan",
+    "RequestedReplace",
+    "decode_compaction_plan",
+    "decode_requested_replace",
+    "encode_compaction_plan",
+    "encode_requested_replace",
+]
+
+_Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One file slice to compact: file names without folder; ``base_file`` is None for a slice of logs alone."""
+
+    partition_path: str
+    file_id: str
+    base_instant: str
+    base_file: str | None = None
+    log_files: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The slices that a compaction or log compaction is to merge.
+
+    Attributes:
+        operations: one per file group.
+        extra_metadata: free keys.
+        compactor_class: log compaction names its Java helper; None for a compaction.
+        strategy_params: parameters of that helper.
+        preserve_meta_fields: rows keep their commit time and sequence number.
+        missing_partitions: partitions that the scheduler had to leave out.
+    """
+
+    operations: tuple[CompactionOperation, ...] = ()
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    compactor_class: str | None = None
+    strategy_params: Mapping[str, str] = field(default_factory=dict)
+    preserve_meta_fields: bool = False
+    missing_partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSlice:
+    """One file slice to rewrite; paths are absolute, as the writer was given the base path."""
+
+    partition_path: str
+    file_id: str
+    base_path: str
+    log_paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringGroup:
+    """Slices that are rewritten together into ``output_groups`` new file groups."""
+
+    slices: tuple[ClusteringSlice, ...]
+    output_groups: int = 1
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringPlan:
+    """The groups of a clustering, and the Java strategy class with its parameters (sort columns and the like)."""
+
+    groups: tuple[ClusteringGroup, ...]
+    strategy_class: str | None = None
+    strategy_params: Mapping[str, str] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    preserve_meta_fields: bool = True
+    missing_partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedReplace:
+    """The body of a requested replace commit.
+
+    Insert overwrite leaves all of it empty; delete partition names its operation; a clustering has a plan.
+    """
+
+    operation_type: str | None = None
+    clustering: ClusteringPlan | None = None
+    extra_metadata: Mapping[str, str] | None = None
+
+
+def encode_compaction_plan(plan: CompactionPlan) -> bytes:
+    """The body of ``compaction.requested`` or ``logcompaction.requested`` (version 2)."""
+    operations = [
+        {
+            "baseInstantTime": one.base_instant,
+            "deltaFilePaths": list(one.log_files),
+            "dataFilePath": one.base_file,
+            "fileId": one.file_id,
+            "partitionPath": one.partition_path,
+            "metrics": dict(one.metrics),
+            "bootstrapFilePath": None,
+        }
+        for one in plan.operations
+    ]
+    strategy = plan.compactor_class and {
+        "compactorClassName": plan.compactor_class,
+        "strategyParams": dict(plan.strategy_params),
+        "version": 1,
+    }
+    record = {
+        "operations": operations,
+        "extraMetadata": dict(plan.extra_metadata),
+        "version": 2,
+        "strategy": strategy,
+        "preserveHoodieMetadata": plan.preserve_meta_fields,
+        "missingSchedulePartitions": list(plan.missing_partitions),
+    }
+    return write_single_record(COMPACTION_PLAN, record)
+
+
+def decode_compaction_plan(data: bytes, path: str | None = None) -> CompactionPlan:
+    """Read ``compaction.requested`` or ``logcompaction.requested``; CorruptTableError if it is neither."""
+
+    def build(record: _Record) -> CompactionPlan:
+        strategy = record.get("strategy") or {}
+        return CompactionPlan(
+            tuple(_operation(one) for one in record["operations"] or ()),
+            record.get("extraMetadata") or {},
+            strategy.get("compactorClassName"),
+            strategy.get("strategyParams") or {},
+            bool(record.get("preserveHoodieMetadata")),
+            tuple(record.get("missingSchedulePartitions") or ()),
+        )
+
+    return decode_body(data, path, build)
+
+
+def _operation(record: _Record) -> CompactionOperation:
+    base = record.get("dataFilePath")
+    return CompactionOperation(
+        record.get("partitionPath") or "",
+        record["fileId"],
+        record["baseInstantTime"],
+        base.rpartition("/")[2] if base else None,
+        tuple(name.rpartition("/")[2] for name in record.get("deltaFilePaths") or ()),
+        record.get("metrics") or {},
+    )
+
+
+def encode_requested_replace(requested: RequestedReplace) -> bytes:
+    """The body of ``replacecommit.requested`` or ``clustering.requested``.
+
+    As Apache Hudi writes it, the record of an insert overwrite has nothing but nulls, its version among them.
+    """
+    record = {
+        "operationType": requested.operation_type,
+        "clusteringPlan": None if requested.clustering is None else _clustering_record(requested.clustering),
+        "extraMetadata": None if requested.extra_metadata is None else dict(requested.extra_metadata),
+        "version": None if requested == RequestedReplace() else 1,
+    }
+    return write_single_record(REQUESTED_REPLACE_METADATA, record)
+
+
+def decode_requested_replace(data: bytes, path: str | None = None) -> RequestedReplace:
+    """Read ``replacecommit.requested`` or ``clustering.requested``; an empty file says nothing.
+
+    CorruptTableError if it is something else.
+    """
+    if not data:
+        return RequestedReplace()
+
+    def build(record: _Record) -> RequestedReplace:
+        plan = record["clusteringPlan"]
+        return RequestedReplace(
+            record["operationType"], None if plan is None else _clustering(plan), record.get("extraMetadata")
+        )
+
+    return decode_body(data, path, build)
+
+
+def _clustering_record(plan: ClusteringPlan) -> _Record:
+    return {
+        "inputGroups": [
+            {
+                "slices": [_slice_record(one) for one in group.slices],
+                "metrics": dict(group.metrics),
+                "numOutputFileGroups": group.output_groups,
+                "extraMetadata": None,
+                "version": 1,
+            }
+            for group in plan.groups
+        ],
+        "strategy": {
+            "strategyClassName": plan.strategy_class,
+            "strategyParams": dict(plan.strategy_params),
+            "version": 1,
+        },
+        "extraMetadata": dict(plan.extra_metadata),
+        "version": 1,
+        "preserveHoodieMetadata": plan.preserve_meta_fields,
+        "missingSchedulePartitions": list(plan.missing_partitions),
+    }
+
+
+def _slice_record(one: ClusteringSlice) -> _Record:
+    return {
+        "dataFilePath": one.base_path,
+        "deltaFilePaths": list(one.log_paths),
+        "fileId": one.file_id,
+        "partitionPath": one.partition_path,
+        "bootstrapFilePath": "",
+        "version": 1,
+    }
+
+
+def _clustering(record: _Record) -> ClusteringPlan:
+    strategy = record.get("strategy") or {}
+    groups = tuple(
+        ClusteringGroup(
+            tuple(_slice(one) for one in group["slices"] or ()),
+            group.get("numOutputFileGroups") or 1,
+            group.get("metrics") or {},
+        )
+        for group in record["inputGroups"] or ()
+    )
+    return ClusteringPlan(
+        groups,
+        strategy.get("strategyClassName"),
+        strategy.get("strategyParams") or {},
+        record.get("extraMetadata") or {},
+        bool(record.get("preserveHoodieMetadata")),
+        tuple(record.get("missingSchedulePartitions") or ()),
+    )
+
+
+def _slice(record: _Record) -> ClusteringSlice:
+    return ClusteringSlice(
+        record.get("partitionPath") or "",
+        record["fileId"],
+        record.get("dataFilePath") or "",
+        tuple(record.get("deltaFilePaths") or ()),
+    )
