@@ -88,7 +88,7 @@ def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: Ev
     names = set(given.names)
     if rules.drop_partition_columns:
         own = pa.schema([each for each in own if each.name in names or each.name not in rules.partition_fields])
-    fields = merge.fields(list(own), list(given), "")
+    fields = _merge_fields(merge, list(own), list(given), "")
     if merge.problems:
         listed = "\n".join(f"  - {each}" for each in merge.problems)
         raise SchemaMismatchError(
@@ -112,66 +112,67 @@ class _Merge:
     missing: _Missing
     problems: list[str]
 
-    def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
-        """The columns of a schema, or the fields of a struct at ``path``."""
-        given = {each.name: each for each in incoming}
-        own = {each.name for each in table}
-        clashing = self._refuse_clashes(table, [each.name for each in incoming if each.name not in own], path)
-        merged = []
-        for column in table:
-            where = _join(path, column.name)
-            twin = given.get(column.name)
-            if twin is not None:
-                kind = self.type(column.type, twin.type, where)
-                merged.append(pa.field(column.name, kind, nullable=column.nullable or twin.nullable))
-            elif self.missing is _Missing.KEEP:
-                merged.append(column.with_nullable(True))
-            elif self.missing is _Missing.REFUSE and column.name.lower() not in clashing:
-                self.problems.append(_missing_text(where, column.type))
-        for column in incoming:
-            if column.name in own or column.name.lower() in clashing:
-                continue
-            if not column.nullable:
-                self.problems.append(
-                    f"column {_join(path, column.name)!r} ({column.type}) is new and not nullable, but the rows that "
-                    "the table holds have no value for it: make it nullable"
-                )
-            merged.append(column)
-        return merged
 
-    def type(self, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
-        """The type of a column that both have."""
-        if table == incoming:
-            return table
-        if pa.types.is_struct(table) and pa.types.is_struct(incoming):
-            return pa.struct(self.fields(list(table), list(incoming), path))
-        if pa.types.is_list(table) and pa.types.is_list(incoming):
-            return pa.list_(self._part(table.value_field, incoming.value_field, f"{path}.element"))
-        if pa.types.is_map(table) and pa.types.is_map(incoming):
-            return pa.map_(table.key_type, self._part(table.item_field, incoming.item_field, f"{path}.value"))
-        if can_promote(incoming, table) or is_value_checked(incoming, table):
-            return table
-        if can_promote(table, incoming):
-            return incoming
-        self.problems.append(_type_text(path, table, incoming))
+def _merge_fields(merge: _Merge, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
+    """The columns of a schema, or the fields of a struct at ``path``."""
+    given = {each.name: each for each in incoming}
+    own = {each.name for each in table}
+    new = [each for each in incoming if each.name not in own]
+    clashing = _refuse_clashes(merge, table, new, path)
+    merged: list[pa.Field] = []
+    for column in table:
+        where = _join(path, column.name)
+        twin = given.get(column.name)
+        if twin is not None:
+            kind = _merge_types(merge, column.type, twin.type, where)
+            merged.append(pa.field(column.name, kind, nullable=column.nullable or twin.nullable))
+        elif merge.missing is _Missing.KEEP:
+            merged.append(column.with_nullable(True))
+        elif merge.missing is _Missing.REFUSE and column.name.lower() not in clashing:
+            merge.problems.append(_missing_text(where, column.type))
+    for column in new:
+        if not column.nullable and column.name.lower() not in clashing:
+            merge.problems.append(
+                f"column {_join(path, column.name)!r} ({column.type}) is new and not nullable, but the rows that "
+                "the table holds have no value for it: make it nullable"
+            )
+    return merged + new
+
+
+def _merge_types(merge: _Merge, table: pa.DataType, incoming: pa.DataType, path: str) -> pa.DataType:
+    """The type of a column that both have."""
+    if table == incoming:
         return table
+    if pa.types.is_struct(table) and pa.types.is_struct(incoming):
+        return pa.struct(_merge_fields(merge, list(table), list(incoming), path))
+    if pa.types.is_list(table) and pa.types.is_list(incoming):
+        return pa.list_(_merge_part(merge, table.value_field, incoming.value_field, f"{path}.element"))
+    if pa.types.is_map(table) and pa.types.is_map(incoming):
+        return pa.map_(table.key_type, _merge_part(merge, table.item_field, incoming.item_field, f"{path}.value"))
+    if can_promote(incoming, table) or is_value_checked(incoming, table):
+        return table
+    if can_promote(table, incoming):
+        return incoming
+    merge.problems.append(_type_text(path, table, incoming))
+    return table
 
-    def _part(self, table: pa.Field, incoming: pa.Field, path: str) -> pa.Field:
-        kind = self.type(table.type, incoming.type, path)
-        return pa.field(table.name, kind, nullable=table.nullable or incoming.nullable)
 
-    def _refuse_clashes(self, table: list[pa.Field], new: list[str], path: str) -> set[str]:
-        """Lower-case forms of new names that the table has in another case; each becomes a problem."""
-        known = {each.name.lower(): each.name for each in table}
-        clashing = {name.lower() for name in new} & known.keys()
-        for name in new:
-            if name.lower() in clashing:
-                own = _join(path, known[name.lower()])
-                self.problems.append(
-                    f"column {_join(path, name)!r} differs from the table's column {own!r} in case only: "
-                    "rename the incoming one to match"
-                )
-        return clashing
+def _merge_part(merge: _Merge, table: pa.Field, incoming: pa.Field, path: str) -> pa.Field:
+    kind = _merge_types(merge, table.type, incoming.type, path)
+    return pa.field(table.name, kind, nullable=table.nullable or incoming.nullable)
+
+
+def _refuse_clashes(merge: _Merge, table: list[pa.Field], new: list[pa.Field], path: str) -> set[str]:
+    """Lower-case forms of new names that the table has in another case; each becomes a problem."""
+    known = {each.name.lower(): each.name for each in table}
+    clashing = {each.name.lower() for each in new} & known.keys()
+    for name in (each.name for each in new if each.name.lower() in clashing):
+        own = _join(path, known[name.lower()])
+        merge.problems.append(
+            f"column {_join(path, name)!r} differs from the table's column {own!r} in case only: "
+            "rename the incoming one to match"
+        )
+    return clashing
 
 
 def _join(path: str, name: str) -> str:
