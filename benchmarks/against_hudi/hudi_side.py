@@ -1,0 +1,52 @@
+"""Apache Hudi's side: runs under ``.venv-hudi``, prints one JSON line: seconds and peak memory (:class:`side.Run`).
+
+The session is up and warm before anything is timed. Memory is that of the JVM and of this interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from pyspark.sql import SparkSession
+from side import SPARK_SETTINGS, parse_work, process_tree, timed, write_options
+
+
+def session(version: str, cores: int) -> SparkSession:
+    """A local session with the bundle of that release."""
+    settings = {
+        **SPARK_SETTINGS,
+        "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
+        "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("against-hudi")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def main() -> None:
+    """Do the work of the command line."""
+    # Spark and Ivy print to descriptor 1; the answer must stand alone there.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    work, own = parse_work(__doc__ or "")
+    spark = session(own.version, work.cores)
+
+    def write(rows: str, table: str, options: dict[str, str]) -> None:
+        spark.read.parquet(rows).write.format("hudi").options(**options).mode("append").save(table)
+
+    run = timed(work, write, lambda: process_tree(os.getpid()))
+    versions = {"hudi": own.version, "spark": spark.version}
+    print(json.dumps({**run, "versions": versions, "options": write_options(work)}), file=answers, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,295 @@
+"""hudi_fast against Apache Hudi's Spark bundle: same data, same starting table, same cores, rows compared first.
+
+Data flow of one case: Apache Hudi makes the starting table once; each side writes to a copy of it in a process of its
+own (:mod:`hudi_side` under ``.venv-hudi``, :mod:`our_side` under ``.venv``); the rows of every result are compared
+with what the input says they must be; only then is a time printed. ``x`` is Apache Hudi's seconds divided by ours.
+
+Usage::
+
+    .venv/bin/python benchmarks/against_hudi/run.py --scratch FOLDER [--rows 2000000] [--codecs zstd,default]
+        [--sides hudi,local,spark] [--cases bulk_insert,up1,...] [--runs 1] [--version 1.2.0] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from data import BASE_OF, COLUMNS, expected_rows, make_data
+
+HERE = Path(__file__).resolve().parent
+PROJECT = HERE.parents[1]
+PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
+SCRIPTS = {"hudi": "hudi_side.py", "local": "our_side.py", "spark": "our_side.py"}
+SIDES = tuple(SCRIPTS)
+SMALL_RUNS = 7
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all cases share: where things are, and how to measure."""
+
+    data: Path
+    scratch: Path
+    sides: tuple[str, ...]
+    runs: int
+    cores: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One case with one codec: the answer of each side (:class:`side.Run` as a dict)."""
+
+    case: str
+    codec: str
+    answers: dict[str, dict[str, Any]]
+
+
+# ---- one function per case
+
+
+def bulk_insert(bench: Bench, codec: str) -> Result:
+    """All rows into a new table of 20 file groups."""
+    return _measure(bench, "bulk_insert", codec, COW, "bulk_insert", "base", bench.runs)
+
+
+def upsert_1(bench: Bench, codec: str) -> Result:
+    """1 % of the rows updated, COW."""
+    return _measure(bench, "up1", codec, COW, "upsert", "up1", bench.runs)
+
+
+def upsert_10(bench: Bench, codec: str) -> Result:
+    """10 % updated and 2.5 % new, COW."""
+    return _measure(bench, "up10", codec, COW, "upsert", "up10", bench.runs)
+
+
+def upsert_100(bench: Bench, codec: str) -> Result:
+    """Every row updated, COW."""
+    return _measure(bench, "up100", codec, COW, "upsert", "up100", bench.runs)
+
+
+def upsert_small(bench: Bench, codec: str) -> Result:
+    """100 rows of a table of 1000, COW."""
+    return _measure(bench, "small", codec, COW, "upsert", "small_up", max(SMALL_RUNS, bench.runs))
+
+
+def mor_upsert_1(bench: Bench, codec: str) -> Result:
+    """1 % of the rows updated, MOR."""
+    return _measure(bench, "mor_up1", codec, MOR, "upsert", "up1", bench.runs)
+
+
+def mor_upsert_10(bench: Bench, codec: str) -> Result:
+    """10 % updated and 2.5 % new, MOR."""
+    return _measure(bench, "mor_up10", codec, MOR, "upsert", "up10", bench.runs)
+
+
+def mor_upsert_100(bench: Bench, codec: str) -> Result:
+    """Every row updated, MOR."""
+    return _measure(bench, "mor_up100", codec, MOR, "upsert", "up100", bench.runs)
+
+
+CASES: dict[str, Callable[[Bench, str], Result]] = {
+    "bulk_insert": bulk_insert,
+    "up1": upsert_1,
+    "up10": upsert_10,
+    "up100": upsert_100,
+    "small": upsert_small,
+    "mor_up1": mor_upsert_1,
+    "mor_up10": mor_upsert_10,
+    "mor_up100": mor_upsert_100,
+}
+
+
+# ---- measuring
+
+
+def _measure(bench: Bench, case: str, codec: str, kind: str, operation: str, name: str, runs: int) -> Result:
+    start = _starting_table(bench, codec, kind, BASE_OF[name]) if name in BASE_OF else None
+    warm_rows, warm_start = bench.data / "small", None
+    if start is not None:
+        warm_rows, warm_start = bench.data / "small_up", _starting_table(bench, codec, kind, "small")
+    expected = expected_rows(bench.data, name)
+    answers = {}
+    for side in bench.sides:
+        out = bench.scratch / "out" / f"{case}-{codec}-{side}"
+        arguments = {
+            "operation": operation,
+            "rows": bench.data / name,
+            "start": start,
+            "out": out,
+            "codec": codec,
+            "table-type": kind,
+            "runs": runs,
+            "warm-rows": warm_rows,
+            "warm-start": warm_start,
+            "cores": bench.cores,
+        }
+        answers[side] = _run_side(bench, side, arguments)
+        _check_rows(f"{case}, {codec}, {side}", table_rows(out, kind), expected)
+        shutil.rmtree(out)
+    return Result(case, codec, answers)
+
+
+def _starting_table(bench: Bench, codec: str, kind: str, name: str) -> Path:
+    """A table that Apache Hudi made of that input by bulk insert; made once, kept in the scratch folder."""
+    table = bench.scratch / "tables" / f"{bench.data.name}-{bench.version}-{codec}-{kind.lower()}-{name}"
+    if not table.exists():
+        building = table.with_name(f".{table.name}")
+        arguments = {
+            "operation": "bulk_insert",
+            "rows": bench.data / name,
+            "out": building,
+            "codec": codec,
+            "table-type": kind,
+        }
+        _run_side(bench, "hudi", arguments)
+        _check_rows(table.name, base_file_rows(building), expected_rows(bench.data, name))
+        building.rename(table)
+    return table
+
+
+def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Run a side's script in its own process; its answer is the JSON on its standard output."""
+    command = [str(PYTHONS.get(side, sys.executable)), str(HERE / SCRIPTS[side])]
+    for name, value in arguments.items():
+        if value is not None:
+            command += [f"--{name}", str(value)]
+    command += ["--version", bench.version] if side == "hudi" else ["--engine", side]
+    Path(arguments["out"]).parent.mkdir(parents=True, exist_ok=True)
+    log = bench.scratch / f"{side}.log"
+    with open(log, "wb") as errors:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, cwd=bench.scratch, check=False)
+    if done.returncode:
+        tail = log.read_bytes()[-4000:].decode(errors="replace")
+        raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}; the end of {log}:\n{tail}")
+    return dict(json.loads(done.stdout))
+
+
+# ---- rows
+
+
+def table_rows(table: Path, kind: str) -> pa.Table:
+    """The 12 user columns of a table's snapshot."""
+    if kind == COW:
+        return base_file_rows(table)
+    import hudi_fast
+
+    return hudi_fast.HudiTable.open(str(table)).to_arrow(columns=list(COLUMNS))
+
+
+def base_file_rows(table: Path) -> pa.Table:
+    """The 12 user columns of the newest base file of every file group, read with pyarrow alone.
+
+    Right for a COW table without failed or replacing commits, which these are; it leans on nobody's Hudi reader.
+    """
+    newest: dict[tuple[Path, str], tuple[str, Path]] = {}
+    for file in table.rglob("*.parquet"):
+        if ".hoodie" not in file.relative_to(table).parts:
+            file_id, _, instant = file.stem.split("_")
+            group = (file.parent, file_id)
+            newest[group] = max(newest.get(group, ("", file)), (instant, file))
+    files = sorted(file for _, file in newest.values())
+    return pa.concat_tables(pq.read_table(file, columns=list(COLUMNS), partitioning=None) for file in files)
+
+
+def _check_rows(what: str, got: pa.Table, expected: pa.Table) -> None:
+    if got.num_rows != expected.num_rows:
+        raise SystemExit(f"{what}: {got.num_rows} rows, expected {expected.num_rows}")
+    # Values are compared, not whether a column is declared nullable.
+    same = got.select(expected.column_names).sort_by("uuid").cast(expected.schema)
+    for name in expected.column_names:
+        if not same[name].equals(expected[name]):
+            raise SystemExit(f"{what}: column {name} holds other values than expected")
+
+
+# ---- the report
+
+
+def report(results: list[Result], sides: tuple[str, ...]) -> str:
+    """A table: seconds, peak memory and ratio of every side, for every case and codec."""
+    heads = ["case", "codec"]
+    for side in sides:
+        heads += [f"{side} s", "MB"] + (["x"] if side != "hudi" and "hudi" in sides else [])
+    lines = [heads]
+    for result in results:
+        line = [result.case, result.codec]
+        for side in sides:
+            run = result.answers[side]
+            line += [f"{run['seconds']:.2f}", f"{run['peak_rss_mb']:.0f}{'*' if run['peak_since_start'] else ''}"]
+            if side != "hudi" and "hudi" in sides:
+                line.append(f"{result.answers['hudi']['seconds'] / run['seconds']:.1f}")
+        lines.append(line)
+    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
+    text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    if any(run["peak_since_start"] for result in results for run in result.answers.values()):
+        text.append("* peak of the processes' whole lives: their counters could not be set back")
+    return "\n".join(text)
+
+
+def machine(bench: Bench, results: list[Result]) -> str:
+    """What the figures were measured on and with."""
+    names = [line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
+    cpu = names[0] if names else platform.machine()
+    versions = {side: run["versions"] for result in results for side, run in result.answers.items()}
+    spelled = "; ".join(f"{side}: {', '.join(f'{k} {v}' for k, v in each.items())}" for side, each in versions.items())
+    return f"{bench.cores} of {os.cpu_count()} cores, {cpu}, Python {platform.python_version()}; {spelled}"
+
+
+def _cpu_lines() -> list[str]:
+    source = Path("/proc/cpuinfo")
+    return source.read_text().splitlines() if source.exists() else []
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables; about 3 GB")
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--codecs", default="zstd,default")
+    parser.add_argument("--sides", default=",".join(SIDES))
+    parser.add_argument("--cases", default="bulk_insert,up1,up10,up100,small", help=", ".join(CASES))
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--version", default="1.2.0", help="Apache Hudi's release")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    arguments = parser.parse_args()
+    for name, known in (("sides", SIDES), ("cases", tuple(CASES))):
+        wrong = set(getattr(arguments, name).split(",")) - set(known)
+        if wrong:
+            parser.error(f"--{name}: {', '.join(sorted(wrong))} is none of {', '.join(known)}")
+    return arguments
+
+
+def main() -> None:
+    """Measure what the command line asks for, and print it."""
+    wanted = _arguments()
+    scratch = wanted.scratch.resolve()
+    data = make_data(scratch, wanted.rows)
+    bench = Bench(data, scratch, tuple(wanted.sides.split(",")), wanted.runs, wanted.cores, wanted.version)
+    results = []
+    for codec in wanted.codecs.split(","):
+        for case in wanted.cases.split(","):
+            print(f"{case}, {codec} ...", file=sys.stderr, flush=True)
+            results.append(CASES[case](bench, codec))
+    print(f"{wanted.rows} rows, {len(COLUMNS)} columns, 20 file groups; rows of every result compared first")
+    print(machine(bench, results))
+    print(report(results, bench.sides))
+    if wanted.json:
+        rows = [{"case": each.case, "codec": each.codec, **each.answers} for each in results]
+        wanted.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
