@@ -310,10 +310,10 @@ def _check(config: KeyConfig) -> None:
             f"{list(config.partition_types)}; CUSTOM takes field:SIMPLE or field:TIMESTAMP for each field, other "
             f"generators take fields alone."
         )
-    if config.slash_separated_dates and (config.hive_style or kind == "CUSTOM"):
+    if config.slash_separated_dates and kind == "CUSTOM":
         raise UnsupportedFeatureError(
-            "hoodie.datasource.write.slash.separated.date.partitioning is not supported together with hive-style "
-            "partitioning or the CUSTOM key generator."
+            "hoodie.datasource.write.slash.separated.date.partitioning is not supported together with the CUSTOM key "
+            "generator."
         )
 
 

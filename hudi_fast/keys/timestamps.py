@@ -7,8 +7,8 @@
     strings ──input patterns, input zone─────────┘        (text is made once for each distinct local time)
 
 Numbers are turned into local times by arithmetic on whole columns and cut to the step at which the output pattern
-changes, so that a million instants with the pattern ``yyyy/MM/dd`` print as many texts as there are days. Strings are
-parsed one by one; the caller passes distinct ones.
+changes, so that a million instants with the pattern ``yyyy/MM/dd`` print as many texts as there are days. Strings
+written with all digits of the first input pattern are parsed by columns too, others one by one.
 
 Source: Hudi's ``TimestampBasedAvroKeyGenerator`` and ``HoodieDateTimeParser``, release 1.2.0.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.keys.fixed_times import parse_fixed
 from hudi_fast.keys.joda_pattern import Pattern, compile_pattern, format_time, parse_time, parser_of, resolution_ms
 from hudi_fast.keys.value_text import stored_number
-from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, utc_offsets, zone
+from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, local_to_utc, utc_offsets, zone
 
 __all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths"]
 
@@ -247,33 +248,36 @@ def _paths_of_strings(
             f"The partition field {field!r} is a string, and {TIMEBASED_PREFIX}timestamp.type={options.kind} takes "
             f"numbers only; set it to DATE_STRING and give {TIMEBASED_PREFIX}input.dateformat."
         )
-    found: dict[str, int] = {}
-    codes = np.empty(len(values), dtype=np.int32)
-    for row, text in enumerate(values.to_pylist()):
-        path = _path_of_string(options, _null_text(options) if text is None else text, field)
-        codes[row] = found.setdefault(path, len(found))
-    return codes, list(found)
+    if values.null_count:
+        values = values.fill_null(_null_text(options))
+    parsed, local, offset = parse_fixed(options.inputs[0][0], values)
+    has_offset = parsed & any(letter == "Z" for letter, _ in options.inputs[0][0].tokens)
+    for row in np.flatnonzero(~parsed):
+        time, away = _parse_one(options, values[int(row)].as_py(), field)
+        local[row] = (time - _EPOCH) // _MILLISECOND
+        has_offset[row], offset[row] = away is not None, away or 0
+    _check_range(local, values, field)
+    local, offset = _shifted(options, values, field, local, offset, has_offset)
+    return _print_distinct(options.output, local, offset)
 
 
 def _null_text(options: TimestampOptions) -> str:
     """The first millisecond of 1970 in the first input pattern: what null stands for."""
     where = options.input_zone or options.output_zone or UTC
-    offset = utc_offsets(np.ones(1, np.int64), where)[0]
-    return format_time(options.inputs[0][0], _EPOCH + (1 + int(offset)) * _MILLISECOND, int(offset))
+    offset = int(utc_offsets(np.ones(1, np.int64), where)[0])
+    return format_time(options.inputs[0][0], _EPOCH + (1 + offset) * _MILLISECOND, offset)
 
 
-def _path_of_string(options: TimestampOptions, text: str, field: str) -> str:
+def _parse_one(options: TimestampOptions, text: str, field: str) -> tuple[datetime, int | None]:
     for pattern, expression in options.inputs:
         try:
             parsed = parse_time(pattern, expression, text)
-            if parsed is None:
-                continue
-            local, offset_ms = _shifted(options, *parsed)
         except (ValueError, OverflowError) as error:
             raise InvalidDataError(
                 f"The partition field {field!r} holds {text!r}, which fits {pattern.text!r} but is no time: {error}."
             ) from error
-        return format_time(options.output, local, offset_ms)
+        if parsed is not None:
+            return parsed
     patterns = ", ".join(repr(pattern.text) for pattern, _ in options.inputs)
     raise InvalidDataError(
         f"The partition field {field!r} holds {text!r}, which has none of the forms of "
@@ -281,18 +285,34 @@ def _path_of_string(options: TimestampOptions, text: str, field: str) -> str:
     )
 
 
-def _shifted(options: TimestampOptions, local: datetime, offset_ms: int | None) -> tuple[datetime, int]:
-    """The local time of the partition path, and its offset from UTC in milliseconds."""
-    if offset_ms is None:
+def _shifted(
+    options: TimestampOptions,
+    values: pa.Array,
+    field: str,
+    local: npt.NDArray[np.int64],
+    offset: npt.NDArray[np.int64],
+    has_offset: npt.NDArray[np.bool_],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Local time and offset in the zone of the partition path, both int64[n] milliseconds."""
+    instants = local - offset
+    rows = np.flatnonzero(~has_offset)
+    if len(rows):
         source = options.input_zone or options.default_zone
-        instant = local.replace(tzinfo=source).astimezone(UTC)
-        if instant.astimezone(source).replace(tzinfo=None) != local:
-            raise ValueError(f"clocks in {source} skip that time")
+        instants[rows], skipped = local_to_utc(local[rows], source)
+        if skipped.any():
+            text = values[int(rows[np.argmax(skipped)])].as_py()
+            raise InvalidDataError(
+                f"The partition field {field!r} holds {text!r}, a time that clocks in {source} skip; correct it or set "
+                f"{TIMEBASED_PREFIX}input.timezone."
+            )
+    target = options.output_zone or options.input_zone
+    if target is None:
+        # Each string keeps its own offset; those without one are in the default zone.
+        away = offset.copy()
+        away[rows] = local[rows] - instants[rows]
     else:
-        source = options.input_zone or timezone(timedelta(milliseconds=offset_ms))
-        instant = (local - timedelta(milliseconds=offset_ms)).replace(tzinfo=UTC)
-    shown = instant.astimezone(options.output_zone or source)
-    return shown.replace(tzinfo=None), (shown.utcoffset() or timedelta()) // _MILLISECOND
+        away = utc_offsets(instants, target)
+    return instants + away, away
 
 
 # ---- options

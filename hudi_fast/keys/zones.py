@@ -2,15 +2,16 @@
 
 ::
 
-    "America/New_York", "GMT+8:00", "UTC", "PST"  ──zone──►  tzinfo
-    int64 milliseconds since the epoch  ──utc_offsets──►  int64 milliseconds to add for local time
+    "America/New_York", "GMT+8:00", "UTC", "PST"     ──zone──────────►  tzinfo
+    int64 milliseconds since the epoch  ──utc_offsets───►  int64 milliseconds to add for local time
+    int64 milliseconds of local time    ──local_to_utc──►  int64 milliseconds since the epoch
 
 Apache Hudi hands a name to ``java.util.TimeZone`` and the result to Joda-Time. Three-letter names mean there what they
 meant in JDK 1.1 (``EST`` is New York, with daylight saving), and a name that Java does not know (``UTC+8``, ``+08:00``)
 silently becomes GMT; here it is an error, so that a misspelt zone does not move rows to other partitions.
 
-Offsets are looked up once for a day and used for all its instants; only days on which the offset changes are looked up
-instant by instant.
+Offsets are looked up once for a day and used for all its instants; only days on which the offset changes (and their
+neighbours) are looked up instant by instant.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError
 
-__all__ = ["DAY_MS", "MAX_MILLIS", "MIN_MILLIS", "default_zone", "distinct_codes", "utc_offsets", "zone"]
+__all__ = [
+    "DAY_MS",
+    "MAX_MILLIS",
+    "MIN_MILLIS",
+    "default_zone",
+    "distinct_codes",
+    "local_to_utc",
+    "utc_offsets",
+    "zone",
+]
 
 DAY_MS = 86_400_000
 
@@ -134,6 +144,33 @@ def utc_offsets(millis: npt.NDArray[np.int64], where: tzinfo) -> npt.NDArray[np.
     return result
 
 
+def local_to_utc(local_ms: npt.NDArray[np.int64], where: tzinfo) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """The instants at which clocks there show these times.
+
+    Args:
+        local_ms: int64[n], milliseconds since 1970-01-01 of local time, within ``MIN_MILLIS`` and ``MAX_MILLIS``.
+        where: the zone.
+
+    Returns:
+        ``(millis, skipped)``: int64[n] milliseconds since the epoch, the earlier instant of a time that is shown
+        twice; bool[n], whether clocks skip that time, so that the instant means nothing.
+    """
+    skipped = np.zeros(len(local_ms), dtype=np.bool_)
+    if isinstance(where, timezone):
+        return local_ms - _offset_ms(where, 0), skipped
+    codes, days = distinct_codes(local_ms // DAY_MS)
+    before = np.array([_offset_ms(where, int(day) * DAY_MS - DAY_MS) for day in days], dtype=np.int64)
+    after = np.array([_offset_ms(where, int(day) * DAY_MS + 2 * DAY_MS) for day in days], dtype=np.int64)
+    millis: npt.NDArray[np.int64] = local_ms - before[codes]
+    changing = np.flatnonzero((before != after)[codes])
+    if len(changing):
+        places, times = distinct_codes(local_ms[changing])
+        exact = [_instant_ms(where, int(time)) for time in times]
+        millis[changing] = np.array([instant for instant, _ in exact], dtype=np.int64)[places]
+        skipped[changing] = np.array([skip for _, skip in exact], dtype=np.bool_)[places]
+    return millis, skipped
+
+
 def distinct_codes(values: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """``(codes, distinct)`` with ``distinct[codes] == values``: int32[n] and int64[number of distinct values]."""
     encoded = pa.array(values).dictionary_encode()
@@ -146,6 +183,13 @@ def _fixed(match: re.Match[str], name: str) -> timezone:
     if offset >= timedelta(hours=24):
         raise ConfigError(f"The time zone {name!r} is a day or more away from GMT.")
     return timezone(-offset if sign == "-" else offset)
+
+
+def _instant_ms(where: tzinfo, local_ms: int) -> tuple[int, bool]:
+    local = (_EPOCH + timedelta(milliseconds=local_ms)).replace(tzinfo=where)
+    instant = local.astimezone(UTC)
+    skipped = instant.astimezone(where).replace(tzinfo=None) != local.replace(tzinfo=None)
+    return (instant - _EPOCH) // timedelta(milliseconds=1), skipped
 
 
 def _offset_ms(where: tzinfo, millis: int) -> int:
