@@ -82,6 +82,11 @@ class RealHudi:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a process; the next request starts one otherwise."""
+        return self._process is not None
+
     # ---- operations
 
     def info(self) -> dict[str, Any]:
@@ -140,6 +145,11 @@ class RealHudi:
 
     def close(self) -> None:
         """End the process and everything it started; remove the scratch folder."""
+        self._end(STOP_SECONDS)
+
+    # ---- the process
+
+    def _end(self, patience: float) -> None:
         process, self._process = self._process, None
         if process is not None:
             assert process.stdin is not None
@@ -147,7 +157,7 @@ class RealHudi:
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(STOP_SECONDS)
+                process.wait(patience)
             # The JVM is in the same process group and may outlive the interpreter.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -157,8 +167,6 @@ class RealHudi:
             shutil.rmtree(self._scratch, ignore_errors=True)
             self._scratch = None
         self._pending = b""
-
-    # ---- the process
 
     def _ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
         process = self._process or self._start()
@@ -190,7 +198,12 @@ class RealHudi:
         return self._process
 
     def _answer(self, operation: str, seconds: float) -> dict[str, Any]:
-        answer = json.loads(self._line(operation, time.monotonic() + seconds))
+        try:
+            answer = json.loads(self._line(operation, time.monotonic() + seconds))
+        except BaseException:
+            # A test's time limit or Ctrl-C: the answer still under way would be taken for that of the next request.
+            self._end(0.0)
+            raise
         if answer["ok"]:
             return dict(answer["result"])
         error = answer["error"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from threading import Timer
 
 import pyarrow as pa
 import pytest
@@ -111,6 +114,26 @@ def test_a_missing_virtual_environment_says_how_to_make_it(tmp_path):
     peer = RealHudi("1.2.0", python=tmp_path / "python")
     with pytest.raises(PeerProcessError, match="make setup"):
         peer.info()
+
+
+def test_an_interrupted_request_leaves_no_answer_for_the_next(tmp_path):
+    slow = tmp_path / "python"
+    slow.write_text("""#!/bin/sh\necho '{"ok": true, "result": {}}'\nread request\nsleep 30\n""")
+    slow.chmod(0o755)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    peer = RealHudi("1.2.0", python=slow)
+    try:
+        Timer(1.0, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        with pytest.raises(KeyboardInterrupt):
+            peer.info()
+        assert not peer.is_running
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        peer.close()
 
 
 def test_a_process_that_ends_shows_the_end_of_its_log(tmp_path):
