@@ -15,8 +15,10 @@ Values follow Java, since Apache Hudi resolves the same files with it:
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -71,23 +73,27 @@ def java_number_text(values: pa.Array) -> pa.Array:
         return pointed
     # few columns hold such numbers, and those many times: once per distinct text
     other = pc.if_else(plain, pa.scalar(None, pa.string()), text).dictionary_encode()
-    scientific = pa.array([_java_scientific(each) for each in other.dictionary.to_pylist()], pa.string())
+    scientific = pa.array([_java_scientific(each, values.type) for each in other.dictionary.to_pylist()], pa.string())
     return pc.if_else(plain, pointed, pc.take(scientific, other.indices))
 
 
-def _java_scientific(text: str) -> str:
-    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` as Java writes them: one digit before the point."""
+def _java_scientific(text: str, kind: pa.DataType) -> str:
+    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` as Java writes them: one digit before the point, one or more after.
+
+    Args:
+        text: shortest digits of a number of type ``kind``, in Arrow's form.
+    """
     special = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
     if special is not None:
         return special
-    sign, number = ("-", text[1:]) if text.startswith("-") else ("", text)
-    mantissa, _, exponent = number.partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    # position of the point, counted from the first digit that is not zero
-    point = int(exponent or 0) + len(whole) - (len(whole + fraction) - len(digits)) - 1
-    digits = digits.rstrip("0")
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point}"
+    number = Decimal(text)
+    if len(number.normalize().as_tuple().digits) == 1:
+        # Java takes the nearest of two digits, not a shorter one and a zero: 4.9E-324, where Arrow has 5e-324
+        exact = float(np.float32(text)) if kind == pa.float32() else float(text)
+        number = Decimal(f"{exact:.1e}")
+    sign, digits, _ = number.normalize().as_tuple()
+    rest = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{rest}E{number.adjusted()}"
 
 
 def _promotion(source: pa.DataType, target: pa.DataType) -> Convert:

@@ -120,11 +120,9 @@ def convert_struct(values: pa.Array, columns: Sequence[Column], target: pa.DataT
 
 def convert_list(values: pa.Array, element: Column, target: pa.DataType) -> pa.Array:
     """A list array with converted elements, from any kind of list array; n lists in, n out."""
-    if not pa.types.is_list(values.type):
-        values = pc.cast(values, pa.list_(values.type.value_field))
     if len(values) == 0:
         return pa.array([], target)
-    offsets, elements = _visible_elements(values)
+    offsets, elements = _visible_elements(values, element.path)
     made = _fill_elements(element, elements, offsets)
     return pa.Array.from_buffers(
         target, len(values), [_validity(values), pa.py_buffer(offsets)], values.null_count, 0, [made]
@@ -144,7 +142,7 @@ def convert_map(values: pa.Array, key: Column, value: Column, target: pa.DataTyp
         values.offset,
         [values.values],
     )
-    offsets, entries = _visible_elements(as_list)
+    offsets, entries = _visible_elements(as_list, value.path)
     keys, items = entries.flatten()
     parts = [_fill_elements(key, keys, offsets), _fill_elements(value, items, offsets)]
     made = pa.StructArray.from_arrays(parts, fields=[target.key_field, target.item_field])
@@ -166,16 +164,19 @@ def _fill_elements(column: Column, elements: pa.Array, offsets: np.ndarray) -> p
     return made
 
 
-def _visible_elements(values: pa.Array) -> tuple[np.ndarray, pa.Array]:
-    """Offsets (int32, n + 1, from 0) and the elements they count, for n lists in a list array."""
-    whole = values.offset == 0 and values.null_count == 0
-    offsets = values.offsets.to_numpy() if whole else None
-    if offsets is not None and offsets[0] == 0 and offsets[-1] == len(values.values):
-        return offsets, values.values
-    lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy()
-    offsets = np.zeros(len(values) + 1, np.int32)
+def _visible_elements(values: pa.Array, path: str) -> tuple[np.ndarray, pa.Array]:
+    """Offsets (int32, n + 1, from 0) and the elements they count, for n lists in an array of any list layout."""
+    if pa.types.is_list(values.type) and values.offset == 0 and values.null_count == 0:
+        offsets = values.offsets.to_numpy()
+        if offsets[0] == 0 and offsets[-1] == len(values.values):
+            return offsets, values.values
+    # Not by a cast between layouts: Arrow's cast of list views with nulls makes invalid offsets.
+    lengths = pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0).to_numpy()
+    offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    return offsets, values.flatten()
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise BadValueError(path, f"has {offsets[-1]} elements in one batch: write smaller batches", None)
+    return offsets.astype(np.int32), values.flatten()
 
 
 def _validity(values: pa.Array) -> pa.Buffer | None:

@@ -133,7 +133,7 @@ def _normal_fields(
         except SchemaMismatchError as error:
             problems.append(error)
         kind = _normal_type(column.type, where, known.get(column.name), problems)
-        fields.append(pa.field(column.name, kind, nullable=column.nullable or pa.types.is_null(column.type)))
+        fields.append(pa.field(column.name, kind, nullable=column.nullable))
     return fields
 
 
@@ -176,8 +176,7 @@ def _normal_nested(kind: pa.DataType, path: str, known: pa.DataType | None, prob
         return pa.map_(pa.string(), pa.field("value", value, nullable=kind.item_field.nullable))
     inner_known = known.value_type if known is not None and pa.types.is_list(known) else None
     element = _normal_type(kind.value_type, f"{path}.element", inner_known, problems)
-    nullable = kind.value_field.nullable or pa.types.is_null(kind.value_type)
-    return pa.list_(pa.field("element", element, nullable=nullable))
+    return pa.list_(pa.field("element", element, nullable=kind.value_field.nullable))
 
 
 def _storable_key(kind: pa.DataType) -> pa.DataType | None:
