@@ -1,0 +1,272 @@
+"""Options of Apache Hudi that hudi_fast takes and does nothing about, since the result is right without them.
+
+Groups of (why nothing is done, keys); a prefix stands for all keys below it. Key names: the ``Hoodie*Config`` classes
+of release 1.2.0, and those of 0.15 that 1.x dropped.
+"""
+
+from __future__ import annotations
+
+from hudi_fast.config.option_descriptor import BOTH, Kind, Option
+
+__all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES"]
+
+ACCEPTED_PREFIXES = (
+    ("hoodie.metrics", "Metrics are not reported."),
+    ("hoodie.datasource.hive_sync.", "Catalogues are not synced."),
+    ("hoodie.meta.sync.", "Catalogues are not synced."),
+    ("hoodie.meta_sync.", "Catalogues are not synced."),
+    ("hoodie.datasource.meta", "Catalogues are not synced."),
+    ("hoodie.gcp.", "Catalogues are not synced."),
+    ("hoodie.write.lock.", "Of the lock providers only the in-process one is used."),
+    ("hoodie.write.commit.callback.", "Callbacks are off."),
+    ("hoodie.bootstrap.", "Tables are not bootstrapped."),
+    ("hoodie.embed.timeline.server", "There is no timeline server."),
+    ("hoodie.filesystem.", "There is one file-system view, in memory."),
+    ("hoodie.table.service.manager.", "There is no service manager."),
+    ("hoodie.metaserver.", "There is no metadata server."),
+    ("hoodie.errortable.", "Error tables are off."),
+    ("hoodie.partition.ttl.", "Old partitions are not dropped."),
+    ("hoodie.orc.", "Base files are Parquet."),
+    ("hoodie.lance.", "Base files are Parquet."),
+    ("hoodie.streamer.", "Options of other programs of the Hudi project."),
+    ("hoodie.deltastreamer.", "Options of other programs of the Hudi project."),
+    ("hoodie.aws.", "Credentials come from the storage layer."),
+)
+"""(prefix, why nothing is done); an option of its own below a prefix goes first."""
+
+ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
+    (
+        "Parallelism and memory follow from the plan of the write.",
+        """
+        hoodie.upsert.shuffle.parallelism hoodie.insert.shuffle.parallelism hoodie.delete.shuffle.parallelism
+        hoodie.finalize.write.parallelism hoodie.rollback.parallelism hoodie.markers.delete.parallelism
+        hoodie.archive.delete.parallelism hoodie.file.listing.parallelism hoodie.write.buffer.limit.bytes
+        hoodie.write.buffer.record.sampling.rate hoodie.write.buffer.record.cache.limit hoodie.write.executor.type
+        hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
+        hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level hoodie.writestatus.class
+        hoodie.memory.merge.fraction hoodie.memory.compaction.fraction hoodie.memory.merge.max.size
+        hoodie.memory.spillable.map.path hoodie.memory.writestatus.failure.fraction hoodie.memory.compaction.max.size
+        hoodie.memory.dfs.buffer.max.size hoodie.common.spillable.diskmap.type
+        hoodie.common.diskmap.compression.enabled hoodie.file.index.cache.use.spillable.map
+        hoodie.file.index.cache.spillable.mem hoodie.cdc.file.group.iterator.memory.spill.bytes
+        hoodie.release.resource.on.completion.enable
+        """,
+    ),
+    (
+        "The merge and write paths are hudi_fast's own.",
+        """
+        hoodie.datasource.write.row.writer.enable hoodie.spark.sql.optimized.writes.enable
+        hoodie.write.merge.handle.class hoodie.write.concat.handle.class hoodie.compact.merge.handle.class
+        hoodie.write.merge.handle.fallback hoodie.merge.data.validation.enabled hoodie.io.factory.class
+        hoodie.storage.class hoodie.avro.write.support.class hoodie.parquet.spark.row.write.support.class
+        hoodie.parquet.flink.rowdata.write.support.class hoodie.parquet.field_id.write.enabled
+        hoodie.parquet.write.utc-timezone.enabled hoodie.hfile.max.file.size hoodie.hfile.block.size
+        hoodie.hfile.writes.allow.duplicates hoodie.hfile.compression.algorithm hoodie.bulkinsert.schema.ddl
+        hoodie.bulkinsert.are.partitioner.records.sorted hoodie.record.size.estimator.class
+        hoodie.write.application.id hoodie.write.ignore.failed hoodie.block.writes.on.speculative.execution
+        hoodie.skip.default.partition.validation hoodie.sensitive.config.keys hoodie.payload.ordering.field
+        hoodie.payload.event.time.field hoodie.is.update.record.for.mor hoodie.write.track.event.time.watermark
+        hoodie.write.record.positions hoodie.merge.use.record.positions hoodie.auto.commit
+        hoodie.write.can.ignore.post.commit.failures hoodie.datasource.partition_extractor_class
+        hoodie.table.partition_extractor_class hoodie.datasource.write.streaming.retry.count
+        hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.streaming.ignore.failed.batch
+        hoodie.datasource.write.streaming.checkpoint.identifier hoodie.datasource.write.streaming.disable.compaction
+        hoodie.spark.polaris.catalog.class
+        """,
+    ),
+    (
+        "A table is written in the version that it has, and what it says about itself stays.",
+        """
+        hoodie.write.auto.upgrade hoodie.timeline.layout.version hoodie.table.initial.version hoodie.table.checksum
+        hoodie.table.create.schema hoodie.table.metadata.partitions hoodie.table.metadata.partitions.inflight
+        hoodie.table.index.defs.path hoodie.table.legacy.payload.class hoodie.table.partial.update.mode
+        hoodie.table.secondary.indexes.metadata hoodie.archivelog.folder hoodie.timeline.path
+        hoodie.timeline.history.path hoodie.table.cdc.supplemental.logging.mode
+        """,
+    ),
+    (
+        "Markers, heartbeats and rollback need no settings.",
+        """
+        hoodie.write.markers.type hoodie.markers.timeline_server_based.batch.num_threads
+        hoodie.markers.timeline_server_based.batch.interval_ms hoodie.client.heartbeat.interval_in_ms
+        hoodie.client.heartbeat.tolerable.misses hoodie.rollback.using.markers hoodie.rollback.avoid.duplicate.plan
+        hoodie.rollback.instant.backup.enabled hoodie.rollback.instant.backup.dir
+        hoodie.fail.job.on.duplicate.data.file.detection hoodie.consistency.check.enabled
+        hoodie.consistency.check.initial_interval_ms hoodie.consistency.check.max_interval_ms
+        hoodie.consistency.check.max_checks hoodie.optimistic.consistency.guard.sleep_time_ms
+        _hoodie.optimistic.consistency.guard.enable hoodie.fs.atomic_creation.support
+        """,
+    ),
+    (
+        "There is one writer, so nothing has to be settled between several.",
+        """
+        hoodie.auto.adjust.lock.configs hoodie.write.num.retries.on.conflict.failures
+        hoodie.write.concurrency.schema.conflict.resolution.enable
+        hoodie.write.concurrency.early.conflict.detection.strategy
+        hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
+        hoodie.write.concurrency.async.conflict.detector.period_ms
+        hoodie.write.concurrency.early.conflict.check.commit.conflict _hoodie.time.generator.reuse.enable
+        hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution
+        """,
+    ),
+    (
+        "A write does not clean, so superseded files stay until a cleaner runs.",
+        """
+        hoodie.clean.automatic hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.policy hoodie.cleaner.policy
+        hoodie.clean.commits.retained hoodie.cleaner.commits.retained hoodie.clean.hours.retained
+        hoodie.cleaner.hours.retained hoodie.clean.fileversions.retained hoodie.cleaner.fileversions.retained
+        hoodie.clean.trigger.strategy hoodie.clean.trigger.max.commits hoodie.clean.max.commits
+        hoodie.clean.incremental.enabled hoodie.cleaner.incremental.mode hoodie.clean.parallelism
+        hoodie.cleaner.parallelism hoodie.clean.multiple.enabled hoodie.clean.allow.multiple
+        hoodie.clean.delete.bootstrap.base.file hoodie.cleaner.delete.bootstrap.base.file
+        hoodie.clean.optimize.using.local.engine.context hoodie.clean.partition.filter.regex
+        hoodie.cleaner.partition.filter.regex hoodie.clean.partition.filter.selected
+        hoodie.cleaner.partition.filter.selected hoodie.clean.max.commits.to.clean
+        hoodie.write.empty.clean.interval.hours
+        """,
+    ),
+    (
+        "A write does not archive, so the active timeline grows until an archiver runs.",
+        """
+        hoodie.archive.automatic hoodie.archive.async hoodie.keep.max.commits hoodie.keep.min.commits
+        hoodie.commits.archival.batch hoodie.archive.beyond.savepoint hoodie.archive.block.on.latest.clean.ectr
+        hoodie.archive.limit.instants hoodie.archive.merge.enable hoodie.archive.merge.files.batch.size
+        hoodie.archive.merge.small.file.limit.bytes hoodie.timeline.compaction.batch.size
+        hoodie.timeline.compaction.target.file.max.bytes hoodie.timeline.manifest.retained.versions
+        hoodie.fail.on.timeline.archiving
+        """,
+    ),
+    (
+        "A write does not compact; settings of a service that is not asked for do nothing.",
+        """
+        hoodie.table.services.enabled hoodie.table.services.incremental.enabled
+        hoodie.fail.writes.on.inline.table.service.exception hoodie.datasource.compaction.async.enable
+        hoodie.compact.inline.max.delta.commits hoodie.compact.inline.max.delta.seconds
+        hoodie.compact.inline.trigger.strategy hoodie.compaction.target.io
+        hoodie.compaction.logfile.size.threshold hoodie.compaction.logfile.num.threshold hoodie.compaction.strategy
+        hoodie.compaction.daybased.target.partitions hoodie.compaction.partition.path.regex
+        hoodie.compaction.plan.generator hoodie.log.compaction.blocks.threshold hoodie.compaction.lazy.block.read
+        hoodie.compaction.reverse.log.read
+        """,
+    ),
+    (
+        "A write does not cluster; settings of a service that is not asked for do nothing.",
+        """
+        hoodie.clustering.inline.max.commits hoodie.clustering.async.max.commits hoodie.clustering.max.parallelism
+        hoodie.clustering.group.read.parallelism hoodie.clustering.plan.strategy.class
+        hoodie.clustering.execution.strategy.class hoodie.clustering.updates.strategy
+        hoodie.clustering.enable.expirations hoodie.clustering.expiration.threshold.mins
+        hoodie.clustering.rollback.pending.replacecommit.on.conflict
+        hoodie.clustering.plan.generation.use.local.engine.context hoodie.clustering.plan.partition.filter.mode
+        hoodie.clustering.plan.strategy.daybased.lookback.partitions
+        hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions
+        hoodie.clustering.plan.strategy.cluster.begin.partition hoodie.clustering.plan.strategy.cluster.end.partition
+        hoodie.clustering.plan.strategy.small.file.limit hoodie.clustering.plan.strategy.partition.regex.pattern
+        hoodie.clustering.plan.strategy.partition.selected hoodie.clustering.plan.strategy.max.bytes.per.group
+        hoodie.clustering.plan.strategy.earliest.commit.to.cluster hoodie.clustering.plan.strategy.max.num.groups
+        hoodie.clustering.plan.strategy.target.file.max.bytes hoodie.clustering.plan.strategy.sort.columns
+        hoodie.clustering.plan.strategy.single.group.clustering.enabled
+        hoodie.clustering.plan.strategy.file.slices.sort.by
+        hoodie.clustering.plan.strategy.binary.copy.schema.evolution.enable hoodie.layout.optimize.enable
+        hoodie.layout.optimize.strategy hoodie.layout.optimize.curve.build.method
+        hoodie.layout.optimize.build.curve.sample.size hoodie.layout.optimize.data.skipping.enable
+        """,
+    ),
+    (
+        "Settings of indexes; they decide how fast a key is found, not where it is.",
+        """
+        hoodie.bloom.index.parallelism hoodie.bloom.index.use.caching hoodie.bloom.index.use.metadata
+        hoodie.bloom.index.use.treebased.filter hoodie.bloom.index.bucketized.checking
+        hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism
+        hoodie.bloom.index.fileid.key.sorting.enable hoodie.bloom.index.keys.per.bucket
+        hoodie.bloom.index.input.storage.level hoodie.simple.index.use.caching hoodie.simple.index.parallelism
+        hoodie.global.simple.index.parallelism hoodie.simple.index.input.storage.level
+        hoodie.global.index.reconcile.parallelism hoodie.record.index.use.caching
+        hoodie.record.index.input.storage.level hoodie.record.index.update.partition.path
+        hoodie.index.bucket.engine hoodie.bucket.index.num.buckets hoodie.bucket.index.min.num.buckets
+        hoodie.bucket.index.max.num.buckets hoodie.bucket.index.hash.field hoodie.bucket.index.split.threshold
+        hoodie.bucket.index.merge.threshold hoodie.bucket.index.remote.partitioner.enable
+        hoodie.bucket.index.partition.rule.type hoodie.bucket.index.partition.expressions
+        hoodie.bucket.index.query.pruning hoodie.index.name hoodie.expression.index.type
+        hoodie.expression.index.function hoodie.expression.index.range.metadata.storage.level
+        """,
+    ),
+    (
+        "The metadata table is a help to readers; they find the same rows with or without it.",
+        """
+        hoodie.metadata.enable hoodie.metadata.streaming.write.enabled hoodie.metadata.metrics.enable
+        hoodie.metadata.streaming.write.datatable.write.statuses.coalesce.divisor hoodie.metadata.index.async
+        hoodie.metadata.table.service.manager.enabled hoodie.metadata.table.service.manager.actions
+        hoodie.metadata.compact.max.delta.commits hoodie.metadata.compact.max.delta.seconds
+        hoodie.metadata.compact.trigger.strategy hoodie.metadata.log.compaction.enable
+        hoodie.metadata.log.compaction.blocks.threshold hoodie.metadata.derive.from.datatable.clean.policy
+        hoodie.metadata.dir.filter.regex hoodie.metadata.index.bloom.filter.enable
+        hoodie.metadata.index.bloom.filter.file.group.count hoodie.metadata.index.bloom.filter.parallelism
+        hoodie.metadata.index.bloom.filter.column.list hoodie.metadata.index.column.stats.enable
+        hoodie.metadata.index.column.stats.file.group.count hoodie.metadata.index.column.stats.parallelism
+        hoodie.metadata.index.column.stats.column.list hoodie.metadata.index.column.stats.max.columns.to.index
+        hoodie.metadata.index.column.stats.processing.mode.override
+        hoodie.metadata.index.column.stats.inMemory.projection.threshold
+        hoodie.metadata.index.partition.stats.enable hoodie.metadata.index.partition.stats.file.group.count
+        hoodie.metadata.index.partition.stats.parallelism hoodie.metadata.index.check.timeout.seconds
+        _hoodie.metadata.ignore.spurious.deletes hoodie.metadata.optimized.log.blocks.scan.enable
+        hoodie.metadata.max.deltacommits.when_pending hoodie.metadata.global.record.level.index.enable
+        hoodie.metadata.record.index.enable hoodie.metadata.record.level.index.enable
+        hoodie.metadata.global.record.level.index.min.filegroup.count
+        hoodie.metadata.record.index.min.filegroup.count
+        hoodie.metadata.global.record.level.index.max.filegroup.count
+        hoodie.metadata.record.index.max.filegroup.count
+        hoodie.metadata.record.level.index.min.filegroup.count
+        hoodie.metadata.partitioned.record.index.min.filegroup.count
+        hoodie.metadata.record.level.index.max.filegroup.count
+        hoodie.metadata.partitioned.record.index.max.filegroup.count hoodie.metadata.record.index.max.filegroup.size
+        hoodie.metadata.record.index.growth.factor hoodie.metadata.record.level.index.defer.init
+        hoodie.metadata.record.index.enable.validation.on.initialization hoodie.metadata.max.init.parallelism
+        hoodie.metadata.max.reader.memory hoodie.metadata.max.reader.buffer.size hoodie.metadata.spillable.map.path
+        hoodie.metadata.max.logfile.size hoodie.metadata.auto.initialize hoodie.metadata.auto.delete.partitions
+        hoodie.metadata.index.expression.enable hoodie.metadata.index.expression.file.group.count
+        hoodie.metadata.index.expression.parallelism hoodie.metadata.index.expression.column
+        hoodie.metadata.index.expression.options hoodie.metadata.index.secondary.enable
+        hoodie.metadata.index.secondary.parallelism hoodie.metadata.index.secondary.column
+        hoodie.metadata.index.drop hoodie.metadata.range.repartition.sampling.fraction
+        hoodie.metadata.range.repartition.target.records.per.partition
+        hoodie.metadata.range.repartition.random.seed hoodie.metadata.repartition.min.partitions.threshold
+        hoodie.metadata.repartition.default.partitions hoodie.metadata.file.cache.max.size.mb
+        hoodie.metadata.bloom.filter.enable hoodie.metadata.bloom.filter.type
+        hoodie.metadata.bloom.filter.num.entries hoodie.metadata.bloom.filter.fpp
+        hoodie.metadata.bloom.filter.dynamic.max.entries hoodie.metadata.record.preparation.parallelism
+        hoodie.metadata.write.fail.on.table.service.failures hoodie.metadata.fallback.enable
+        """,
+    ),
+    (
+        "How files are found and read is hudi_fast's own; the rows are the same.",
+        """
+        hoodie.enable.data.skipping hoodie.fileIndex.dataSkippingFailureMode hoodie.file.index.enable
+        hoodie.file.group.reader.enabled hoodie.datasource.read.file.index.listing.mode
+        hoodie.datasource.read.file.index.listing.partition-path-prefix.analysis.enabled
+        hoodie.datasource.read.file.index.optimize.listing.using.path.filter
+        hoodie.datasource.read.file.index.list.partitions.from.catalog
+        hoodie.datasource.read.partition.value.extractor.enabled hoodie.datasource.streaming.startOffset
+        hoodie.datasource.read.streaming.table.version hoodie.hfile.block.cache.enabled
+        hoodie.hfile.block.cache.size hoodie.hfile.block.cache.ttl.minutes
+        hoodie.datasource.read.table.valued.function.timeline.relation.archived
+        hoodie.datasource.read.table.valued.function.filesystem.relation.subpath
+        """,
+    ),
+    (
+        "Details of services and hooks that are off.",
+        """
+        hoodie.precommit.validators.equality.sql.queries hoodie.precommit.validators.single.value.sql.queries
+        hoodie.precommit.validators.inequality.sql.queries hoodie.precommit.validators.failure.policy
+        hoodie.precommit.validators.streaming.offset.tolerance.percentage
+        hoodie.write.rolling.metadata.timeline.lookback.commits
+        """,
+    ),
+)
+"""(why nothing is done, keys separated by blanks)."""
+
+ACCEPTED_OPTIONS = tuple(
+    Option(key, Kind.TEXT, None, doc, families=BOTH, honoured=False)
+    for doc, keys in ACCEPTED_GROUPS
+    for key in keys.split()
+)

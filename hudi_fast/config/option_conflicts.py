@@ -1,0 +1,236 @@
+"""What options say against a table, and what they make of a table that is not there yet.
+
+Data flow: :class:`WriteOptions` + :class:`TableConfig` -> :func:`check_against_table` -> a write; or, with no table,
+:class:`WriteOptions` -> :func:`new_table_from_options` -> :class:`NewTable` -> ``create_table_layout``.
+
+Sources: ``HoodieWriterUtils.validateTableConfig``, ``KeyGenUtils``, ``AutoRecordKeyGenerationUtils``,
+``HoodieTableMetaClient.validateTableProperties`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hudi_fast.config.key_generators import infer_key_generator
+from hudi_fast.config.merge_mode import translate_merge
+from hudi_fast.config.new_table import NewTable
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["check_against_table", "effective_operation", "new_table_from_options"]
+
+_W = "hoodie.datasource.write."
+_META_FREE_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
+Conflict = tuple[str, object, object]
+
+
+def check_against_table(options: WriteOptions, config: TableConfig) -> None:
+    """Refuse options that were given and that the table contradicts; options that were not given take its settings.
+
+    Raises:
+        ConfigError: listing every conflict (``Config conflict(key<TAB>current value<TAB>existing value):`` and a line
+            for each), or options that a table of this kind does not take.
+        UnsupportedFeatureError: compaction after the write asked for, on a MERGE_ON_READ table.
+    """
+    finders = (_key_conflicts, _table_conflicts, _merge_conflicts)
+    conflicts = [conflict for find in finders for conflict in find(options, config)]
+    if conflicts:
+        lines = [f"{name}:\t{_text(given)}\t{_text(existing)}" for name, given, existing in conflicts]
+        raise ConfigError(
+            "\n".join(["Config conflict(key\tcurrent value\texisting value):", *lines])
+            + f"\nTable {config.name} keeps its settings: leave these options out, or write to another table."
+        )
+    if not config.record_key_fields:
+        _check_auto_keys(options)
+    if config.is_mor and (options.compact_inline or options.compact_schedule_inline):
+        raise UnsupportedFeatureError(
+            f"Table {config.name} is MERGE_ON_READ and compaction after the write was asked for (hoodie.compact.inline "
+            "or hoodie.compact.schedule.inline), which is not supported. Set it to false."
+        )
+
+
+def new_table_from_options(options: WriteOptions) -> NewTable:
+    """What the options make of a table that is to be created.
+
+    The key generator is inferred where none is named: no partition column NON_PARTITION; types in the partition columns
+    CUSTOM; one partition column and at most one key column SIMPLE; else COMPLEX.
+
+    Raises:
+        ConfigError: no table name; meta columns off with a key generator that needs them; made-up keys with options
+            that need real ones; a key generator that does not go with the columns.
+    """
+    if not options.table_name:
+        raise ConfigError("'hoodie.table.name' must be set.")
+    spec, keys = options.partition_spec, options.record_key_fields or ()
+    fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
+    generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())
+    _check_generator(options, generator, keys, fields, types)
+    if not keys:
+        _check_auto_keys(options)
+    if not options.populate_meta_fields and generator not in _META_FREE_GENERATORS:
+        raise ConfigError(
+            "Only simple, non-partitioned or complex key generator are supported when meta-fields are disabled "
+            f"(hoodie.populate.meta.fields=false). Used: {generator}."
+        )
+    return NewTable(
+        name=options.table_name,
+        database=options.database,
+        table_type=options.table_type,
+        version=options.table_version,
+        record_key_fields=keys,
+        partition_fields=fields,
+        partition_types=types,
+        ordering_fields=options.ordering_fields or (),
+        key_generator=generator,
+        hive_style=options.hive_style,
+        url_encode=options.url_encode,
+        slash_separated_dates=options.slash_separated_dates,
+        populate_meta_fields=options.populate_meta_fields,
+        drop_partition_columns=options.drop_partition_columns and options.table_type != "MERGE_ON_READ",
+        merge_mode=options.merge_mode,
+        payload_class=options.payload_class,
+        merge_strategy_id=options.merge_strategy_id,
+        delete_field=options.delete_field,
+        delete_marker=options.delete_marker,
+        timezone=options.timezone,
+        keygen_properties=dict(options.timebased),
+    )
+
+
+def effective_operation(options: WriteOptions, record_key_fields: tuple[str, ...], has_key_column: bool) -> str:
+    """The operation to run: ``bulk_insert`` for a write without keys whose operation was not given.
+
+    Args:
+        options: the write's options.
+        record_key_fields: the table's, or the new table's.
+        has_key_column: whether the rows carry ``_hoodie_record_key``.
+    """
+    given = f"{_W}operation" in options.explicit
+    keyless = not record_key_fields and not has_key_column
+    return "bulk_insert" if keyless and not given and options.operation == "upsert" else options.operation
+
+
+def _key_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
+    if options.record_key_fields is not None and options.record_key_fields != config.record_key_fields:
+        yield "RecordKey", options.record_key_fields, config.record_key_fields
+    if options.ordering_fields is not None and options.ordering_fields != config.ordering_fields:
+        yield "PreCombineKey", options.ordering_fields, config.ordering_fields
+    if options.key_generator is not None and options.key_generator != config.key_generator:
+        yield "KeyGenerator", options.key_generator, config.key_generator_class or config.key_generator
+    spec = options.partition_spec
+    if spec is not None:
+        types_differ = bool(spec.types and config.partition_types) and spec.types != config.partition_types
+        if spec.fields != config.partition_fields or types_differ:
+            yield "PartitionPath", options.partition_path_fields, _typed(config)
+
+
+def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
+    if options.table_name is not None and options.table_name.lower() != config.name.lower():
+        yield "hoodie.table.name", options.table_name, config.name
+    checked = (
+        (f"{_W}table.type", options.table_type, config.table_type),
+        (f"{_W}hive_style_partitioning", options.hive_style, config.hive_style),
+        (f"{_W}partitionpath.urlencode", options.url_encode, config.url_encode),
+        (f"{_W}slash.separated.date.partitioning", options.slash_separated_dates, config.slash_separated_dates),
+        ("hoodie.populate.meta.fields", options.populate_meta_fields, config.populate_meta_fields),
+        ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
+    )
+    for key, given, existing in checked:
+        if key in options.explicit and given != existing:
+            yield key, given, existing
+    key = f"{_W}drop.partition.columns"
+    wanted, existing_drop = options.drop_partition_columns, config.drop_partition_columns
+    if key in options.explicit and not config.is_mor and wanted != existing_drop:
+        yield key, wanted, existing_drop
+    for key, value in options.timebased.items():
+        stored = config.keygen_properties.get(key, value)
+        if stored.lower() != value.lower():
+            yield key, value, stored
+
+
+def _merge_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
+    given = (options.merge_mode, options.payload_class, options.merge_strategy_id)
+    if any(value is not None for value in given):
+        yield from _merge_rule_conflicts(options, config)
+    if options.delete_field is not None and config.version >= 8:
+        for key, value, existing in (
+            ("hoodie.payload.delete.field", options.delete_field, config.delete_field),
+            ("hoodie.payload.delete.marker", options.delete_marker, config.delete_marker),
+        ):
+            if existing is not None and value != existing:
+                yield key, value, existing
+
+
+def _merge_rule_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
+    """The rule that the options come to, against the table's: other names for the same rule are no conflict."""
+    wanted = translate_merge(
+        config.version,
+        mode=options.merge_mode,
+        payload_class=options.payload_class,
+        strategy_id=options.merge_strategy_id,
+        ordering_fields=options.ordering_fields or config.ordering_fields,
+    )
+    if wanted.mode != config.merge_mode:
+        yield "hoodie.write.record.merge.mode", wanted.mode, config.merge_mode
+    if options.payload_class is not None:
+        existing = config.payload_class or config.legacy_payload_class
+        same_rule = (
+            wanted.mode != "CUSTOM"
+            and wanted.partial_update_mode == config.partial_update_mode
+            and dict(wanted.properties) == dict(config.merge_properties)
+        )
+        if existing is not None and existing != options.payload_class and not same_rule:
+            yield f"{_W}payload.class", options.payload_class, existing
+        elif existing is None and wanted.partial_update_mode != config.partial_update_mode:
+            yield f"{_W}payload.class", options.payload_class, config.merge_mode
+
+
+def _check_generator(
+    options: WriteOptions, generator: str, keys: tuple[str, ...], fields: tuple[str, ...], types: tuple[str, ...]
+) -> None:
+    problem = None
+    if generator in ("SIMPLE", "TIMESTAMP") and len(fields) != 1:
+        problem = f"takes one partition column, got {len(fields)}"
+    elif generator in ("SIMPLE", "TIMESTAMP") and len(keys) > 1:
+        problem = f"takes one key column, got {len(keys)}"
+    elif generator == "CUSTOM" and fields and not types:
+        problem = "takes partition columns as name:SIMPLE or name:TIMESTAMP"
+    elif generator in ("NON_PARTITION", "GLOBAL_DELETE") and fields:
+        problem = f"takes no partition column, got {','.join(fields)}"
+    elif (generator == "TIMESTAMP" or "TIMESTAMP" in types) and not options.timebased:
+        problem = "needs hoodie.keygen.timebased.timestamp.type and its formats"
+    if problem is not None:
+        raise ConfigError(f"The key generator {generator} {problem} ({_W}keygenerator.type, {_W}partitionpath.field).")
+
+
+def _check_auto_keys(options: WriteOptions) -> None:
+    """Rules for a table without record key columns, whose keys are made up by the writer."""
+    if options.combine_before_insert:
+        raise ConfigError(
+            "Enabling hoodie.combine.before.insert is not supported with auto generation of record keys; set it to "
+            f"false, or name key columns in {_W}recordkey.field."
+        )
+    if options.dup_policy != "none":
+        raise ConfigError(
+            "Dropping or refusing duplicates (hoodie.datasource.insert.dup.policy, "
+            f"{_W}insert.drop.duplicates) is not supported with auto generation of record keys; name key columns in "
+            f"{_W}recordkey.field."
+        )
+    if not options.populate_meta_fields:
+        raise ConfigError(
+            "Disabling hoodie.populate.meta.fields is not supported with auto generation of record keys; name key "
+            f"columns in {_W}recordkey.field."
+        )
+
+
+def _typed(config: TableConfig) -> tuple[str, ...]:
+    if not config.partition_types:
+        return config.partition_fields
+    return tuple(f"{name}:{kind}" for name, kind in zip(config.partition_fields, config.partition_types, strict=True))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,107 @@
+"""The registry of options as a page: docs/options.md is what :func:`options_page` returns.
+
+``python -m hudi_fast.config.option_docs > docs/options.md`` writes the page again.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
+from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
+from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
+from hudi_fast.config.option_catalog_write import (
+    ENGINE_OPTIONS,
+    KEY_OPTIONS,
+    MERGE_OPTIONS,
+    OPERATION_OPTIONS,
+    TABLE_OPTIONS,
+    TIMEBASED_OPTIONS,
+    TRANSACTION_OPTIONS,
+)
+from hudi_fast.config.option_descriptor import Kind, Option
+
+__all__ = ["options_page"]
+
+_SECTIONS = (
+    ("Writing: what to do", OPERATION_OPTIONS),
+    ("Writing: the table", TABLE_OPTIONS),
+    ("Writing: keys and partitions", KEY_OPTIONS),
+    ("Writing: timestamp partitions", TIMEBASED_OPTIONS),
+    ("Writing: merging", MERGE_OPTIONS),
+    ("Writing: file sizes", SIZING_OPTIONS),
+    ("Writing: Parquet", PARQUET_OPTIONS),
+    ("Writing: bloom filters", BLOOM_OPTIONS),
+    ("Writing: index", INDEX_OPTIONS),
+    ("Writing: transactions and services", TRANSACTION_OPTIONS),
+    ("hudi_fast's own", ENGINE_OPTIONS),
+    ("Reading", QUERY_OPTIONS),
+    ("Taken at some values only", LIMITED_OPTIONS),
+)
+_INTRO = """\
+# Options
+
+Keys are Apache Hudi's, in any of their spellings; values may be text, booleans, numbers or lists of names.
+
+- A value outside "values" is a `ConfigError`. A value that Hudi knows and hudi_fast does not do is an
+  `UnsupportedFeatureError`, as is any value of an option marked *refused*.
+- Two spellings of one option with different values are a `ConfigError`.
+- An unknown `hoodie.` key is named in a `HudiWarning`, once; an unknown `hudi_fast.` key is a `ConfigError`.
+- Other keys go into the commit's extra metadata if they begin with `hoodie.datasource.write.commitmeta.key.prefix`
+  (default `_`), and are a `ConfigError` otherwise.
+- Options of a read are ignored by a write, and the other way round.
+"""
+
+
+def options_page() -> str:
+    """The page: one table per subject, then the keys that are taken and have no effect."""
+    parts = [_INTRO]
+    parts += [f"## {title}\n\n{_table(options)}" for title, options in _SECTIONS]
+    parts.append("## Taken without effect\n\n" + "\n\n".join(_accepted_groups()) + "\n")
+    parts.append(
+        "Everything below these prefixes, unless it is named above:\n\n" + "\n".join(_accepted_prefixes()) + "\n"
+    )
+    return "\n".join(parts)
+
+
+def _table(options: Iterable[Option]) -> str:
+    lines = ["| key | values | default | meaning |", "|---|---|---|---|"]
+    lines += [f"| {_keys(option)} | {_values(option)} | {_default(option)} | {option.doc} |" for option in options]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(option: Option) -> str:
+    also = "".join(f"<br>also `{alias}`" for alias in option.aliases)
+    return f"`{option.key}`{also}"
+
+
+def _values(option: Option) -> str:
+    if option.supported is not None:
+        return f"`{option.supported_text()}`" if option.supported else "*refused*"
+    if option.kind is Kind.ENUM:
+        return f"`{', '.join(option.choices)}`"
+    extra = option.range_text() or option.unit
+    return f"{option.kind.value}, {extra}" if extra else option.kind.value
+
+
+def _default(option: Option) -> str:
+    if option.default is None:
+        return "–"
+    if isinstance(option.default, bool):
+        return "`true`" if option.default else "`false`"
+    text = ",".join(option.default) if isinstance(option.default, tuple) else str(option.default)
+    return f"`{text}`" if text else "empty"
+
+
+def _accepted_groups() -> list[str]:
+    return [f"{doc}\n\n" + "\n".join(f"- `{key}`" for key in keys.split()) for doc, keys in ACCEPTED_GROUPS]
+
+
+def _accepted_prefixes() -> list[str]:
+    return [f"- `{prefix}*`: {doc}" for prefix, doc in ACCEPTED_PREFIXES]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(options_page())

@@ -1,0 +1,112 @@
+"""The names that option values are made of: operations, key generators, payload classes, merge strategies.
+
+Sources: ``WriteOperationType``, ``KeyGeneratorType``, ``RecordMergeMode``, ``HoodieRecordMerger`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BULK_SORT_MODES",
+    "INDEX_TYPES",
+    "KEY_GENERATOR_CLASSES",
+    "KEY_GENERATOR_TYPES",
+    "MERGER_CLASSES",
+    "OPERATIONS",
+    "PAYLOAD_CLASSES",
+    "SUPPORTED_INDEX_TYPES",
+    "SUPPORTED_KEY_GENERATOR_TYPES",
+]
+
+OPERATIONS = (
+    "upsert",
+    "insert",
+    "bulk_insert",
+    "delete",
+    "insert_overwrite",
+    "insert_overwrite_table",
+    "delete_partition",
+)
+"""Operations that a caller may ask for."""
+
+BULK_SORT_MODES = (
+    "NONE",
+    "GLOBAL_SORT",
+    "PARTITION_SORT",
+    "PARTITION_PATH_REPARTITION",
+    "PARTITION_PATH_REPARTITION_AND_SORT",
+)
+
+SUPPORTED_INDEX_TYPES = ("SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM")
+INDEX_TYPES = (
+    *SUPPORTED_INDEX_TYPES,
+    "BUCKET",
+    "RECORD_INDEX",
+    "GLOBAL_RECORD_LEVEL_INDEX",
+    "RECORD_LEVEL_INDEX",
+    "INMEMORY",
+    "FLINK_STATE",
+    "HBASE",
+)
+
+SUPPORTED_KEY_GENERATOR_TYPES = (
+    "SIMPLE",
+    "SIMPLE_AVRO",
+    "COMPLEX",
+    "COMPLEX_AVRO",
+    "TIMESTAMP",
+    "TIMESTAMP_AVRO",
+    "CUSTOM",
+    "CUSTOM_AVRO",
+    "NON_PARTITION",
+    "NON_PARTITION_AVRO",
+    "GLOBAL_DELETE",
+    "GLOBAL_DELETE_AVRO",
+)
+KEY_GENERATOR_TYPES = (
+    *SUPPORTED_KEY_GENERATOR_TYPES,
+    "AUTO_RECORD",
+    "AUTO_RECORD_AVRO",
+    "HOODIE_TABLE_METADATA",
+    "SPARK_SQL",
+    "SPARK_SQL_UUID",
+    "SPARK_SQL_MERGE_INTO",
+    "USER_PROVIDED",
+)
+
+_KEYGEN = "org.apache.hudi.keygen."
+KEY_GENERATOR_CLASSES = (
+    f"{_KEYGEN}SimpleKeyGenerator",
+    f"{_KEYGEN}SimpleAvroKeyGenerator",
+    f"{_KEYGEN}ComplexKeyGenerator",
+    f"{_KEYGEN}ComplexAvroKeyGenerator",
+    f"{_KEYGEN}TimestampBasedKeyGenerator",
+    f"{_KEYGEN}TimestampBasedAvroKeyGenerator",
+    f"{_KEYGEN}CustomKeyGenerator",
+    f"{_KEYGEN}CustomAvroKeyGenerator",
+    f"{_KEYGEN}NonpartitionedKeyGenerator",
+    f"{_KEYGEN}NonpartitionedAvroKeyGenerator",
+    f"{_KEYGEN}GlobalDeleteKeyGenerator",
+    f"{_KEYGEN}GlobalAvroDeleteKeyGenerator",
+)
+"""Key generators whose rules are part of the table format."""
+
+_MODEL = "org.apache.hudi.common.model."
+PAYLOAD_CLASSES = (
+    f"{_MODEL}DefaultHoodieRecordPayload",
+    f"{_MODEL}EventTimeAvroPayload",
+    f"{_MODEL}OverwriteWithLatestAvroPayload",
+    f"{_MODEL}OverwriteNonDefaultsWithLatestAvroPayload",
+    f"{_MODEL}PartialUpdateAvroPayload",
+    f"{_MODEL}AWSDmsAvroPayload",
+    f"{_MODEL}debezium.PostgresDebeziumAvroPayload",
+    f"{_MODEL}debezium.MySqlDebeziumAvroPayload",
+)
+"""Payload classes whose merging is a rule of the table format."""
+
+MERGER_CLASSES = (
+    "org.apache.hudi.DefaultSparkRecordMerger",
+    "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
+    "org.apache.hudi.common.model.HoodieAvroRecordMerger",
+    "org.apache.hudi.common.model.OverwriteWithLatestMerger",
+)
+"""Merger implementations that differ from the merge modes in the engine's row type only."""

@@ -1,0 +1,138 @@
+"""Options as users give them, resolved to typed values.
+
+Data flow::
+
+    {"hoodie.x": "true", ...} --resolve--> {Option: value} --WriteOptions / ReadOptions--> used everywhere
+                                 |
+              other spelling of one option, bad value -> ConfigError
+              value that is not done                  -> UnsupportedFeatureError
+              unknown hoodie.* key                    -> one HudiWarning with the closest known key
+
+A working dictionary for Apache Hudi can be given as it is: keys of the other family (read options for a write) and keys
+that cannot change the result are taken silently. The registry is made of the ``option_catalog_*`` modules; its printed
+form is docs/options.md (:mod:`hudi_fast.config.option_docs`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import warnings
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
+from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
+from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
+from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
+from hudi_fast.config.option_catalog_write import (
+    ENGINE_OPTIONS,
+    KEY_OPTIONS,
+    MERGE_OPTIONS,
+    OPERATION_OPTIONS,
+    TABLE_OPTIONS,
+    TIMEBASED_OPTIONS,
+    TRANSACTION_OPTIONS,
+)
+from hudi_fast.config.option_descriptor import BOTH, READ, WRITE, Kind, Option, text_of
+from hudi_fast.errors import ConfigError, HudiWarning
+
+__all__ = ["BOTH", "OPTIONS", "READ", "WRITE", "Kind", "Option", "find_option", "resolve", "text_of"]
+
+OPTIONS: tuple[Option, ...] = (
+    *OPERATION_OPTIONS,
+    *TABLE_OPTIONS,
+    *KEY_OPTIONS,
+    *TIMEBASED_OPTIONS,
+    *MERGE_OPTIONS,
+    *SIZING_OPTIONS,
+    *PARQUET_OPTIONS,
+    *BLOOM_OPTIONS,
+    *INDEX_OPTIONS,
+    *TRANSACTION_OPTIONS,
+    *ENGINE_OPTIONS,
+    *QUERY_OPTIONS,
+    *LIMITED_OPTIONS,
+    *ACCEPTED_OPTIONS,
+)
+"""Every option that has a name of its own."""
+
+
+def _index(options: Iterable[Option]) -> Mapping[str, Option]:
+    """Option by every spelling; a spelling that two options claim is a mistake in the catalogs."""
+    index: dict[str, Option] = {}
+    for option in options:
+        for key in option.keys:
+            if key in index:
+                raise AssertionError(f"{key} is claimed by {index[key].key} and {option.key}")
+            index[key] = option
+    return MappingProxyType(index)
+
+
+_BY_KEY = _index(OPTIONS)
+_HUDI_PREFIXES = ("hoodie.", "_hoodie.")
+_OWN_PREFIX = "hudi_fast."
+_PASSED_PREFIXES = (MERGE_PROPERTY_PREFIX, *(prefix for prefix, _ in ACCEPTED_PREFIXES))
+
+
+def find_option(key: str) -> Option | None:
+    """The option of that spelling, or None."""
+    return _BY_KEY.get(key)
+
+
+def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -> dict[Option, Any]:
+    """Typed values of the options that were given and that ``family`` honours; defaults are not filled in.
+
+    Args:
+        options: keys in any spelling; values as text, bool, number, or list of names.
+        family: ``read`` or ``write``.
+        free_prefix: other keys that begin with this are left to the caller (extra commit metadata); "" = none.
+
+    Raises:
+        ConfigError: a value that means nothing; two spellings of one option with different values; an unknown
+            ``hudi_fast.`` key; a key that is neither Hudi's nor ours.
+        UnsupportedFeatureError: a value that hudi_fast does not do, where ignoring it could change the result.
+
+    Warns:
+        HudiWarning: an unknown ``hoodie.`` key, by name, with the closest known one.
+    """
+    found: dict[Option, tuple[str, Any]] = {}
+    for key, raw in options.items():
+        option = _BY_KEY.get(key)
+        if option is None:
+            _check_unknown(key, free_prefix)
+        elif family in option.families and option.honoured:
+            _add(found, option, key, raw)
+    for option, (spelling, value) in found.items():
+        option.check_supported(value, spelling)
+    return {option: value for option, (_, value) in found.items()}
+
+
+def _add(found: dict[Option, tuple[str, Any]], option: Option, key: str, raw: Any) -> None:
+    value = option.parse(raw, key)
+    other, known = found.get(option, (key, value))
+    if known != value:
+        raise ConfigError(
+            f"{other}={known!r} and {key}={value!r} are two spellings of one option with different values; "
+            f"give {option.key} alone."
+        )
+    found.setdefault(option, (key, value))
+
+
+def _check_unknown(key: str, free_prefix: str) -> None:
+    if key.startswith(_HUDI_PREFIXES):
+        if not key.startswith(_PASSED_PREFIXES):
+            # The interpreter shows a warning of one text and place once, so a key is named once per process.
+            warnings.warn(f"Unknown option {key} is ignored.{_closest(key)}", HudiWarning, stacklevel=2)
+    elif key.startswith(_OWN_PREFIX):
+        known = ", ".join(sorted(known for known in _BY_KEY if known.startswith(_OWN_PREFIX)))
+        raise ConfigError(f"Unknown option {key}.{_closest(key)} Options of hudi_fast: {known}.")
+    elif not (free_prefix and key.startswith(free_prefix)):
+        rule = f", or with {free_prefix!r} for extra commit metadata" if free_prefix else ""
+        raise ConfigError(f"Unknown option {key}.{_closest(key)} Keys start with hoodie. or hudi_fast.{rule}.")
+
+
+def _closest(key: str) -> str:
+    matches = difflib.get_close_matches(key, _BY_KEY, n=1, cutoff=0.75)
+    return f" Did you mean {matches[0]}?" if matches else ""

@@ -1,0 +1,164 @@
+"""The options of a read as one frozen value.
+
+Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_options` -> the scan. Times are brought
+to the form of instants here (:func:`normalise_instant`), so that below they compare as text. A dictionary for a query
+that hudi_fast does not answer parses; :meth:`ReadOptions.check_supported` refuses it where it is to be run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
+from hudi_fast.config.options import READ, resolve
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["EARLIEST", "ReadOptions", "normalise_instant"]
+
+EARLIEST = "000"
+"""Start of an incremental query that begins with the first commit; smaller than every instant."""
+
+_BEGIN_KEY = "hoodie.datasource.read.begin.instanttime"
+_END_KEY = "hoodie.datasource.read.end.instanttime"
+_FORMATS = {
+    10: ("%Y-%m-%d", "000"),
+    14: ("%Y%m%d%H%M%S", ""),
+    17: ("%Y%m%d%H%M%S", ""),
+    19: ("%Y-%m-%d %H:%M:%S", "999"),
+    23: ("%Y-%m-%d %H:%M:%S", ""),
+}
+_SHAPES = "yyyyMMddHHmmss, yyyyMMddHHmmssSSS, yyyy-MM-dd HH:mm:ss, yyyy-MM-dd HH:mm:ss.SSS, yyyy-MM-dd"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReadOptions:
+    """Everything that a read can be told.
+
+    Attributes:
+        as_of: instant as :func:`normalise_instant` gives it, or None for the newest state.
+        begin: start of an incremental query, exclusive, in the same form; :data:`EARLIEST` = from the first commit.
+        end: its end, inclusive; None = the latest.
+        explicit: newest keys of the options that were given, or that differ from their defaults.
+    """
+
+    path: str | None = option_field("path")
+    query_type: str = option_field("hoodie.datasource.query.type")
+    as_of: str | None = option_field("as.of.instant")
+    begin: str | None = option_field(_BEGIN_KEY)
+    end: str | None = option_field(_END_KEY)
+    incremental_format: str = option_field("hoodie.datasource.query.incremental.format")
+    merge_type: str = option_field("hoodie.datasource.merge.type")
+    incremental_path_glob: str = option_field("hoodie.datasource.read.incr.path.glob")
+    incremental_full_scan: bool = option_field("hoodie.datasource.read.incr.fallback.fulltablescan.enable")
+    skip_compact: bool = option_field("hoodie.datasource.read.incr.skip_compact")
+    skip_cluster: bool = option_field("hoodie.datasource.read.incr.skip_cluster")
+    incremental_table_version: int | None = option_field("hoodie.datasource.read.incr.table.version")
+    schema_as_of_end: bool = option_field("hoodie.datasource.read.schema.use.end.instanttime")
+    hollow_commit_policy: str = option_field("hoodie.read.timeline.holes.resolution.policy")
+    threads: int = option_field("hudi_fast.threads")
+    explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> ReadOptions:
+        """Resolve a dictionary of options.
+
+        Raises:
+            ConfigError: a key or value is wrong, or options contradict each other.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+
+        Warns:
+            HudiWarning: an unknown ``hoodie.`` key.
+        """
+        values = resolve(options, READ[0])
+        given: dict[str, Any] = given_fields(cls, values)
+        return cls(**given, explicit=frozenset(option.key for option in values))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
+        if self.as_of is not None:
+            object.__setattr__(self, "as_of", normalise_instant(self.as_of))
+        for name, key in (("begin", _BEGIN_KEY), ("end", _END_KEY)):
+            bound = getattr(self, name)
+            if bound is not None:
+                object.__setattr__(self, name, _incremental_bound(bound, key))
+        self._check_times()
+
+    def __repr__(self) -> str:
+        return differing_repr(self)
+
+    def check_supported(self) -> None:
+        """Refuse a query that hudi_fast does not answer; for where the query is about to run.
+
+        Raises:
+            UnsupportedFeatureError: an incremental or change query, or log files that are not to be merged.
+        """
+        if self.query_type == "incremental":
+            kind = "cdc" if self.incremental_format == "cdc" else "incremental"
+            raise UnsupportedFeatureError(
+                f"hoodie.datasource.query.type=incremental ({kind}) is not supported yet; supported: snapshot, "
+                "read_optimized. Use Apache Hudi for it."
+            )
+        if self.merge_type == "skip_merge":
+            raise UnsupportedFeatureError(
+                "hoodie.datasource.merge.type=skip_merge is not supported; supported: payload_combine."
+            )
+
+    def _check_times(self) -> None:
+        incremental = self.query_type == "incremental"
+        if incremental and self.begin is None:
+            raise ConfigError(f"An incremental query needs its start; set {_BEGIN_KEY} (earliest = from the first).")
+        if incremental and self.as_of is not None:
+            raise ConfigError("as.of.instant does not go with an incremental query; use its begin and end.")
+        if self.begin is not None and self.end is not None and self.end < self.begin:
+            raise ConfigError(f"The range ({self.begin}, {self.end}] ends before it begins ({_BEGIN_KEY}, {_END_KEY}).")
+
+
+def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
+    """A point in time as the instants of a table spell it: 14 or 17 digits, ``yyyyMMddHHmmss[SSS]``.
+
+    Text is taken as written, whatever the zone of the table's timeline. A form without milliseconds means the end of
+    its second (``...999``), a date alone its midnight; 14 digits stay 14, and so come before every 17-digit instant of
+    that second.
+
+    Args:
+        value: one of the five forms that Hudi takes for ``as.of.instant``, or a ``datetime`` without zone.
+        key: option to name in the message.
+
+    Raises:
+        ConfigError: any other form, a day or time that does not exist, or a ``datetime`` with a zone.
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is not None:
+            raise ConfigError(f"{key}={value.isoformat()} has a time zone; give the time as the timeline has it.")
+        return value.strftime("%Y%m%d%H%M%S") + f"{value.microsecond // 1000:03d}"
+    text = value.strip()
+    pattern, millis = _FORMATS.get(len(text), ("", ""))
+    seconds = text
+    if len(text) in (17, 23):
+        cut = 14 if len(text) == 17 else 19
+        seconds, millis = text[:cut], text[cut:].removeprefix("." if cut == 19 else "")
+    try:
+        if not pattern or not (millis + "0").isdecimal() or len(millis) not in (0, 3) or not text.isascii():
+            raise ValueError(text)
+        return _strict(seconds, pattern) + millis
+    except ValueError:
+        raise ConfigError(f"{key}={value!r} is not a time that Hudi understands; expected one of: {_SHAPES}.") from None
+
+
+def _strict(text: str, pattern: str) -> str:
+    moment = datetime.strptime(text, pattern)
+    # strptime takes one digit where two belong; a time that does not come out as it went in is not one of the forms.
+    if moment.strftime(pattern) != text:
+        raise ValueError(text)
+    return moment.strftime("%Y%m%d%H%M%S")
+
+
+def _incremental_bound(text: str, key: str) -> str:
+    if text == "earliest" or (text and not text.strip("0")):
+        if key == _END_KEY:
+            raise ConfigError(f"{key}={text!r}: an end cannot be before the first commit.")
+        return EARLIEST
+    return normalise_instant(text, key)

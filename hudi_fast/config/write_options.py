@@ -1,0 +1,322 @@
+"""The options of a write as one frozen value.
+
+Data flow: ``{"hoodie...": ...}`` -> :meth:`WriteOptions.from_options` -> every step of the write. Each field is bound
+to its option, so key, default and range stand in the ``option_catalog_*`` modules alone. A field whose default is None
+was not given: the table's own setting, or inference, takes its place. What a table says against the options is in
+:mod:`hudi_fast.config.option_conflicts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
+from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
+from hudi_fast.config.option_catalog_write import TIMEBASED_OPTIONS
+from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
+from hudi_fast.config.options import WRITE, find_option, resolve, text_of
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["PartitionSpec", "WriteOptions"]
+
+_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
+_SKEW_KEY = "hoodie.time.generator.max_expected_clock_skew_ms"
+_LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
+_DEFAULT_LEVELS = {"zstd": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSpec:
+    """The columns of the partition path.
+
+    Attributes:
+        fields: column names, outermost folder first; empty = not partitioned.
+        types: ``SIMPLE`` or ``TIMESTAMP`` for each, as ``name:TYPE`` spells it; empty when no types are given.
+    """
+
+    fields: tuple[str, ...]
+    types: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteOptions:
+    """Everything that a write can be told. Sizes are bytes, times milliseconds unless the option says otherwise.
+
+    Built by :meth:`from_options`, or by keyword with the same checks.
+
+    Attributes:
+        key_generator: kind without ``_AVRO`` (``SIMPLE``, ``COMPLEX`` ...); the class goes before the type.
+        timebased: ``hoodie.keygen.*`` options of timestamp partitions, by their newest key.
+        merge_properties: ``hoodie.record.merge.property.*`` without that prefix, but for the delete field and marker.
+        extra_metadata: for the commit's extra metadata, keys as given.
+        explicit: newest keys of the options that were given, or that differ from their defaults.
+    """
+
+    # what to do
+    operation: str = option_field("hoodie.datasource.write.operation")
+    combine_before_insert: bool = option_field("hoodie.combine.before.insert")
+    combine_before_upsert: bool = option_field("hoodie.combine.before.upsert")
+    combine_before_delete: bool = option_field("hoodie.combine.before.delete")
+    dup_policy: str = option_field("hoodie.datasource.insert.dup.policy")
+    insert_drop_duplicates: bool = option_field("hoodie.datasource.write.insert.drop.duplicates")
+    merge_allow_duplicate_on_inserts: bool = option_field("hoodie.merge.allow.duplicate.on.inserts")
+    partitions_to_delete: tuple[str, ...] = option_field("hoodie.datasource.write.partitions.to.delete")
+    overwrite_mode: str | None = option_field("hoodie.datasource.overwrite.mode")
+    allow_empty_commit: bool = option_field("hoodie.allow.empty.commit")
+    commit_metadata_prefix: str = option_field(_PREFIX_KEY)
+    bulk_insert_sort_mode: str = option_field("hoodie.bulkinsert.sort.mode")
+    bulk_insert_sort_columns: tuple[str, ...] = option_field("hoodie.bulkinsert.user.defined.partitioner.sort.columns")
+    bulk_insert_partitioner: str | None = option_field("hoodie.bulkinsert.user.defined.partitioner.class")
+    bulk_insert_sort_suffix_record_key: bool = option_field("hoodie.bulkinsert.sort.suffix.record_key")
+    bulk_insert_parallelism: int = option_field("hoodie.bulkinsert.shuffle.parallelism")
+    # the table
+    table_name: str | None = option_field("hoodie.table.name")
+    database: str | None = option_field("hoodie.database.name")
+    table_type: str = option_field("hoodie.datasource.write.table.type")
+    table_version: int = option_field("hoodie.write.table.version")
+    populate_meta_fields: bool = option_field("hoodie.populate.meta.fields")
+    drop_partition_columns: bool = option_field("hoodie.datasource.write.drop.partition.columns")
+    timezone: str = option_field("hoodie.table.timeline.timezone")
+    # its schema
+    reconcile_schema: bool = option_field("hoodie.datasource.write.reconcile.schema")
+    set_null_for_missing_columns: bool = option_field("hoodie.write.set.null.for.missing.columns")
+    allow_column_drop: bool = option_field("hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
+    schema_validate: bool = option_field("hoodie.avro.schema.validate")
+    # keys and partitions
+    record_key_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.recordkey.field")
+    partition_path_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.partitionpath.field")
+    key_generator_class: str | None = option_field("hoodie.datasource.write.keygenerator.class")
+    key_generator_type: str | None = option_field("hoodie.datasource.write.keygenerator.type")
+    hive_style: bool = option_field("hoodie.datasource.write.hive_style_partitioning")
+    url_encode: bool = option_field("hoodie.datasource.write.partitionpath.urlencode")
+    slash_separated_dates: bool = option_field("hoodie.datasource.write.slash.separated.date.partitioning")
+    consistent_logical_timestamp: bool = option_field(
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+    )
+    complex_new_encoding: bool = option_field("hoodie.write.complex.keygen.new.encoding")
+    complex_validation: bool = option_field("hoodie.write.complex.keygen.validation.enable")
+    # merging
+    ordering_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.precombine.field")
+    merge_mode: str | None = option_field("hoodie.write.record.merge.mode")
+    payload_class: str | None = option_field("hoodie.datasource.write.payload.class")
+    merge_strategy_id: str | None = option_field("hoodie.write.record.merge.strategy.id")
+    merger_classes: tuple[str, ...] = option_field("hoodie.write.record.merge.custom.implementation.classes")
+    delete_field: str | None = option_field("hoodie.payload.delete.field")
+    delete_marker: str | None = option_field("hoodie.payload.delete.marker")
+    # file sizing
+    max_file_size: int = option_field("hoodie.parquet.max.file.size")
+    small_file_limit: int = option_field("hoodie.parquet.small.file.limit")
+    insert_auto_split: bool = option_field("hoodie.copyonwrite.insert.auto.split")
+    insert_split_size: int = option_field("hoodie.copyonwrite.insert.split.size")
+    record_size_estimate: int = option_field("hoodie.copyonwrite.record.size.estimate")
+    estimation_threshold: float = option_field("hoodie.record.size.estimation.threshold")
+    estimator_max_commits: int = option_field("_hoodie.record.size.estimator.max.commits")
+    estimator_metadata_size: int = option_field("hoodie.record.size.estimator.average.metadata.size")
+    small_file_candidates_limit: int = option_field("hoodie.merge.small.file.group.candidates.limit")
+    log_to_parquet_ratio: float = option_field("hoodie.logfile.to.parquet.compression.ratio")
+    parquet_compression_ratio: float = option_field("hoodie.parquet.compression.ratio")
+    log_file_max_size: int = option_field("hoodie.logfile.max.size")
+    log_block_max_size: int = option_field("hoodie.logfile.data.block.max.size")
+    # Parquet
+    parquet_codec: str = option_field("hoodie.parquet.compression.codec")
+    parquet_level: int | None = option_field("hudi_fast.parquet.compression.level")
+    parquet_block_size: int = option_field("hoodie.parquet.block.size")
+    parquet_page_size: int = option_field("hoodie.parquet.page.size")
+    parquet_dictionary: bool = option_field("hoodie.parquet.dictionary.enabled")
+    # bloom filters
+    bloom_enabled: bool = option_field("hoodie.parquet.bloom.filter.enabled")
+    bloom_type: str = option_field("hoodie.bloom.index.filter.type")
+    bloom_entries: int = option_field("hoodie.index.bloom.num_entries")
+    bloom_fpp: float = option_field("hoodie.index.bloom.fpp")
+    bloom_max_entries: int = option_field("hoodie.bloom.index.filter.dynamic.max.entries")
+    # index
+    index_type: str = option_field("hoodie.index.type")
+    simple_index_update_partition: bool = option_field("hoodie.simple.index.update.partition.path")
+    bloom_index_update_partition: bool = option_field("hoodie.bloom.index.update.partition.path")
+    bloom_index_prune_by_ranges: bool = option_field("hoodie.bloom.index.prune.by.ranges")
+    bloom_index_use_filter: bool = option_field("hudi_fast.bloom.index.use.filter")
+    # transaction
+    concurrency_mode: str = option_field("hoodie.write.concurrency.mode")
+    lock_provider: str | None = option_field("hoodie.write.lock.provider")
+    lock_wait_ms: int = option_field("hoodie.write.lock.wait_time_ms")
+    failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
+    clock_skew_ms: int = option_field(_SKEW_KEY)
+    compact_inline: bool = option_field("hoodie.compact.inline")
+    compact_schedule_inline: bool = option_field("hoodie.compact.schedule.inline")
+    # engine
+    plan: str = option_field("hudi_fast.plan")
+    threads: int = option_field("hudi_fast.threads")
+    driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
+    # groups of options
+    timebased: Mapping[str, str] = field(default_factory=dict)
+    merge_properties: Mapping[str, str] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> WriteOptions:
+        """Resolve a dictionary of options.
+
+        Raises:
+            ConfigError: a key or value is wrong, or options contradict each other.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+
+        Warns:
+            HudiWarning: an unknown ``hoodie.`` key.
+        """
+        prefix = text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_"))
+        values = resolve(options, WRITE[0], free_prefix=prefix)
+        given: dict[str, Any] = given_fields(cls, values)
+        return cls(
+            **given,
+            timebased={option.key: values[option] for option in TIMEBASED_OPTIONS if option in values},
+            merge_properties=_merge_properties(options),
+            extra_metadata=_extra_metadata(options, prefix),
+            explicit=frozenset(option.key for option in values),
+        )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
+        self._settle_duplicates()
+        self._settle_clock()
+        _check_delete_marker(self)
+        _check_level(self)
+        _check_partition_types(self)
+        _check_compaction(self)
+
+    def __repr__(self) -> str:
+        return differing_repr(self)
+
+    @property
+    def partition_spec(self) -> PartitionSpec | None:
+        """Partition columns and their types; None when they were not given."""
+        if self.partition_path_fields is None:
+            return None
+        parts = [part.partition(":") for part in self.partition_path_fields]
+        types = tuple(part[2].upper() for part in parts) if any(part[1] for part in parts) else ()
+        return PartitionSpec(tuple(part[0] for part in parts), types)
+
+    @property
+    def key_generator(self) -> str | None:
+        """Kind of the key generator that was asked for, without ``_AVRO``; None when none was."""
+        if self.key_generator_class is not None:
+            return key_generator_of_class(self.key_generator_class)
+        return None if self.key_generator_type is None else key_generator_of_type(self.key_generator_type)
+
+    @property
+    def is_global_index(self) -> bool:
+        """Whether the index looks for keys in all partitions."""
+        return self.index_type.startswith("GLOBAL_")
+
+    @property
+    def update_partition_path(self) -> bool:
+        """Whether a row whose partition changed is moved, under a global index."""
+        return self.bloom_index_update_partition if "BLOOM" in self.index_type else self.simple_index_update_partition
+
+    @property
+    def writes_bloom_filter(self) -> bool:
+        """Whether base files get a bloom filter of their record keys."""
+        return self.populate_meta_fields and (self.bloom_enabled or "BLOOM" in self.index_type)
+
+    @property
+    def compression_level(self) -> int | None:
+        """Level to give to the codec; None = the codec's own default, or it has none."""
+        return self.parquet_level if self.parquet_level is not None else _DEFAULT_LEVELS.get(self.parquet_codec)
+
+    @property
+    def combine_before_write(self) -> bool:
+        """Whether rows of the batch that share a key are merged, for this operation."""
+        if self.operation == "upsert":
+            return self.combine_before_upsert
+        return self.combine_before_delete if self.operation == "delete" else self.combine_before_insert
+
+    def _settle_duplicates(self) -> None:
+        if self.insert_drop_duplicates:
+            if self.dup_policy == "fail":
+                raise ConfigError(
+                    "hoodie.datasource.write.insert.drop.duplicates=true and hoodie.datasource.insert.dup.policy=fail "
+                    "contradict each other; give the policy alone."
+                )
+            object.__setattr__(self, "dup_policy", "drop")
+        if self.dup_policy != "none" and self.operation == "upsert":
+            object.__setattr__(self, "operation", "insert")
+        given = "hoodie.datasource.insert.dup.policy" in self.explicit or self.dup_policy == "drop"
+        if given and self.dup_policy != "fail":
+            object.__setattr__(self, "merge_allow_duplicate_on_inserts", True)
+
+    def _settle_clock(self) -> None:
+        # Within one process there is one clock, so a millisecond tells two times apart.
+        if self.lock_provider is not None and _SKEW_KEY not in self.explicit:
+            object.__setattr__(self, "clock_skew_ms", 1)
+
+
+def _merge_properties(options: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        key.removeprefix(MERGE_PROPERTY_PREFIX): text_of(key, raw)
+        for key, raw in options.items()
+        if key.startswith(MERGE_PROPERTY_PREFIX) and find_option(key) is None
+    }
+
+
+def _extra_metadata(options: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    if not prefix:
+        return {}
+    return {
+        key: text_of(key, raw)
+        for key, raw in options.items()
+        if key.startswith(prefix) and not key.startswith(("hoodie.", "_hoodie.", "hudi_fast.")) and not find_option(key)
+    }
+
+
+def _check_delete_marker(options: WriteOptions) -> None:
+    if (options.delete_field is None) != (options.delete_marker is None):
+        given, missing = "field", "marker"
+        if options.delete_field is None:
+            given, missing = missing, given
+        raise ConfigError(f"hoodie.payload.delete.{given} needs hoodie.payload.delete.{missing}; give both or neither.")
+
+
+def _check_level(options: WriteOptions) -> None:
+    if options.parquet_level is None:
+        return
+    codec = options.parquet_codec
+    low, high = _LEVELS.get(codec, (None, None))
+    if low is None or high is None:
+        raise ConfigError(f"hudi_fast.parquet.compression.level is given, but the codec {codec} has no levels.")
+    if not low <= options.parquet_level <= high:
+        raise ConfigError(
+            f"hudi_fast.parquet.compression.level={options.parquet_level} is out of range for {codec}: {low} to {high}."
+        )
+
+
+def _check_partition_types(options: WriteOptions) -> None:
+    spec = options.partition_spec
+    if spec is None:
+        return
+    wrong = [kind for kind in spec.types if kind not in ("SIMPLE", "TIMESTAMP")]
+    if wrong or "" in spec.fields:
+        raise ConfigError(
+            f"hoodie.datasource.write.partitionpath.field={','.join(options.partition_path_fields or ())!r}: expected "
+            "`name` for every column, or `name:SIMPLE` / `name:TIMESTAMP` for every column."
+        )
+    if spec.types and options.key_generator not in (None, "CUSTOM"):
+        raise ConfigError(
+            f"Partition columns have types ({','.join(options.partition_path_fields or ())}), which only the CUSTOM "
+            f"key generator takes, but {options.key_generator} was asked for."
+        )
+
+
+def _check_compaction(options: WriteOptions) -> None:
+    if options.compact_inline and options.compact_schedule_inline:
+        raise ConfigError(
+            "Either of inline compaction (hoodie.compact.inline) or schedule inline compaction "
+            "(hoodie.compact.schedule.inline) can be enabled, not both."
+        )
+    if options.table_type == "MERGE_ON_READ" and (options.compact_inline or options.compact_schedule_inline):
+        key = "hoodie.compact.inline" if options.compact_inline else "hoodie.compact.schedule.inline"
+        raise UnsupportedFeatureError(
+            f"{key}=true is not supported for MERGE_ON_READ tables: a write does not compact. Set it to false, or use "
+            "Apache Hudi to compact."
+        )
