@@ -179,8 +179,9 @@ def _compile(declared: Kernel[..., Any]) -> Callable[..., Any]:
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", fastmath=False)(function)
     folder = cache_folder()
     if folder is not None:
-        digest = hashlib.sha256(declared.signature.encode()).hexdigest()[:8]
-        impl_class = type("_Impl", (CompileResultCacheImpl,), {"_locator_classes": [_Locator(folder, digest)]})
+        impl_class = type(
+            "_Impl", (CompileResultCacheImpl,), {"_locator_classes": [_Locator(folder, _digest(declared))]}
+        )
         cache_class = type("_Cache", (FunctionCache,), {"_impl_class": impl_class} | _FORGIVING)
         dispatcher._cache = cache_class(function)
     result, arguments = _numba_types(declared.signature)
@@ -235,6 +236,15 @@ def _numba_types(signature: str) -> tuple[Any, list[Any]]:
 # ---- the cache
 
 
+def _digest(declared: Kernel[..., Any]) -> str:
+    """Tells apart kernels of one name: by signature, and by source where that is not part of the folder's key."""
+    digest = hashlib.sha256(declared.signature.encode())
+    source = Path(declared.function.__code__.co_filename)
+    if source.parent != Path(__file__).parent:
+        digest.update(source.read_bytes() if source.is_file() else b"")
+    return digest.hexdigest()[:12]
+
+
 class _Locator:
     """What numba asks for a function's place in the cache; one instance per kernel."""
 
@@ -268,9 +278,13 @@ def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
 
 def _save_overload(self: Any, sig: Any, data: Any) -> None:
     try:
-        self._save_overload(sig, data)
-    except _UNREADABLE:
-        return  # full or read-only disk, or a damaged index: the code in memory is fine
+        try:
+            self._save_overload(sig, data)
+        except _UNREADABLE:
+            self.flush()  # a damaged index: begin a new one
+            self._save_overload(sig, data)
+    except OSError:
+        return  # full or read-only disk: the code in memory is fine
 
 
 _FORGIVING: dict[str, Any] = {"load_overload": _load_overload, "save_overload": _save_overload}
@@ -297,13 +311,18 @@ def _cache_key() -> str:
     import numpy
     from numba.core.registry import cpu_target
 
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    digest = hashlib.sha256(_sources_digest(Path(__file__).parent))
     machine = cpu_target.target_context.codegen().magic_tuple()
     versions = (sys.version, numba.__version__, numpy.__version__)
     digest.update(repr((versions, machine, numba.config.BOUNDSCHECK, numba.config.OPT)).encode())
     return digest.hexdigest()[:24]
+
+
+def _sources_digest(folder: Path) -> bytes:
+    digest = hashlib.sha256()
+    for source in sorted(folder.glob("*.py")):
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return digest.digest()
 
 
 def _cache_roots() -> list[Path]:

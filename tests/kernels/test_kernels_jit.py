@@ -1,0 +1,148 @@
+"""Compiling, caching and loading: cheap imports, safe caches, strict types."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hudi_fast.kernels import _jit, warm_up
+from hudi_fast.kernels._jit import Kernel, cache_folder, kernel
+from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
+
+CALL = """
+import numpy as np
+from hudi_fast.kernels.java_hash import list_hash_combine
+codes = np.array([2**31 - 1, 1], np.int32)
+list_hash_combine(codes, np.array([5, -7], np.int32))
+assert codes.tolist() == [2147483622, 24], codes
+hits = sum(list_hash_combine.load().stats.cache_hits.values())
+"""
+
+
+def start(program, cache, **environment):
+    env = os.environ | {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": str(Path(__file__).parents[2])} | environment
+    return subprocess.Popen([sys.executable, "-c", program], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def run(program, cache, **environment):
+    process = start(program, cache, **environment)
+    out, _ = process.communicate(timeout=120)
+    assert process.returncode == 0
+    return out.strip()
+
+
+def test_importing_every_kernel_module_does_not_import_numba(tmp_path):
+    names = [path.stem for path in Path(_jit.__file__).parent.glob("[a-z]*.py")]
+    lines = [f"import hudi_fast.kernels.{name}" for name in names]
+    assert len(lines) >= 6
+    assert run("\n".join([*lines, "import sys; print('numba' in sys.modules)"]), tmp_path) == "False"
+
+
+def test_the_second_process_loads_what_the_first_compiled(tmp_path):
+    assert run(CALL + "print(hits)", tmp_path) == "0"
+    assert run(CALL + "print(hits)", tmp_path) == "1"
+
+
+def test_processes_that_start_together_share_one_cache(tmp_path):
+    processes = [start(CALL, tmp_path) for _ in range(4)]
+    for process in processes:
+        process.communicate(timeout=120)
+    assert [process.returncode for process in processes] == [0] * 4
+    assert run(CALL + "print(hits)", tmp_path) == "1"
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("left", [0, 40])
+def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, suffix, left):
+    run(CALL, tmp_path)
+    (path,) = tmp_path.rglob(f"*.{suffix}")
+    path.write_bytes(path.read_bytes()[:left])
+    assert run(CALL + "print(hits)", tmp_path) == "0"
+    assert run(CALL + "print(hits)", tmp_path) == "1"
+
+
+def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("not a folder")
+    program = "import tempfile\ntempfile.tempdir = %r\n" % str(blocked / "x") + CALL
+    program += "from hudi_fast.kernels._jit import cache_folder\nprint(cache_folder())"
+    assert run(program, blocked / "x", XDG_CACHE_HOME=str(blocked / "x")) == "None"
+
+
+def test_threads_that_call_first_at_once_all_get_the_kernel(tmp_path):
+    program = (
+        "from concurrent.futures import ThreadPoolExecutor\nimport numpy as np\n"
+        "from hudi_fast.kernels.grouping import group_rows\n"
+        "codes = np.array([1, 0, 1], np.int32)\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    found = list(pool.map(lambda _: group_rows(codes, 2)[0].tolist(), range(16)))\n"
+        "print(found == [[1, 0, 2]] * 16)"
+    )
+    assert run(program, tmp_path) == "True"
+
+
+def test_warming_up_loads_every_public_kernel():
+    assert warm_up() >= 15
+    assert string_hash_codes._compiled is not None
+
+
+def test_read_only_and_writable_arrays_are_both_inputs():
+    offsets, data, out = np.array([0, 2], np.int32), np.frombuffer(b"ab", np.uint8), np.empty(1, np.int32)
+    assert not data.flags.writeable
+    string_hash_codes(offsets, data, out)
+    first = out.tolist()
+    string_hash_codes(offsets, data.copy(), out)
+    assert out.tolist() == first == [97 * 31 + 98]
+
+
+def test_other_types_than_declared_are_refused():
+    with pytest.raises(TypeError):
+        list_hash_combine(np.ones(1, np.int64), np.ones(1, np.int32))
+    with pytest.raises(TypeError):
+        list_hash_combine(np.ones(4, np.int32)[::2], np.ones(2, np.int32))
+    read_only = np.ones(1, np.int32)
+    read_only.flags.writeable = False
+    with pytest.raises(TypeError):
+        list_hash_combine(read_only, np.ones(1, np.int32))
+
+
+def test_kernels_pickle_by_name():
+    assert pickle.loads(pickle.dumps(list_hash_combine)) is list_hash_combine
+
+
+@pytest.mark.parametrize("signature", ["void", "void(q4)", "void(ri3)", "what(ri4)"])
+def test_malformed_signatures_are_refused(signature):
+    declared = kernel(signature)(lambda values: None)
+    assert isinstance(declared, Kernel)
+    with pytest.raises(ValueError, match="kernel signature"):
+        declared.load()
+
+
+def test_the_cache_key_follows_the_sources_of_all_modules(tmp_path):
+    (tmp_path / "one.py").write_text("a = 1")
+    (tmp_path / "two.py").write_text("b = 1")
+    before = _jit._sources_digest(tmp_path)
+    assert _jit._sources_digest(tmp_path) == before
+    (tmp_path / "two.py").write_text("b = 2")
+    assert _jit._sources_digest(tmp_path) != before
+
+
+def test_a_temporary_folder_that_others_may_write_is_not_trusted(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert not _jit._is_private(shared)
+    (tmp_path / "link").symlink_to(shared)
+    assert not _jit._is_private(tmp_path / "link")
+    assert _jit._is_private(tmp_path / "own")
+
+
+def test_the_cache_folder_is_the_configured_one_first(tmp_path):
+    program = "from hudi_fast.kernels._jit import cache_folder\nprint(cache_folder().parent)"
+    assert run(program, tmp_path) == str(tmp_path / "hudi_fast-kernels")
+    assert cache_folder() is not None

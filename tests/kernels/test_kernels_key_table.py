@@ -1,0 +1,98 @@
+"""Key tables against dicts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from arrow_buffers import KEYS, buffers
+from hudi_fast.kernels.key_table import (
+    KeyTable,
+    count_distinct,
+    hash_keys,
+    pick_winners,
+    pick_winners_grouped,
+    probe_key_table,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import key_table as naive
+
+RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
+
+
+@settings(max_examples=80, deadline=None)
+@given(build=st.lists(KEYS, max_size=150), others=st.lists(KEYS, max_size=30), before=st.binary(max_size=5))
+def test_probing_finds_the_first_row_of_each_key(build, others, before):
+    table = KeyTable.build(*buffers(build, before, b"after"))
+    keys = others + build[::-1]
+    assert table.probe(*buffers(keys, b"", before)).tolist() == naive.probe(build, keys)
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.lists(st.tuples(KEYS, RANKS), max_size=150), before=st.binary(max_size=5))
+def test_the_greatest_rank_wins_and_the_later_row_among_equals(rows, before):
+    keys, rank = [key for key, _ in rows], [value for _, value in rows]
+    found = pick_winners(*buffers(keys, before), np.array(rank, np.int64))
+    assert found.tolist() == naive.winners(keys, rank)
+    assert count_distinct(*buffers(keys, before)) == len(set(keys))
+
+
+@settings(max_examples=80, deadline=None)
+@given(rows=st.lists(st.tuples(KEYS, st.integers(-2, 2), RANKS), max_size=150))
+def test_a_key_of_another_group_is_another_identity(rows):
+    keys, groups, rank = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    found = pick_winners_grouped(*buffers(keys), np.array(groups, np.int32), np.array(rank, np.int64))
+    assert found.tolist() == naive.winners(list(zip(keys, groups, strict=True)), rank)
+
+
+def test_equal_hash_tags_do_not_make_keys_equal():
+    build = [b"left", b"right", b"left-longer"]
+    offsets, data = buffers(build)
+    hashes = np.empty(3, np.uint64)
+    hash_keys(offsets, data, hashes)
+    absent = b"absent"
+    code = np.empty(1, np.uint64)
+    hash_keys(*buffers([absent]), code)
+    # A table in which all three rows lie, one after the other, where the absent key is looked for, with its tag.
+    slots = np.zeros(8, np.uint64)
+    place = int(code[0]) % 8
+    for row in range(3):
+        slots[(place + row) % 8] = (code[0] & np.uint64(0xFFFFFFFF00000000)) | np.uint64(row + 1)
+    out = np.empty(1, np.int32)
+    probe_key_table(slots, offsets, data, *buffers([absent]), out)
+    assert out.tolist() == [-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(keys=st.lists(KEYS, max_size=60), before=st.binary(min_size=1, max_size=9))
+def test_hashes_depend_on_the_bytes_alone(keys, before):
+    plain, moved = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+    hash_keys(*buffers(keys), plain)
+    hash_keys(*buffers(keys, before, b"after"), moved)
+    assert plain.tolist() == moved.tolist()
+    assert len(set(plain.tolist())) == len(set(keys))
+
+
+@pytest.mark.parametrize("form", ["k{:08d}", "{}", "2024-01-01T00:00:00.{:06d}", "{:036d}"])
+def test_hashes_of_counting_keys_spread_over_all_bits(form):
+    keys = [form.format(number).encode() for number in range(20000)]
+    hashes = np.empty(len(keys), np.uint64)
+    hash_keys(*buffers(keys), hashes)
+    assert len(np.unique(hashes)) == len(keys)
+    for shift in range(0, 64, 8):
+        share = np.bincount((hashes >> np.uint64(shift) & np.uint64(255)).astype(np.int64), minlength=256)
+        assert share.min() > 35
+        assert share.max() < 130
+
+
+def test_ranks_of_another_length_are_refused():
+    with pytest.raises(ValueError, match="2 keys need as many ranks"):
+        pick_winners(*buffers([b"a", b"b"]), np.zeros(1, np.int64))
+
+
+def test_more_rows_than_a_block_with_every_key_twice():
+    keys = [f"key-{number % 5000}".encode() for number in range(10000)]
+    offsets, data = buffers(keys)
+    table = KeyTable.build(offsets, data)
+    assert table.probe(offsets, data).tolist() == [row % 5000 for row in range(10000)]
+    assert pick_winners(offsets, data, np.zeros(10000, np.int64)).tolist() == list(range(5000, 10000))
