@@ -132,6 +132,8 @@ _OPTIONAL = {
     "prev_base_file": "prevBaseFile",
 }
 _LOG_FILE = {"log_version": "logVersion", "log_offset": "logOffset", "base_file": "baseFile"}
+_PLAIN = tuple((_COUNTS | _OPTIONAL).items())
+_NULLABLE = tuple((_OPTIONAL | _LOG_FILE).items())
 
 
 def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = False) -> bytes:
@@ -156,7 +158,7 @@ def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = Fa
     if replace:
         record["partitionToReplaceFileIds"] = meta.partition_to_replace_file_ids or {}
     if layout == 1:
-        return json.dumps(record, indent=2, separators=(",", " : "), ensure_ascii=False).encode()
+        return json.dumps(record, ensure_ascii=False).encode()
     # Java leaves the version of commit metadata null.
     record["version"] = None
     return write_single_record(REPLACE_COMMIT_METADATA if replace else COMMIT_METADATA, record)
@@ -229,7 +231,8 @@ def _metadata_of(record: Mapping[str, Any]) -> CommitMetadata:
 
 def _stat_of(record: Mapping[str, Any], partition: str) -> WriteStat:
     values: dict[str, Any] = {name: record.get(member) or 0 for name, member in _COUNTS.items()}
-    values |= {name: record.get(member) for name, member in (_OPTIONAL | _LOG_FILE).items()}
+    for name, member in _NULLABLE:
+        values[name] = record.get(member)
     runtime, log_files, written_to = record.get("runtimeStats"), record.get("logFiles"), record.get("partitionPath")
     return WriteStat(
         file_id=record.get("fileId") or "",
@@ -262,7 +265,8 @@ def _stat_members(stat: WriteStat, layout: int) -> dict[str, Any]:
         "prevCommit": stat.prev_commit,
         "partitionPath": stat.partition_path,
     }
-    members |= {member: getattr(stat, name) for name, member in (_COUNTS | _OPTIONAL).items()}
+    for name, member in _PLAIN:
+        members[member] = getattr(stat, name)
     members["runtimeStats"] = runtime and {
         "totalScanTime": runtime.total_scan_time,
         "totalUpsertTime": runtime.total_upsert_time,
