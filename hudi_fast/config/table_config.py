@@ -55,8 +55,6 @@ class TableConfig:
         merge_strategy_id: UUID of the merge strategy, or None.
         partial_update_mode: ``IGNORE_DEFAULTS``, ``FILL_UNAVAILABLE`` or None.
         merge_properties: ``hoodie.record.merge.property.*`` without that prefix.
-        delete_field: column that marks deletes, or None.
-        delete_marker: its value that means a delete, or None.
         create_schema: Avro JSON (no meta columns) given at creation, or None.
         layout_version: 1 or 2, of the timeline.
         timeline_folder: folder of the active timeline, relative to the table.
@@ -93,8 +91,6 @@ class TableConfig:
     merge_strategy_id: str | None
     partial_update_mode: str | None
     merge_properties: Mapping[str, str]
-    delete_field: str | None
-    delete_marker: str | None
     create_schema: str | None
     layout_version: int
     timeline_folder: str
@@ -118,6 +114,16 @@ class TableConfig:
         """Whether the table has partition fields."""
         return bool(self.partition_fields)
 
+    @property
+    def delete_field(self) -> str | None:
+        """Column that marks deletes (a merge property), or None."""
+        return self.merge_properties.get("hoodie.payload.delete.field")
+
+    @property
+    def delete_marker(self) -> str | None:
+        """Value of :attr:`delete_field` that means a delete, or None."""
+        return self.merge_properties.get("hoodie.payload.delete.marker")
+
     @classmethod
     def from_properties(cls, props: Mapping[str, str], where: str) -> TableConfig:
         """Read the properties of the table at ``where`` (a path or URI, for messages).
@@ -126,14 +132,12 @@ class TableConfig:
             UnsupportedFeatureError: a table version that is not read.
             CorruptTableError: a value that is not one of those that the key may have.
         """
-        version = _version(props, where)
-        layout = _layout(props, version, where)
+        version, layout = _versions(props, where)
         keys, ordering = _fields(props, "hoodie.table.recordkey.fields"), _ordering_fields(props)
         partitions = _fields(props, "hoodie.table.partition.fields")
         generator, generator_class = _key_generator(props, keys, partitions, where)
         merge = _merge(props, version, ordering, where)
         timeline, history = _folders(props, layout)
-        delete = merge.properties
         return cls(
             name=_required(props, "hoodie.table.name", where),
             database=props.get("hoodie.database.name") or None,
@@ -157,8 +161,6 @@ class TableConfig:
             merge_strategy_id=merge.strategy_id,
             partial_update_mode=merge.partial_update_mode,
             merge_properties=merge.properties,
-            delete_field=delete.get("hoodie.payload.delete.field"),
-            delete_marker=delete.get("hoodie.payload.delete.marker"),
             create_schema=props.get("hoodie.table.create.schema") or None,
             layout_version=layout,
             timeline_folder=timeline,
@@ -174,7 +176,8 @@ class TableConfig:
         )
 
 
-def _version(props: Mapping[str, str], where: str) -> int:
+def _versions(props: Mapping[str, str], where: str) -> tuple[int, int]:
+    """Table version and timeline layout."""
     text = props.get("hoodie.table.version", "0").strip()
     if not text.isdecimal():
         raise CorruptTableError(f"Table {where}: hoodie.table.version is {text!r}; expected a number.")
@@ -184,7 +187,7 @@ def _version(props: Mapping[str, str], where: str) -> int:
             f"Table {where} has table version {version}; supported are {', '.join(map(str, READ_VERSIONS))}. "
             + ("Upgrade it with Apache Hudi." if version < READ_VERSIONS[-1] else "A newer release may read it.")
         )
-    return version
+    return version, _layout(props, version, where)
 
 
 def _layout(props: Mapping[str, str], version: int, where: str) -> int:

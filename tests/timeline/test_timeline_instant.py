@@ -14,6 +14,7 @@ from hudi_fast.timeline.instant import (
     instant_from_ms,
     ms_from_instant,
     parse_instant_file,
+    with_state,
 )
 
 T, C = "20260101000000000", "20260101000001000"
@@ -130,3 +131,9 @@ def test_short_long_and_special_times():
 def test_what_is_not_a_time_is_refused(text):
     with pytest.raises(CorruptTableError, match="is not an instant time"):
         ms_from_instant(text, "UTC")
+
+
+def test_completing_changes_the_action_name_of_services():
+    requested = Instant(T, "compaction", State.REQUESTED, file_name=f"{T}.compaction.requested")
+    assert with_state(requested, State.COMPLETED, C) == Instant(T, "commit", State.COMPLETED, C)
+    assert with_state(requested, State.INFLIGHT) == Instant(T, "compaction", State.INFLIGHT)
