@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import struct
 import zipfile
@@ -74,7 +75,7 @@ def test_the_defaults_have_hudi_s_size():
 def test_dynamic_filters_grow_and_go_round_as_the_twin_whatever_the_batches(keys, cuts, entries, max_entries):
     filter_ = small(entries, max_entries)
     bounds = [0, *sorted(cuts), len(keys)]
-    for begin, end in zip(bounds, bounds[1:], strict=False):
+    for begin, end in itertools.pairwise(bounds):
         filter_.add(pa.array(keys[begin:end], pa.string()))
     assert filter_.to_base64() == expected_text(filter_, keys)
     assert filter_.might_contain(pa.array(keys, pa.string())).all()
@@ -216,5 +217,5 @@ def test_other_kinds_are_not_supported():
     "options", [{"entries": 0}, {"error_rate": 0.0}, {"error_rate": 1.0}, {"entries": 10**9, "error_rate": 1e-9}]
 )
 def test_sizes_out_of_range_are_refused(options):
-    with pytest.raises(ConfigError, match="hoodie.index.bloom"):
+    with pytest.raises(ConfigError, match=r"hoodie\.index\.bloom"):
         BloomFilter.create(**options)

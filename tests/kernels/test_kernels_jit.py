@@ -69,7 +69,7 @@ def test_a_damaged_cache_file_counts_as_absent_and_is_replaced(tmp_path, suffix,
 def test_without_a_writable_folder_kernels_compile_in_memory(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    program = "import tempfile\ntempfile.tempdir = %r\n" % str(blocked / "x") + CALL
+    program = f"import tempfile\ntempfile.tempdir = {str(blocked / 'x')!r}\n" + CALL
     program += "from hudi_fast.kernels._jit import cache_folder\nprint(cache_folder())"
     assert run(program, blocked / "x", XDG_CACHE_HOME=str(blocked / "x")) == "None"
 
