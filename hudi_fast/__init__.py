@@ -1,1 +1,73 @@
-"""hudi_fast: reads and writes Apache Hudi tables natively."""
+"""hudi_fast: reads and writes Apache Hudi tables natively, on Spark or in one process.
+
+Names are loaded when they are first used, so that importing the package is quick and loads neither PySpark nor Numba.
+"""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hudi_fast.api import read, write
+    from hudi_fast.errors import (
+        CommitConflictError,
+        CommitError,
+        CommitStateUnknownError,
+        ConfigError,
+        CorruptTableError,
+        DuplicateKeyError,
+        HudiError,
+        HudiWarning,
+        InvalidDataError,
+        LockError,
+        LockTimeoutError,
+        SchemaMismatchError,
+        TableExistsError,
+        TableNotFoundError,
+        UnsupportedFeatureError,
+    )
+    from hudi_fast.table import HudiTable
+    from hudi_fast.writing.flow import WriteResult
+
+__all__ = [
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "ConfigError",
+    "CorruptTableError",
+    "DuplicateKeyError",
+    "HudiError",
+    "HudiTable",
+    "HudiWarning",
+    "InvalidDataError",
+    "LockError",
+    "LockTimeoutError",
+    "SchemaMismatchError",
+    "TableExistsError",
+    "TableNotFoundError",
+    "UnsupportedFeatureError",
+    "WriteResult",
+    "read",
+    "write",
+]
+
+_HOMES = {"HudiTable": "hudi_fast.table", "WriteResult": "hudi_fast.writing.flow"} | dict.fromkeys(
+    ("read", "write"), "hudi_fast.api"
+)
+
+try:
+    __version__ = version("hudi-fast")
+except PackageNotFoundError:  # a source tree that is not installed
+    __version__ = "0.0.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES.get(name, "hudi_fast.errors")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

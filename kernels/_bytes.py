@@ -83,22 +83,10 @@ def prefetch(array: npt.NDArray[Any], index: Int) -> None:
     """Ask the CPU for the cache line of ``array[index]``; no effect in Python."""
 
 
-@helper
+@machine_op
 def copy_bytes(target: Bytes, at: Int, source: Bytes, start: Int, length: Int) -> None:
-    """``target[at : at + length] = source[start : start + length]``, quick for short lengths."""
-    if length >= 8:
-        done = 0
-        while done < length - 8:
-            store_u64(target, at + done, load_u64(source, start + done))
-            done += 8
-        store_u64(target, at + length - 8, load_u64(source, start + length - 8))
-    elif length >= 4:
-        tail = load_u32(source, start + length - 4)
-        store_u32(target, at, load_u32(source, start))
-        store_u32(target, at + length - 4, tail)
-    else:
-        for i in range(length):
-            target[at + i] = source[start + i]
+    """``target[at : at + length] = source[start : start + length]``; the ranges do not overlap."""
+    target[at : at + length] = source[start : start + length]
 
 
 @helper

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["fold_multiply", "load_u16", "load_u32", "load_u64", "prefetch", "store_u16", "store_u32", "store_u64"]
+__all__ = ["copy_bytes", "fold_multiply", "load_u16", "load_u32", "load_u64", "prefetch", "store_u16", "store_u32", "store_u64"]
 
 _WORD = {16: types.uint16, 32: types.uint32, 64: types.uint64}
 
@@ -50,6 +50,19 @@ def _storer(bits: int) -> Any:
 
 load_u16, load_u32, load_u64 = _loader(16), _loader(32), _loader(64)
 store_u16, store_u32, store_u64 = _storer(16), _storer(32), _storer(64)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def copy_bytes(typingctx: Any, target: Any, at: Any, source: Any, start: Any, length: Any) -> Any:
+    """memcpy between two uint8 arrays."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        to = _byte_pointer(context, builder, signature.args[0], args[0], args[1])
+        origin = _byte_pointer(context, builder, signature.args[2], args[2], args[3])
+        cgutils.raw_memcpy(builder, to, origin, args[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.int64, source, types.int64, types.int64), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -247,8 +247,8 @@ class WriteOptions:
             object.__setattr__(self, "merge_allow_duplicate_on_inserts", True)
 
     def _settle_clock(self) -> None:
-        # Within one process there is one clock, so a millisecond tells two times apart.
-        if self.lock_provider is not None and _SKEW_KEY not in self.explicit:
+        # The table's lock admits writers of one machine: they share a clock, and a millisecond tells two times apart.
+        if _SKEW_KEY not in self.explicit:
             object.__setattr__(self, "clock_skew_ms", 1)
 
 

@@ -1,0 +1,70 @@
+"""The two calls that take either engine: by the type of what they are given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.local import LocalEngine
+
+__all__ = ["read", "write"]
+
+
+def write(
+    df: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    mode: str = "append",
+    storage_options: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Write rows to a Hudi table, which is created when there is none.
+
+    Args:
+        df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
+            polars, duckdb (it runs in this process).
+        path: base path of the table.
+        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling.
+        mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
+        storage_options: for the file system.
+
+    Returns:
+        what was written, and how.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    settings = WriteOptions.from_options(options or {})
+    storage = Storage(path, storage_options)
+    if _is_spark(df):
+        from hudi_fast.spark.entry import engine_for
+
+        return run_write(engine_for(df, settings), storage, settings, mode)
+    return run_write(LocalEngine(to_arrow_table(df)), storage, settings, mode)
+
+
+def read(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
+    """A lazy PySpark DataFrame of the table, meta columns first.
+
+    Args:
+        spark: the Spark session.
+        path: base path of the table.
+        options: ``as.of.instant``, ``hoodie.datasource.query.type``, ...
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    if not _is_spark(spark):
+        raise ConfigError(f"read needs a SparkSession, got {type(spark).__name__}; without Spark use HudiTable.open.")
+    from hudi_fast.spark.entry import read as spark_read
+
+    return spark_read(spark, os.fspath(path), options or {})
+
+
+def _is_spark(value: Any) -> bool:
+    return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)

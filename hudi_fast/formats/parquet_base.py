@@ -1,0 +1,279 @@
+"""Base files: Parquet with Hudi's footer keys (``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport``; 1.2.0).
+
+Writing goes row group by row group: :class:`BaseFileWriter` collects batches until a row group is full and encodes it
+at once, so memory holds one row group of Arrow data and none of the encoded file. What stands in the footer (bloom
+filter, key range) is known only at the end and added at close.
+
+Reading opens the file once (:func:`open_base_file`) for its schema, footer keys and batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import Storage
+
+__all__ = [
+    "BaseFileFooter",
+    "BaseFileReader",
+    "BaseFileWriter",
+    "ParquetSettings",
+    "dictionary_columns",
+    "open_base_file",
+]
+
+BLOOM_KEY = b"org.apache.hudi.bloomfilter"
+OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
+BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
+MIN_KEY = b"hoodie_min_record_key"
+MAX_KEY = b"hoodie_max_record_key"
+
+ROW_GROUP_MEMORY = 64 << 20
+"""Most Arrow bytes that a row group may hold while it is collected."""
+
+_SAMPLE_ROWS = 8192
+_DICTIONARY_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSettings:
+    """How base files are encoded.
+
+    Attributes:
+        codec: ``zstd``, ``gzip``, ``snappy``, ``lz4`` or ``none``.
+        level: compression level; None for the codec's own default.
+        row_group_bytes: Arrow bytes after which a row group is closed, at most :data:`ROW_GROUP_MEMORY`.
+        page_bytes: target size of a data page.
+        dictionary: whether columns with few distinct values are dictionary encoded.
+    """
+
+    codec: str = "zstd"
+    level: int | None = 1
+    row_group_bytes: int = ROW_GROUP_MEMORY
+    page_bytes: int = 1 << 20
+    dictionary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileFooter:
+    """Hudi's own keys in a base file's footer.
+
+    Attributes:
+        bloom_filter: base64 text; None when the file has no filter.
+        bloom_type: ``DYNAMIC_V0``; None means a simple filter.
+        min_key: smallest record key; None when unknown or the file has no rows.
+        max_key: largest record key.
+    """
+
+    bloom_filter: str | None = None
+    bloom_type: str | None = None
+    min_key: str | None = None
+    max_key: str | None = None
+
+
+class BaseFileWriter:
+    """Writes one base file; close or abort it.
+
+    Args:
+        storage: the table's storage.
+        path: relative path of the file; its folder is made if needed.
+        schema: all columns, meta columns first.
+        settings: encoding.
+        avro_schema: Avro JSON of ``schema`` for the footer.
+        dictionary: columns (dotted Parquet paths) to encode with a dictionary.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        settings: ParquetSettings,
+        avro_schema: str,
+        dictionary: Sequence[str],
+    ) -> None:
+        self.path = path
+        self.rows = 0
+        self._storage = storage
+        self._avro_schema = avro_schema
+        self._limit = min(settings.row_group_bytes, ROW_GROUP_MEMORY)
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+        self._sink = storage.open_output(path)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            schema,
+            compression="none" if settings.codec == "none" else settings.codec,
+            compression_level=settings.level,
+            use_dictionary=list(dictionary) if settings.dictionary else False,
+            data_page_size=settings.page_bytes,
+            store_schema=False,
+            write_page_index=False,
+        )
+
+    @property
+    def bytes_waiting(self) -> int:
+        """Arrow bytes that wait for their row group to be full."""
+        return self._waiting_bytes
+
+    @property
+    def bytes_encoded(self) -> int:
+        """Bytes in the file."""
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows; ``table`` has exactly the writer's schema (dictionary-encoded columns are fine)."""
+        if table.num_rows == 0:
+            return
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        self.rows += table.num_rows
+        if self._waiting_bytes >= self._limit:
+            self.flush()
+
+    def flush(self) -> None:
+        """Close the row group in progress."""
+        if self._waiting:
+            group = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting)
+            self._waiting, self._waiting_bytes = [], 0
+            self._writer.write_table(group, row_group_size=group.num_rows)
+
+    def close(self, footer: BaseFileFooter) -> int:
+        """Write the footer and close; the file's length in bytes."""
+        self.flush()
+        metadata = {b"parquet.avro.schema": self._avro_schema.encode(), b"writer.model.name": b"avro"}
+        for key, value in (
+            (BLOOM_KEY, footer.bloom_filter),
+            (BLOOM_TYPE_KEY, footer.bloom_type),
+            (MIN_KEY, footer.min_key),
+            (MAX_KEY, footer.max_key),
+        ):
+            if value is not None:
+                metadata[key] = value.encode()
+        self._writer.add_key_value_metadata(metadata)
+        self._writer.close()
+        length = int(self._sink.tell())
+        self._sink.close()
+        return length
+
+    def abort(self) -> None:
+        """Give up: close the stream and delete what was written."""
+        self._waiting = []
+        self._writer.is_open = False  # or it would try to write its footer when it is collected
+        try:
+            self._sink.close()
+        finally:
+            self._storage.delete_file(self.path)
+
+
+class BaseFileReader:
+    """One open base file."""
+
+    def __init__(self, path: str, file: pq.ParquetFile) -> None:
+        self.path = path
+        self._file = file
+        self.schema: pa.Schema = file.schema_arrow.remove_metadata()
+        self.num_rows: int = file.metadata.num_rows
+        self.num_row_groups: int = file.metadata.num_row_groups
+
+    def footer(self) -> BaseFileFooter:
+        """Hudi's footer keys."""
+        found = self._file.metadata.metadata or {}
+
+        def text(*keys: bytes) -> str | None:
+            return next((found[key].decode() for key in keys if key in found), None)
+
+        return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each row group."""
+        return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Whole columns, or those of some row groups."""
+        try:
+            if row_groups is None:
+                return self._file.read(list(columns), use_threads=False)
+            return self._file.read_row_groups(list(row_groups), list(columns), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+        groups = None if row_groups is None else list(row_groups)
+        try:
+            yield from self._file.iter_batches(batch_rows, groups, list(columns), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def dictionary_encoded(self) -> list[str]:
+        """Columns (dotted paths) that the file's first row group holds with a dictionary throughout."""
+        if self.num_row_groups == 0:
+            return []
+        group = self._file.metadata.row_group(0)
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        return [chunk.path_in_schema for chunk in chunks if _is_dictionary(chunk)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> BaseFileReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def open_base_file(storage: Storage, path: str) -> BaseFileReader:
+    """Open a base file.
+
+    Raises:
+        CorruptTableError: the file is missing, cut short, or not Parquet.
+    """
+    try:
+        return BaseFileReader(path, pq.ParquetFile(storage.open_input(path), pre_buffer=False))
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[str]) -> list[str]:
+    """Top-level columns whose values repeat enough for a dictionary, judged by the first rows of ``table``.
+
+    Args:
+        table: rows about to be written.
+        always: columns known to repeat (constant meta columns).
+        never: columns known to be distinct (keys).
+    """
+    chosen = list(always)
+    sample = table.slice(0, _SAMPLE_ROWS)
+    for name, column in zip(sample.column_names, sample.columns, strict=True):
+        if name in chosen or name in never or pa.types.is_nested(column.type):
+            continue
+        if pa.types.is_boolean(column.type) or sample.num_rows == 0:
+            continue
+        distinct = len(column.unique())
+        if distinct <= max(1, int(sample.num_rows * _DICTIONARY_SHARE)):
+            chosen.append(name)
+    return chosen
+
+
+def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
+    """A writer that gives up on its dictionary leaves plain pages behind, and both encodings in the list."""
+    encodings = set(chunk.encodings)
+    return bool(encodings & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}) and chunk.has_dictionary_page
+
+
+def _unreadable(path: str, error: Exception) -> CorruptTableError:
+    return CorruptTableError(
+        f"The base file cannot be read as Parquet ({error}). It is missing, cut short or damaged; restore it, or "
+        "restore the table to a savepoint.",
+        path,
+    )

@@ -1,0 +1,202 @@
+"""Finding the file groups that hold the incoming keys.
+
+For each file slice, cheapest test first: the key range in the footer, then (bloom indexes) the bloom filter, and only
+if a key may be inside, the file's key column against a hash table over the incoming keys. The last test is exact, so
+the first two decide cost and never the answer.
+
+The result is one :class:`SliceMatches` per slice that holds incoming keys. It names base rows by position, so the merge
+that follows need not look at keys again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader, open_base_file
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.keys.key_generator import KeyConfig, record_keys
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["IncomingKeys", "IndexSettings", "SliceMatches", "file_keys", "match_slice", "untagged_rows"]
+
+RECORD_KEY = "_hoodie_record_key"
+
+_FIRST_AMBIGUOUS_BYTE = 0xEE
+"""From U+E000 on, Java's order of strings (UTF-16 units) and the order of UTF-8 bytes may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """How keys are looked up.
+
+    Attributes:
+        kind: ``SIMPLE``, ``BLOOM``, ``GLOBAL_SIMPLE`` or ``GLOBAL_BLOOM``.
+        prune_by_range: whether key ranges in footers may rule a file out.
+        update_partition_path: global kinds: whether a row whose partition changed moves there.
+    """
+
+    kind: str = "SIMPLE"
+    prune_by_range: bool = True
+    update_partition_path: bool = True
+
+    @property
+    def is_global(self) -> bool:
+        """Whether keys are unique over the whole table rather than in a partition."""
+        return self.kind.startswith("GLOBAL")
+
+    @property
+    def uses_bloom(self) -> bool:
+        """Whether bloom filters are probed before keys are read."""
+        return self.kind.endswith("BLOOM")
+
+
+@dataclass(frozen=True)
+class IncomingKeys:
+    """Distinct record keys to look for, with a hash table over them; shared by the look-ups of many slices.
+
+    Attributes:
+        keys: string array, distinct, no nulls; n keys.
+        rows: int64[n]: the incoming row that each key belongs to.
+        table: hash table over ``keys``.
+        low: smallest key; None when there are none.
+        high: largest key.
+        ordered_alike: whether Java's order of strings and the order of UTF-8 bytes agree on these keys.
+    """
+
+    keys: pa.Array
+    rows: npt.NDArray[np.int64]
+    table: KeyTable
+    low: str | None
+    high: str | None
+    ordered_alike: bool
+
+    @classmethod
+    def of(cls, keys: pa.Array, rows: npt.NDArray[np.int64]) -> IncomingKeys:
+        """Build the hash table."""
+        buffers = varlen_buffers(keys)
+        bounds = pc.min_max(keys).as_py()
+        used = buffers.data[buffers.offsets[0] : buffers.offsets[-1]]
+        alike = not len(used) or int(used.max()) < _FIRST_AMBIGUOUS_BYTE
+        return cls(keys, rows, KeyTable.build(buffers.offsets, buffers.data), bounds["min"], bounds["max"], alike)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceMatches:
+    """Rows of one slice whose keys come in.
+
+    Attributes:
+        slice: the file slice.
+        base_rows: int64[m], ascending row numbers in the base file.
+        incoming_rows: int64[m], the incoming row for each of them.
+    """
+
+    slice: FileSlice
+    base_rows: npt.NDArray[np.int64]
+    incoming_rows: npt.NDArray[np.int64]
+
+
+def match_slice(
+    storage: Storage, slice_: FileSlice, keys: IncomingKeys, settings: IndexSettings, key_config: KeyConfig | None
+) -> SliceMatches | None:
+    """Look the incoming keys up in one slice; None when none is there.
+
+    Args:
+        storage: the table's storage.
+        slice_: a slice with a base file.
+        keys: what to look for.
+        settings: which tests to use.
+        key_config: how to compute keys from columns when the table stores none; None when it stores them.
+
+    Raises:
+        CorruptTableError: the base file cannot be read, or a bloom index meets a broken filter.
+    """
+    if slice_.base_file is None or keys.low is None:
+        return None
+    with open_base_file(storage, slice_.base_file.path) as reader:
+        if reader.num_rows == 0 or not _may_hold(reader, keys, settings, key_config is None):
+            return None
+        found_base: list[npt.NDArray[np.int64]] = []
+        found_incoming: list[npt.NDArray[np.int64]] = []
+        start = 0
+        for stored in file_keys(reader, key_config):
+            buffers = varlen_buffers(stored)
+            hits = keys.table.probe(buffers.offsets, buffers.data)
+            here = np.flatnonzero(hits >= 0)
+            if len(here):
+                found_base.append(here + start)
+                found_incoming.append(keys.rows[hits[here]])
+            start += len(stored)
+    if not found_base:
+        return None
+    return SliceMatches(slice_, np.concatenate(found_base), np.concatenate(found_incoming))
+
+
+def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[pa.Array]:
+    """The record keys of a base file in row order, a bounded number at a time.
+
+    Raises:
+        CorruptTableError: the key column is missing or holds nulls although the table stores keys.
+    """
+    if key_config is not None:
+        columns = sorted({name.split(".")[0] for name in key_config.record_key_fields})
+        for batch in reader.batches(columns, 1 << 18):
+            yield record_keys(key_config, pa.Table.from_batches([batch]))
+        return
+    if RECORD_KEY not in reader.schema.names:
+        raise CorruptTableError(
+            f"The base file has no column {RECORD_KEY}, but the table stores record keys "
+            "(hoodie.populate.meta.fields=true)",
+            reader.path,
+        )
+    for batch in reader.batches([RECORD_KEY], 1 << 18):
+        keys = single_chunk(batch.column(0))
+        if keys.null_count:
+            raise CorruptTableError(f"The base file holds {keys.null_count} rows without a record key", reader.path)
+        yield keys
+
+
+def untagged_rows(rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], total: int) -> npt.NDArray[np.int64]:
+    """Those of ``rows`` that no match names.
+
+    Args:
+        rows: int64[n], incoming row numbers, each below ``total``.
+        matches: what was found.
+        total: number of incoming rows.
+    """
+    seen = np.zeros(total, dtype=np.bool_)
+    for match in matches:
+        seen[match.incoming_rows] = True
+    return rows[~seen[rows]]
+
+
+def _may_hold(reader: BaseFileReader, keys: IncomingKeys, settings: IndexSettings, stores_keys: bool) -> bool:
+    if not stores_keys:
+        return True
+    footer = reader.footer()
+    candidates = keys.keys
+    if settings.prune_by_range and keys.ordered_alike and _ordered_alike(footer):
+        if keys.low > footer.max_key or keys.high < footer.min_key:  # type: ignore[operator]
+            return False
+        if settings.uses_bloom:
+            inside = pc.and_(pc.greater_equal(candidates, footer.min_key), pc.less_equal(candidates, footer.max_key))
+            candidates = candidates.filter(inside)
+    if not settings.uses_bloom or footer.bloom_filter is None:
+        return len(candidates) > 0
+    bloom = BloomFilter.from_base64(footer.bloom_filter, footer.bloom_type, where=reader.path)
+    return bool(bloom.might_contain(candidates).any())
+
+
+def _ordered_alike(footer: BaseFileFooter) -> bool:
+    if footer.min_key is None or footer.max_key is None:
+        return False
+    return max((footer.min_key + footer.max_key).encode(), default=0) < _FIRST_AMBIGUOUS_BYTE

@@ -1,0 +1,81 @@
+"""Leaving out what a filter cannot match: partitions by their paths, row groups by their statistics.
+
+Both only ever leave out what certainly does not match; the filter itself is applied to the rows that remain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
+from hudi_fast.storage.base import Storage
+
+__all__ = ["filter_columns", "matching_partitions", "matching_row_groups", "typed_partition_values"]
+
+_PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
+
+
+def filter_columns(filter_: pc.Expression, schema: pa.Schema) -> list[str]:
+    """Columns that the filter may look at; perhaps more, never fewer."""
+    text = str(filter_)
+    return [name for name in schema.names if name in text]
+
+
+def matching_partitions(
+    config: TableConfig, schema: pa.Schema, partitions: Sequence[str], filter_: pc.Expression | None
+) -> list[str]:
+    """Those of ``partitions`` whose rows may match."""
+    if filter_ is None or not config.is_partitioned:
+        return list(partitions)
+    file_format = ds.ParquetFileFormat()
+    nowhere = pa.fs.LocalFileSystem()
+    fragments = [
+        file_format.make_fragment(str(number), nowhere, partition_expression=_known_of(config, schema, partition))
+        for number, partition in enumerate(partitions)
+    ]
+    dataset = ds.FileSystemDataset(fragments, schema, file_format, nowhere)
+    return [partitions[int(fragment.path)] for fragment in dataset.get_fragments(filter_)]
+
+
+def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
+    """Partition columns whose value follows from the path without doubt.
+
+    Null and the empty string share one path, and time-based paths say less than the column: such columns are left out.
+    """
+    if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
+        return {}
+    texts = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode) or {}
+    typed: dict[str, pa.Scalar] = {}
+    for name, text in texts.items():
+        if text is None or text == DEFAULT_PARTITION or name not in schema.names:
+            continue
+        kind = schema.field(name).type
+        if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_boolean(kind):
+            try:
+                typed[name] = pc.cast(pa.scalar(text), kind)
+            except pa.ArrowInvalid:
+                continue
+    return typed
+
+
+def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | None) -> list[int] | None:
+    """Row groups of a base file that may match; None for all of them."""
+    if filter_ is None:
+        return None
+    fragment = ds.ParquetFileFormat().make_fragment(storage.fs_path(path), storage.fs)
+    try:
+        return [group.id for group in fragment.subset(filter_).row_groups]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None  # a column that this file lacks, or holds in an older type: statistics say nothing
+
+
+def _known_of(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:
+    known = pc.scalar(True)
+    for name, value in typed_partition_values(config, schema, partition).items():
+        known = known & (pc.field(name) == value)
+    return known

@@ -1,0 +1,178 @@
+"""THE READ PATH, top to bottom.
+
+::
+
+    plan_scan     state, columns, filter ─► partitions that may match ─► their latest slices    (a value)
+    scan_batches  slices ─► read_slice in threads ─► batches, as they come
+    scan_table    slices ─► read_slice in threads ─► one table
+
+Memory of :func:`scan_batches` is bounded by the batches of the slices in flight: reader threads stop while a few
+batches wait to be taken.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.avro_schema import with_meta
+from hudi_fast.reading.prune import filter_columns, matching_partitions
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState, table_schema
+
+__all__ = ["ScanPlan", "plan_scan", "scan_batches", "scan_table"]
+
+_WAITING_BATCHES = 2
+
+
+@dataclass(frozen=True)
+class ScanPlan:
+    """What will be read.
+
+    Attributes:
+        scan: what is wanted of every slice.
+        slices: the slices that may hold matching rows.
+        partitions: how many partitions the table has.
+        threads: slices read at once.
+    """
+
+    scan: SliceScan
+    slices: tuple[FileSlice, ...]
+    partitions: int
+    threads: int
+
+
+def plan_scan(
+    state: TableState,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    threads: int | None = None,
+) -> ScanPlan:
+    """Decide what to read.
+
+    Args:
+        state: the table, now or as it was.
+        columns: columns in the order wanted; None for all, meta columns first.
+        filter: which rows.
+        threads: slices to read at once; None for one per processor.
+
+    Raises:
+        UnsupportedFeatureError: a merge-on-read table, or base files that are not Parquet.
+        ConfigError: a column that the table does not have.
+    """
+    if state.config.is_mor:
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} is a MERGE_ON_READ table; reading those is not supported yet. Apache Hudi reads it."
+        )
+    if state.config.base_file_format != "PARQUET":
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
+        )
+    full = with_meta(table_schema(state) or pa.schema([]))
+    output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
+    looked_at = [] if filter is None else filter_columns(filter, full)
+    schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
+    if filter is not None:
+        _check_filter(filter, schema)
+    everything = state.view.lister.partitions()
+    wanted = matching_partitions(state.config, full, everything, filter)
+    workers = threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(workers) as pool:
+        slices = [one for found in pool.map(lambda name: latest_slices(state.view, name), wanted) for one in found]
+    scan = SliceScan(state.storage, state.config, schema, output, filter)
+    return ScanPlan(scan, tuple(slices), len(everything), workers)
+
+
+def scan_table(plan: ScanPlan) -> pa.Table:
+    """All rows at once, in the order of the plan's slices."""
+    with ThreadPoolExecutor(plan.threads) as pool:
+        parts = pool.map(lambda one: list(read_slice(plan.scan, one)), plan.slices)
+        return pa.Table.from_batches([batch for part in parts for batch in part], plan.scan.output)
+
+
+def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
+    """All rows as a stream, in no particular order."""
+    return pa.RecordBatchReader.from_batches(plan.scan.output, _stream(plan))
+
+
+def _stream(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    if plan.threads == 1 or len(plan.slices) < 2:
+        for one in plan.slices:
+            yield from read_slice(plan.scan, one)
+        return
+    ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * plan.threads)
+    todo: queue.SimpleQueue[FileSlice] = queue.SimpleQueue()
+    stopped = threading.Event()
+    for one in plan.slices:
+        todo.put(one)
+    workers = [
+        threading.Thread(target=_read_into, args=(plan.scan, todo, ready, stopped), daemon=True)
+        for _ in range(min(plan.threads, len(plan.slices)))
+    ]
+    for worker in workers:
+        worker.start()
+    running = len(workers)
+    try:
+        while running:
+            item = ready.get()
+            if item is None:
+                running -= 1
+            elif isinstance(item, BaseException):
+                raise item
+            else:
+                yield item
+    finally:
+        stopped.set()
+        for worker in workers:
+            while worker.is_alive():
+                _drain(ready)
+                worker.join(0.01)
+
+
+def _read_into(
+    scan: SliceScan,
+    todo: queue.SimpleQueue[FileSlice],
+    ready: queue.Queue[pa.RecordBatch | BaseException | None],
+    stopped: threading.Event,
+) -> None:
+    try:
+        while not stopped.is_set():
+            for batch in read_slice(scan, todo.get_nowait()):
+                ready.put(batch)
+                if stopped.is_set():
+                    return
+    except queue.Empty:
+        pass
+    except BaseException as error:  # handed to whoever takes the batches
+        ready.put(error)
+    ready.put(None)
+
+
+def _drain(ready: queue.Queue[pa.RecordBatch | BaseException | None]) -> None:
+    try:
+        while True:
+            ready.get_nowait()
+    except queue.Empty:
+        return
+
+
+def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
+    if name not in schema.names:
+        raise ConfigError(f"{state.storage.uri} has no column {name!r}; it has {schema.names}.")
+    return schema.field(name)
+
+
+def _check_filter(filter_: pc.Expression, schema: pa.Schema) -> None:
+    try:
+        schema.empty_table().filter(filter_)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise ConfigError(f"The filter {filter_} does not fit the table: {error}") from error

@@ -1,0 +1,92 @@
+"""One file slice becomes record batches in the table's schema: a pure function of the slice's files.
+
+Old files lack columns and hold narrower types; each batch is brought into the asked-for schema right after it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.reading.prune import matching_row_groups, typed_partition_values
+from hudi_fast.schema.conform import plan_conform
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["SliceScan", "read_slice"]
+
+
+@dataclass(frozen=True)
+class SliceScan:
+    """What is wanted of every slice.
+
+    Attributes:
+        storage: the table's storage.
+        config: its configuration.
+        schema: columns to read, filter columns included, in result order.
+        output: columns to hand out: a part of ``schema``.
+        filter: which rows; None for all.
+        batch_rows: most rows in a batch.
+    """
+
+    storage: Storage
+    config: TableConfig
+    schema: pa.Schema
+    output: pa.Schema
+    filter: pc.Expression | None
+    batch_rows: int = 65536
+
+
+def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
+    """The slice's rows, a bounded number at a time.
+
+    Raises:
+        CorruptTableError: its base file cannot be read.
+    """
+    if slice_.base_file is None:
+        return
+    path = slice_.base_file.path
+    with open_base_file(scan.storage, path) as reader:
+        groups = matching_row_groups(scan.storage, path, scan.filter)
+        if groups is not None and not groups:
+            return
+        columns = [name for name in scan.schema.names if name in reader.schema.names]
+        fill = _columns_from_path(scan, slice_.partition, columns)
+        wanted = pa.schema([field for field in scan.schema if field.name not in fill])
+        conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
+        for batch in reader.batches(columns, scan.batch_rows, groups):
+            yield from _finish(scan, conforming.apply(batch), fill)
+
+
+def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
+    if fill:
+        arrays = [
+            pa.repeat(fill[field.name], batch.num_rows) if field.name in fill else batch.column(field.name)
+            for field in scan.schema
+        ]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=scan.schema)
+    if scan.filter is not None:
+        batch = batch.filter(scan.filter)
+    if batch.num_rows:
+        yield batch.select(scan.output.names)
+
+
+def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:
+    """Partition columns that the table keeps in the path only."""
+    if not scan.config.drop_partition_columns:
+        return {}
+    missing = [n for n in scan.config.partition_fields if n in scan.schema.names and n not in stored]
+    known = typed_partition_values(scan.config, scan.schema, partition)
+    unknown = [name for name in missing if name not in known and not partition.endswith("__HIVE_DEFAULT_PARTITION__")]
+    if unknown:
+        raise UnsupportedFeatureError(
+            f"The columns {unknown} of {scan.storage.uri} are stored in partition paths only, and the path "
+            f"{partition!r} of key generator {scan.config.key_generator} does not give their values."
+        )
+    return {name: known.get(name, pa.scalar(None, scan.schema.field(name).type)) for name in missing}

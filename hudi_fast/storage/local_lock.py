@@ -1,0 +1,79 @@
+"""One writer at a time on this machine: an advisory lock on a file inside the table.
+
+The operating system drops the lock when its holder dies, so there is nothing to clean up after a crash, and no holder
+can be taken for dead. It excludes threads as well as processes, since every acquisition opens the file anew. Writers
+on other machines, and Apache Hudi's own, are not excluded.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hudi_fast.errors import LockTimeoutError, TableNotFoundError
+from hudi_fast.storage.base import Storage
+
+__all__ = ["LOCK_PATH", "table_lock"]
+
+LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
+
+_POLL_SECONDS = 0.01
+
+
+@contextmanager
+def table_lock(storage: Storage, wait_seconds: float) -> Iterator[None]:
+    """Hold the table's lock for the duration of the block.
+
+    Args:
+        storage: a table that exists, on a local file system.
+        wait_seconds: how long to queue behind other writers.
+
+    Raises:
+        LockTimeoutError: the lock was held by others all that time.
+        TableNotFoundError: there is no table (any more).
+    """
+    descriptor = _acquire(storage, wait_seconds)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _acquire(storage: Storage, wait_seconds: float) -> int:
+    deadline = time.monotonic() + wait_seconds
+    path = storage.fs_path(LOCK_PATH)
+    while True:
+        if not storage.exists(".hoodie"):
+            raise TableNotFoundError(f"The table {storage.uri} went away while this writer waited for its lock.")
+        storage.make_dir(LOCK_PATH.rpartition("/")[0])
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_same_file(descriptor, path):
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+                return descriptor
+        except BlockingIOError:
+            pass
+        except BaseException:
+            os.close(descriptor)
+            raise
+        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        if time.monotonic() >= deadline:
+            raise LockTimeoutError(
+                f"The table {storage.uri} is being written by another writer ({holder or 'unknown'}); gave up after "
+                f"{wait_seconds:g} s. Wait for it, or raise hoodie.write.lock.wait_time_ms."
+            )
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_same_file(descriptor: int, path: str) -> bool:
+    """An overwrite replaces the whole table, lock file included: a lock on the old file locks nothing."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,248 @@
+"""The table object: what one can ask of a table and do to it without Spark. It delegates and holds no logic."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.config.new_table import new_table_properties
+from hudi_fast.config.option_conflicts import new_table_from_options
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.read_options import normalise_instant
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.table_layout import create_table_layout
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
+from hudi_fast.reading.inspect import files_table, history_table, partitions_table, stats_table
+from hudi_fast.reading.scan import plan_scan, scan_batches, scan_table
+from hudi_fast.reading.time_travel import state_for_query
+from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import TableState, load_state, table_schema
+from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.local import LocalEngine
+
+__all__ = ["HudiTable"]
+
+Keys = Any
+"""Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
+
+
+class HudiTable:
+    """A Hudi table on storage. Every call sees the table as it is then; the object caches nothing but its path.
+
+    Example:
+        >>> import pyarrow as pa, tempfile, hudi_fast as hf
+        >>> path = tempfile.mkdtemp() + "/trips"
+        >>> schema = pa.schema({"id": pa.int64(), "fare": pa.float64()})
+        >>> table = hf.HudiTable.create(path, schema, {
+        ...     "hoodie.table.name": "trips", "hoodie.datasource.write.recordkey.field": "id"})
+        >>> table.upsert(pa.table({"id": [1, 2], "fare": [9.5, 3.0]})).inserts
+        2
+        >>> table.upsert(pa.table({"id": [2], "fare": [4.0]})).updates
+        1
+        >>> table.to_arrow(columns=["id", "fare"]).sort_by("id").to_pylist()
+        [{'id': 1, 'fare': 9.5}, {'id': 2, 'fare': 4.0}]
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> HudiTable:
+        """Open an existing table.
+
+        Raises:
+            TableNotFoundError: there is none.
+            CorruptTableError: its properties cannot be understood.
+        """
+        storage = Storage(path, storage_options)
+        TableConfig.from_properties(load_properties(storage), storage.uri)
+        return cls(storage)
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        schema: pa.Schema,
+        options: Mapping[str, Any],
+        storage_options: Mapping[str, str] | None = None,
+    ) -> HudiTable:
+        """Create an empty table.
+
+        Args:
+            path: base path.
+            schema: data columns.
+            options: ``hoodie.*`` keys as for a write; ``hoodie.table.name`` is required.
+            storage_options: for the file system.
+
+        Raises:
+            TableExistsError: there is a table.
+            ConfigError: the options do not make a table, or name columns that are not in the schema.
+        """
+        spec = new_table_from_options(WriteOptions.from_options(options))
+        stored = normalize_input_schema(schema)
+        named = [*spec.record_key_fields, *spec.partition_fields, *spec.ordering_fields]
+        missing = [name for name in named if name.split(".")[0] not in stored.names]
+        if missing:
+            raise ConfigError(f"The options of table {spec.name} name columns that the schema lacks: {missing}.")
+        spec = replace(spec, create_schema=arrow_to_avro(stored, *record_name_of(spec.name)))
+        properties = new_table_properties(spec)
+        storage = Storage(path, storage_options)
+        create_table_layout(storage, properties, int(properties["hoodie.timeline.layout.version"]))
+        return cls(storage)
+
+    def __repr__(self) -> str:
+        return f"HudiTable({self._storage.uri!r})"
+
+    # ---- what it is
+
+    @property
+    def path(self) -> str:
+        """Base path."""
+        return self._storage.uri
+
+    @property
+    def config(self) -> TableConfig:
+        """``hoodie.properties``, typed."""
+        return TableConfig.from_properties(load_properties(self._storage), self._storage.uri)
+
+    @property
+    def table_type(self) -> str:
+        """``COPY_ON_WRITE`` or ``MERGE_ON_READ``."""
+        return self.config.table_type
+
+    @property
+    def version(self) -> int:
+        """Table version."""
+        return self.config.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Data columns, without Hudi's meta columns."""
+        return table_schema(load_state(self._storage)) or pa.schema([])
+
+    # ---- reading
+
+    def to_arrow(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        as_of: str | None = None,
+        query_type: str = "snapshot",
+    ) -> pa.Table:
+        """The table's rows, meta columns first.
+
+        Args:
+            columns: which columns, in this order; None for all.
+            filter: which rows.
+            as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...).
+            query_type: ``snapshot`` or ``read_optimized``.
+
+        Raises:
+            UnsupportedFeatureError: the table is MERGE_ON_READ.
+            ConfigError: unknown column or query type, or an ``as_of`` that cannot be travelled to.
+        """
+        return scan_table(plan_scan(self._state(as_of, query_type), columns, filter))
+
+    def to_batches(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        as_of: str | None = None,
+        query_type: str = "snapshot",
+    ) -> pa.RecordBatchReader:
+        """The same as a stream in no particular order, in memory bounded by the file slices in flight."""
+        return scan_batches(plan_scan(self._state(as_of, query_type), columns, filter))
+
+    def incremental(self, begin: str, end: str | None = None) -> pa.Table:
+        """Not supported yet."""
+        raise UnsupportedFeatureError("Incremental queries are not supported yet.")
+
+    def cdc(self, begin: str, end: str | None = None) -> pa.Table:
+        """Not supported yet."""
+        raise UnsupportedFeatureError("Change data capture queries are not supported yet.")
+
+    # ---- writing
+
+    def write(self, data: Any, operation: str = "upsert", options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Write rows.
+
+        Args:
+            data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
+            operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
+                ``insert_overwrite_table``, ``delete_partition``.
+            options: ``hoodie.*`` keys.
+        """
+        settings = {**(options or {}), "hoodie.datasource.write.operation": operation}
+        load_properties(self._storage)
+        return run_write(
+            LocalEngine(to_arrow_table(data)), self._storage, WriteOptions.from_options(settings), "append"
+        )
+
+    def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Insert rows, and change those whose key is stored."""
+        return self.write(data, "upsert", options)
+
+    def insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Add rows without looking for their keys."""
+        return self.write(data, "insert", options)
+
+    def bulk_insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Add rows to new file groups."""
+        return self.write(data, "bulk_insert", options)
+
+    def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Remove rows: those with the given keys, or those that a ``pyarrow.compute`` expression selects."""
+        keys = keys_or_filter
+        if isinstance(keys, pc.Expression):
+            keys = self._keys_matching(keys)
+        return self.write(keys, "delete", options)
+
+    def insert_overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Replace the partitions that the rows are in."""
+        return self.write(data, "insert_overwrite", options)
+
+    def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, Any] | None = None) -> WriteResult:
+        """Remove whole partitions by path; ``*`` stands for any text."""
+        named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
+        return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
+
+    # ---- looking inside: Arrow tables
+
+    def history(self) -> pa.Table:
+        """One row per instant of the active timeline, newest last."""
+        return history_table(load_state(self._storage))
+
+    def files(self) -> pa.Table:
+        """One row per file slice that a snapshot reads."""
+        return files_table(load_state(self._storage))
+
+    def partitions(self) -> pa.Table:
+        """One row per partition: files, bytes."""
+        return partitions_table(load_state(self._storage))
+
+    def stats(self) -> pa.Table:
+        """One row: files, bytes, rows, partitions, instants."""
+        return stats_table(load_state(self._storage))
+
+    def _state(self, as_of: str | None, query_type: str) -> TableState:
+        if query_type not in ("snapshot", "read_optimized"):
+            raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
+        return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
+
+    def _keys_matching(self, filter_: pc.Expression) -> pa.Table:
+        config = self.config
+        if not config.record_key_fields:
+            raise UnsupportedFeatureError(
+                f"{self.path} generates its record keys; deleting by filter needs key fields."
+            )
+        named = dict.fromkeys(name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
+        return self.to_arrow(list(named), filter_)

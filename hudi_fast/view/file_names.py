@@ -1,0 +1,82 @@
+"""Names of base and log files, and the values they are parsed into (``FSUtils``, ``HoodieLogFile``; Hudi 1.2.0).
+
+``<fileId>_<writeToken>_<instant>.<extension>`` and ``.<fileId>_<instant>.log.<version>_<writeToken>[.cdc]``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hudi_fast.storage.base import FileStat
+
+__all__ = ["BaseFile", "LogFile", "base_file_name", "parse_base_file", "parse_log_file"]
+
+_BASE = re.compile(r"^([A-Za-z0-9-]+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$")
+_LOG = re.compile(r"^\.([^._]+)_([^.]*)\.log\.(\d+)(?:_((?:\d+)-(?:\d+)-(?:\d+))(\.cdc)?)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """A base file: one version of all rows of a file group.
+
+    Attributes:
+        path: relative to the table.
+        file_id: the file group.
+        write_token: ``<task>-<stage>-<attempt>``.
+        instant: requested time of the write that made it.
+        size: bytes.
+    """
+
+    path: str
+    file_id: str
+    write_token: str
+    instant: str
+    size: int
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A log file of a file group.
+
+    Attributes:
+        path: relative to the table.
+        file_id: the file group.
+        instant: version 6: base instant of the slice; version 8 and later: the delta commit that wrote it.
+        version: counts up within one instant.
+        write_token: empty in very old tables.
+        is_cdc: whether it holds change data and no rows.
+        size: bytes.
+    """
+
+    path: str
+    file_id: str
+    instant: str
+    version: int
+    write_token: str
+    is_cdc: bool
+    size: int
+
+
+def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:
+    """The name of a base file."""
+    return f"{file_id}_{write_token}_{instant}.{extension}"
+
+
+def parse_base_file(entry: FileStat) -> BaseFile | None:
+    """The base file that ``entry`` is; None when its name says something else."""
+    match = _BASE.match(entry.name)
+    return None if match is None else BaseFile(entry.path, match[1], match[2], match[3], entry.size)
+
+
+def parse_log_file(entry: FileStat) -> LogFile | None:
+    """The log file that ``entry`` is; None when its name says something else."""
+    match = _LOG.match(entry.name)
+    if match is None:
+        return None
+    return LogFile(entry.path, match[1], match[2], int(match[3]), match[4] or "", match[5] is not None, entry.size)

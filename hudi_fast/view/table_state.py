@@ -1,0 +1,112 @@
+"""A table at one moment: its configuration, its timeline, and the view on its files that follows from them.
+
+Loading costs one read of ``hoodie.properties``, one listing of the timeline, and the bodies of completed replace
+commits (they say which file groups ended) and of pending clusterings. Data folders are listed when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
+from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.listing import Lister, StorageLister
+from hudi_fast.view.pending import pending_clusterings
+from hudi_fast.view.slices import TableView, latest_slices
+
+__all__ = ["TableState", "commits_newest_first", "load_state", "read_commit", "table_schema"]
+
+_KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """A table at one moment.
+
+    Attributes:
+        storage: its files.
+        config: ``hoodie.properties``.
+        timeline: the active timeline.
+        view: which files count.
+        pending_services: planned clusterings that nobody has finished.
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    view: TableView
+    pending_services: tuple[Instant, ...] = ()
+
+
+def load_state(storage: Storage, as_of: str | None = None, lister: Lister | None = None) -> TableState:
+    """Load the table's present state, or the one that it had.
+
+    Args:
+        storage: the table's storage.
+        as_of: newest requested time that counts; None for now.
+        lister: where files are looked up; None for listing folders.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        CorruptTableError: a file of its configuration or timeline cannot be understood.
+    """
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    timeline = load_timeline(storage, config)
+    replaced: dict[tuple[str, str], str] = {}
+    for instant in timeline.writes():
+        if instant.action == "replacecommit":
+            gone = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
+            for partition, file_ids in gone.items():
+                replaced.update({(partition, file_id): instant.requested for file_id in file_ids})
+    planned = list(pending_clusterings(storage, config, timeline))
+    groups = frozenset(
+        (one.partition_path, one.file_id) for _, plan in planned for group in plan.groups for one in group.slices
+    )
+    view = TableView(timeline, lister or StorageLister(storage), replaced, as_of, groups)
+    return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
+
+
+def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+    """The metadata of a completed commit."""
+    path = f"{config.timeline_folder}/{instant.file_name}"
+    return decode_commit_metadata(read_instant_body(storage, config, instant), path)
+
+
+def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """Completed writes of the active timeline, each read when it is asked for."""
+    for instant in reversed(state.timeline.writes()):
+        if state.view.as_of is None or instant.requested <= state.view.as_of:
+            yield instant, read_commit(state.storage, state.config, instant)
+
+
+def table_schema(state: TableState) -> pa.Schema | None:
+    """The data columns of the table (no meta columns); None for a table that has no schema yet.
+
+    Taken from the newest commit that may have changed it, else from the table's creation, else from a base file
+    (``TableSchemaResolver``, Hudi 1.2.0).
+    """
+    for instant, commit in commits_newest_first(state):
+        text = commit.extra_metadata.get("schema")
+        if text and commit.operation_type not in _KEEPS_SCHEMA:
+            return without_meta(avro_to_arrow(text, f"{state.config.timeline_folder}/{instant.file_name}"))
+    if state.config.create_schema:
+        return without_meta(avro_to_arrow(state.config.create_schema, ".hoodie/hoodie.properties"))
+    return _schema_of_a_file(state)
+
+
+def _schema_of_a_file(state: TableState) -> pa.Schema | None:
+    for partition in state.view.lister.partitions():
+        for slice_ in latest_slices(state.view, partition):
+            if slice_.base_file is not None:
+                with open_base_file(state.storage, slice_.base_file.path) as reader:
+                    return without_meta(reader.schema)
+    return None

@@ -1,0 +1,197 @@
+"""Steps 2 and 3 of a write, for the rows of one partition: tag them, then deal them out to file groups.
+
+::
+
+    rows of a partition ─► combine ─► match against its slices ─► updates: one work per matched slice
+                                                             └─► the rest: small files, then new file groups
+
+:func:`assign_partition` composes this for one partition and is what a task runs. :func:`deal_out` is its second half,
+used alone where matching was done for the whole table first (global indexes).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from hudi_fast.errors import CommitConflictError, DuplicateKeyError
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, match_slice, untagged_rows
+from hudi_fast.merge.combine import combine
+from hudi_fast.merge.rules import ordering_rank
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
+
+__all__ = ["PartitionMatches", "Runner", "assign_partition", "combined_rows", "deal_out"]
+
+Rows = npt.NDArray[np.int64]
+Runner = Callable[..., Iterable[SliceMatches | None]]
+"""``map``, or the ``map`` of a pool."""
+
+_NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class PartitionMatches:
+    """What tagging found out about one partition.
+
+    Attributes:
+        slices: the partition's slices.
+        matches: which of their rows are updated or deleted, and by which incoming rows.
+        moved: for each match, bool[m] of rows that only go, because they move to another partition; None for none.
+        inserts: incoming rows without a place yet.
+    """
+
+    slices: Sequence[FileSlice]
+    matches: Sequence[SliceMatches]
+    moved: Sequence[npt.NDArray[np.bool_] | None]
+    inserts: Rows
+
+
+def assign_partition(
+    plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, token: TaskToken, run: Runner = map
+) -> list[FileGroupWork]:
+    """Everything between a partition's rows and the file groups they are written to.
+
+    Args:
+        plan: the write.
+        partition: partition path.
+        incoming: rows of the write; ``rows`` says which of them belong to the partition.
+        rows: int64[n], ascending.
+        token: who will write the first file group; later ones continue its sequence numbers.
+        run: how slices are looked up: ``map`` or a pool's.
+
+    Raises:
+        DuplicateKeyError: an insert met a stored key and duplicates are to fail.
+        CommitConflictError: a row's file group is in a pending clustering.
+    """
+    slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
+    rows = combined_rows(plan, incoming, rows)
+    matches: list[SliceMatches] = []
+    if plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
+        keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+        found = run(lambda one: match_slice(plan.storage, one, keys, plan.index, plan.stored_key_config), slices)
+        matches = [match for match in found if match is not None]
+    inserts = untagged_rows(rows, matches, incoming.count)
+    if plan.operation == "insert":
+        _refuse_duplicates(plan, incoming, matches)
+        matches = []
+    return deal_out(plan, partition, incoming, PartitionMatches(slices, matches, [None] * len(matches), inserts), token)
+
+
+def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
+    """``rows`` without those that lose to another row with the same key."""
+    if not (plan.combine or plan.operation in ("upsert", "delete")) or len(rows) < 2:
+        return rows
+    commit_time_deletes = None
+    if incoming.deletes is not None and plan.rules.compares and incoming.ordering:
+        commit_time_deletes = incoming.deletes[rows] & _without_ordering(incoming, rows)
+    ordering = [gather_array(column, rows) for column in incoming.ordering]
+    keys = gather_array(incoming.key_array(), rows)
+    kept: Rows = rows[combine(keys, ordering_rank(ordering, len(rows)), commit_time_deletes)]
+    return kept
+
+
+def deal_out(
+    plan: WritePlan, partition: str, incoming: Incoming, found: PartitionMatches, token: TaskToken
+) -> list[FileGroupWork]:
+    """Turn matches and inserts into work, one per file group."""
+    updates = dict(
+        zip((match.slice.file_id for match in found.matches), zip(found.matches, found.moved, strict=True), strict=True)
+    )
+    _refuse_pending(plan, partition, updates)
+    inserts = found.inserts
+    if incoming.deletes is not None:
+        inserts = inserts[~incoming.deletes[inserts]]  # nothing to delete where the key is unknown
+    inserts = _in_writing_order(plan, incoming, inserts)
+    by_id = {one.file_id: one for one in found.slices}
+    dealt: dict[str, tuple[FileSlice | None, Rows]] = {}
+    start, new = 0, 0
+    for assignment in _assignments(plan, partition, found.slices, len(inserts)):
+        file_id = assignment.file_id
+        if file_id is None:
+            file_id, new = _new_file_id(plan, partition, token, new), new + 1
+        dealt[file_id] = by_id.get(file_id), inserts[start : start + assignment.count]
+        start += assignment.count
+    works: list[FileGroupWork] = []
+    sequence = 0
+    for file_id in [*updates, *(one for one in dealt if one not in updates)]:
+        match, moved = updates.get(file_id, (None, None))
+        slice_, appended = dealt.get(file_id, (None if match is None else match.slice, _NO_ROWS))
+        base_rows = _NO_ROWS if match is None else match.base_rows
+        sources = _NO_ROWS if match is None else match.incoming_rows
+        works.append(FileGroupWork(partition, file_id, slice_, base_rows, sources, moved, appended, token, sequence))
+        sequence += len(base_rows) + len(appended)
+    return works
+
+
+def _assignments(plan: WritePlan, partition: str, slices: Sequence[FileSlice], inserts: int) -> list[InsertAssignment]:
+    small: list[SmallFile] = []
+    if plan.operation in ("upsert", "insert"):
+        small = [
+            SmallFile(one.file_id, one.base_file.size)
+            for one in slices
+            if one.base_file is not None
+            and one.base_file.size < plan.sizing.small_file_limit
+            and (partition, one.file_id) not in plan.view.pending_groups
+        ]
+    if plan.operation == "bulk_insert":  # files roll by size while they are written
+        return [InsertAssignment(None, inserts)] if inserts else []
+    return assign_inserts(inserts, small, plan.average_record_size, plan.sizing)
+
+
+def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
+    """Rows of a bulk insert in the order that the sort mode asks for; all others as they came."""
+    if plan.operation != "bulk_insert" or len(rows) < 2:
+        return rows
+    if plan.sort_columns:
+        table = gather(incoming.rows.select(list(plan.sort_columns)), rows)
+        order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in plan.sort_columns])
+    elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
+        order = pc.sort_indices(gather_array(incoming.key_array(), rows))
+    else:
+        return rows
+    ordered: Rows = rows[order.to_numpy()]
+    return ordered
+
+
+def _new_file_id(plan: WritePlan, partition: str, token: TaskToken, number: int) -> str:
+    """The same for every attempt of a task, so that what an attempt left behind is recognised."""
+    seed = f"{plan.storage.uri}\n{plan.instant}\n{partition}\n{token.stage}\n{token.task}\n{number}"
+    return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
+
+
+def _without_ordering(incoming: Incoming, rows: Rows) -> npt.NDArray[np.bool_]:
+    result = np.ones(len(rows), dtype=np.bool_)
+    for column in incoming.ordering:
+        result &= pc.is_null(gather_array(column, rows)).to_numpy(zero_copy_only=False)
+    return result
+
+
+def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> None:
+    if plan.duplicates != "fail" or not matches:
+        return
+    match = matches[0]
+    key = incoming.key_array()[int(match.incoming_rows[0])].as_py()
+    count = sum(len(np.unique(one.incoming_rows)) for one in matches)
+    raise DuplicateKeyError(
+        f"{count} rows to insert have a record key that {plan.storage.uri} holds already, for example {key!r} in "
+        f"partition {match.slice.partition!r}, file group {match.slice.file_id}. Use upsert, or "
+        "hoodie.datasource.insert.dup.policy=drop to leave such rows out."
+    )
+
+
+def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> None:
+    blocked = [file_id for file_id in updates if (partition, file_id) in plan.view.pending_groups]
+    if blocked:
+        raise CommitConflictError(
+            f"Rows of {plan.storage.uri} are to change in file groups {blocked} of partition {partition!r}, which a "
+            "pending clustering is rewriting. Run or roll back the clustering, then write again."
+        )

@@ -1,0 +1,237 @@
+"""From options, the pinned table and the incoming schema to a :class:`WritePlan`.
+
+Everything about a write that can be refused without looking at rows is refused here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudi_fast.config.option_conflicts import check_against_table, effective_operation
+from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
+from hudi_fast.index.tagging import IndexSettings, file_keys
+from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.merge.rules import MergeRules
+from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
+from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import TableState, commits_newest_first, table_schema
+from hudi_fast.writing.plan import BloomSettings, WritePlan
+from hudi_fast.writing.sizing import SizingSettings, average_record_size
+
+__all__ = ["commit_schema", "draft_plan"]
+
+_DELETES = frozenset({"delete", "delete_partition"})
+_KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
+
+
+def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) -> WritePlan:
+    """The plan of a write that has not begun.
+
+    Args:
+        state: the pinned table.
+        options: what the user asked for.
+        incoming: columns of the rows.
+
+    Raises:
+        ConfigError: options clash with the table, or name columns that are not there.
+        SchemaMismatchError: the incoming schema cannot become the table's.
+        UnsupportedFeatureError: the table, or the operation on it, is not supported.
+    """
+    config = state.config
+    check_against_table(options, config)
+    operation = effective_operation(options, config.record_key_fields, "_hoodie_record_key" in incoming.names)
+    _check_supported(state, options, operation)
+    keys = _key_config(state, options)
+    schema = _schema(state, options, incoming, operation)
+    if not options.partitions_to_delete:
+        _check_columns(config, schema, incoming, operation)
+    stored = [
+        field for field in schema if not (config.drop_partition_columns and field.name in config.partition_fields)
+    ]
+    file_schema = with_meta(pa.schema(stored))
+    sizing = _sizing(options)
+    commits = (meta for instant, meta in commits_newest_first(state) if instant.action == "commit")
+    return WritePlan(
+        storage=state.storage,
+        config=config,
+        view=state.view,
+        operation=operation,
+        schema=schema,
+        file_schema=file_schema,
+        avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
+        key_config=keys,
+        rules=_rules(config, options),
+        index=IndexSettings(
+            options.index_type,
+            options.bloom_index_prune_by_ranges,
+            options.update_partition_path,
+        ),
+        sizing=sizing,
+        average_record_size=average_record_size(commits, sizing),
+        parquet=_parquet(options),
+        bloom=BloomSettings(
+            options.writes_bloom_filter and config.populate_meta_fields,
+            options.bloom_type,
+            options.bloom_entries,
+            options.bloom_fpp,
+            options.bloom_max_entries,
+        ),
+        combine=options.combine_before_write,
+        duplicates=options.dup_policy,
+        sort_mode=options.bulk_insert_sort_mode,
+        sort_columns=options.bulk_insert_sort_columns,
+        threads=options.threads or os.cpu_count() or 1,
+    )
+
+
+def commit_schema(plan: WritePlan) -> str:
+    """The Avro JSON that a commit records as the table's schema (no meta columns)."""
+    return arrow_to_avro(plan.schema, *record_name_of(plan.config.name))
+
+
+def _check_supported(state: TableState, options: WriteOptions, operation: str) -> None:
+    config, where = state.config, state.storage.uri
+    problems = {
+        f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the table "
+        "with Apache Hudi)": config.version not in WRITE_VERSIONS,
+        "table type MERGE_ON_READ": config.is_mor,
+        f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
+        "change data capture (hoodie.table.cdc.enabled)": config.cdc_enabled,
+        f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
+        f"the merge mode CUSTOM (payload class {config.payload_class})": config.merge_mode == "CUSTOM",
+        f"partial updates ({config.partial_update_mode})": config.partial_update_mode is not None,
+        "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
+            "hoodie.allow.operation.metadata.field"
+        )
+        == "true",
+        "hoodie.datasource.overwrite.mode=STATIC": operation == "insert_overwrite"
+        and options.overwrite_mode == "STATIC",
+        "hoodie.merge.allow.duplicate.on.inserts=false": operation == "insert"
+        and not options.merge_allow_duplicate_on_inserts,
+    }
+    found = [text for text, present in problems.items() if present]
+    if found:
+        raise UnsupportedFeatureError(f"Writing to {where} is not supported: it needs {'; '.join(found)}.")
+
+
+def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, operation: str) -> pa.Schema:
+    known = table_schema(state)
+    if operation in _DELETES:
+        if known is None:
+            raise ConfigError(f"There is nothing to delete: {state.storage.uri} has no commit yet.")
+        return known
+    rules = EvolutionRules(
+        options.reconcile_schema,
+        options.schema_validate,
+        options.allow_column_drop,
+        options.set_null_for_missing_columns,
+        state.config.partition_fields,
+        state.config.drop_partition_columns,
+    )
+    return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
+
+
+def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, operation: str) -> None:
+    """Key, partition and ordering columns are there; nested names are looked up by their first part."""
+    looked_up = incoming if operation in _DELETES else schema
+    partitioned = () if config.key_generator in ("NON_PARTITION", "GLOBAL_DELETE") else config.partition_fields
+    roles = [("partition path", partitioned)]
+    if operation != "delete_partition":
+        roles.append(("record key", config.record_key_fields))
+    if operation not in _DELETES:
+        roles.append(("ordering", config.ordering_fields))
+    for role, names in roles:
+        missing = [name for name in names if name.split(".")[0] not in looked_up.names]
+        if missing:
+            raise InvalidDataError(
+                f"The {role} field(s) {missing} of table {config.name} are not among the incoming columns "
+                f"{looked_up.names}. Add them to the rows."
+            )
+    if not config.record_key_fields and operation not in _KEYLESS:
+        raise ConfigError(
+            f"Table {config.name} generates its record keys, so {operation} has no keys to go by. Use insert or "
+            "bulk_insert, or name hoodie.datasource.write.recordkey.field when the table is created."
+        )
+
+
+def _rules(config: TableConfig, options: WriteOptions) -> MergeRules:
+    return MergeRules(
+        config.merge_mode,
+        config.ordering_fields,
+        config.delete_field or options.delete_field,
+        config.delete_marker or options.delete_marker,
+    )
+
+
+def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
+    config = state.config
+    types = config.partition_types
+    if config.key_generator == "CUSTOM" and not types:
+        types = options.partition_spec.types if options.partition_spec is not None else ()
+        if len(types) != len(config.partition_fields):
+            raise ConfigError(
+                f"Table {config.name} uses the custom key generator and does not store the types of its partition "
+                f"fields; give hoodie.datasource.write.partitionpath.field as name:SIMPLE or name:TIMESTAMP for "
+                f"{list(config.partition_fields)}."
+            )
+    return KeyConfig(
+        kind=config.key_generator,
+        record_key_fields=config.record_key_fields,
+        partition_fields=config.partition_fields,
+        partition_types=types,
+        hive_style=config.hive_style,
+        url_encode=config.url_encode,
+        slash_separated_dates=config.slash_separated_dates,
+        consistent_logical_timestamp=options.consistent_logical_timestamp,
+        single_key_prefixed=_prefixes_single_key(state, options),
+        timebased={**options.timebased, **config.keygen_properties},
+    )
+
+
+def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:
+    """Releases differ in how the complex key generator writes a single key field: what the table holds decides."""
+    config = state.config
+    if config.key_generator != "COMPLEX" or len(config.record_key_fields) != 1 or config.version >= 9:
+        return True
+    stored = next(_stored_keys(state), None)
+    return not options.complex_new_encoding if stored is None else stored.startswith(f"{config.record_key_fields[0]}:")
+
+
+def _stored_keys(state: TableState) -> Iterator[str]:
+    for partition in state.view.lister.partitions():
+        for slice_ in latest_slices(state.view, partition):
+            if slice_.base_file is not None:
+                with open_base_file(state.storage, slice_.base_file.path) as reader:
+                    yield from (keys[0].as_py() for keys in file_keys(reader, None) if len(keys))
+
+
+def _sizing(options: WriteOptions) -> SizingSettings:
+    return SizingSettings(
+        options.max_file_size,
+        options.small_file_limit,
+        options.insert_auto_split,
+        options.insert_split_size,
+        options.record_size_estimate,
+        options.estimation_threshold,
+        options.estimator_max_commits,
+        options.estimator_metadata_size,
+        options.parquet_compression_ratio,
+    )
+
+
+def _parquet(options: WriteOptions) -> ParquetSettings:
+    return ParquetSettings(
+        options.parquet_codec,
+        options.compression_level,
+        options.parquet_block_size,
+        options.parquet_page_size,
+        options.parquet_dictionary,
+    )

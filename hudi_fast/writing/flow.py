@@ -1,0 +1,177 @@
+"""THE WRITE PATH, top to bottom. An engine moves rows; everything else happens here.
+
+::
+
+    open      the table as it is, or a new one as the options want it; the save mode may end the matter
+    lock      one writer at a time
+    draft     options + pinned state + incoming schema ─► WritePlan       refuses what it can before rows are looked at
+    prepare   the engine looks at its rows as far as it can               refuses bad rows
+    clean up  what died writers left; a stale metadata table
+    begin     requested ─► inflight
+    execute   the engine: tag ─► deal out ─► write file groups            ─► write stats
+    commit    write stats ─► commit metadata ─► completed instant         visible, at once
+
+Up to *begin* the table's data and its history are untouched by this write. After it, an error rolls the write back;
+if the process dies, the next writer does.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import CommitStateUnknownError
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.writing.draft import commit_schema, draft_plan
+from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.replace import REPLACING, replaced_groups
+from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, withdraw
+
+__all__ = ["Engine", "WriteResult", "run_write"]
+
+
+class Engine(Protocol):
+    """Moves rows to the core's functions. One engine object serves one write."""
+
+    def input_schema(self) -> pa.Schema:
+        """Columns of the incoming rows."""
+        ...
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Check rows as far as that is possible before the write begins."""
+        ...
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write all rows into file groups; the plan has its instant now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did.
+
+    Attributes:
+        instant: requested time of the commit; empty when nothing was committed.
+        operation: the operation that ran.
+        inserts: rows added.
+        updates: rows changed.
+        deletes: rows removed.
+        files_written: base files.
+        bytes_written: their size.
+        seconds: from call to visible.
+        plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused`` or ``routed``.
+        reason: why that plan.
+    """
+
+    instant: str
+    operation: str
+    inserts: int
+    updates: int
+    deletes: int
+    files_written: int
+    bytes_written: int
+    seconds: float
+    plan: str
+    reason: str
+
+
+def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:
+    """Write the engine's rows to the table below ``storage``.
+
+    Args:
+        engine: holds the rows.
+        storage: the table's base path.
+        options: what to do.
+        mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
+    """
+    started = time.monotonic()
+    target = find_target(storage, options, mode)
+    if target is None:
+        return _result("", options.operation, [], started, WriteOutcome([], "none", "the table exists already"))
+    if target.exists:
+        with table_lock(storage, options.lock_wait_ms / 1000):
+            return _write_locked(engine, target, options, started)
+    draft = draft_plan(target.state(), options, engine.input_schema())
+    engine.prepare(draft)
+    create_table(target)
+    with table_lock(storage, options.lock_wait_ms / 1000):
+        try:
+            return _write_locked(engine, replace(target, new=None, exists=True), options, started)
+        except CommitStateUnknownError:
+            raise
+        except BaseException:
+            remove_if_unused(storage)
+            raise
+
+
+def _write_locked(engine: Engine, target: Target, options: WriteOptions, started: float) -> WriteResult:
+    state = target.state()
+    clock = InstantClock(state.config.timezone, options.clock_skew_ms)
+    plan = draft_plan(state, options, engine.input_schema())
+    engine.prepare(plan)
+    state = clean_up(create_table(target) if target.new is not None else state, clock)
+    transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING)
+    try:
+        instant = transaction.instant.requested
+        plan = replace(plan, config=state.config, view=state.view, instant=instant)
+        outcome = engine.execute(plan)
+        replaced = replaced_groups(plan, options, outcome.partitions)
+        if not outcome.stats and not replaced and not options.allow_empty_commit:
+            withdraw(transaction)
+            return _result("", plan.operation, [], started, outcome)
+        commit(transaction, _metadata(plan, options, outcome.stats, replaced))
+    except CommitStateUnknownError:
+        raise
+    except BaseException as error:
+        _abandon(transaction, error)
+        raise
+    return _result(instant, plan.operation, outcome.stats, started, outcome)
+
+
+def _abandon(transaction: Transaction, cause: BaseException) -> None:
+    """Roll back; if even that fails the next writer will, and the first error is the one to report."""
+    try:
+        abandon(transaction)
+    except Exception as error:
+        cause.add_note(f"Rolling the write {transaction.instant.requested} back failed too: {error!r}")
+
+
+def _metadata(
+    plan: WritePlan, options: WriteOptions, stats: list[WriteStat], replaced: Mapping[str, list[str]]
+) -> CommitMetadata:
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda one: one.path):
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    return CommitMetadata(
+        by_partition,
+        {**options.extra_metadata, "schema": commit_schema(plan)},
+        plan.operation.upper(),
+        partition_to_replace_file_ids=dict(replaced) if plan.operation in REPLACING else None,
+    )
+
+
+def _result(instant: str, operation: str, stats: list[WriteStat], started: float, outcome: WriteOutcome) -> WriteResult:
+    return WriteResult(
+        instant=instant,
+        operation=operation,
+        inserts=sum(stat.num_inserts for stat in stats),
+        updates=sum(stat.num_update_writes for stat in stats),
+        deletes=sum(stat.num_deletes for stat in stats),
+        files_written=len(stats),
+        bytes_written=sum(stat.file_size for stat in stats),
+        seconds=time.monotonic() - started,
+        plan=outcome.plan,
+        reason=outcome.reason,
+    )

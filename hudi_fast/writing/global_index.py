@@ -1,0 +1,99 @@
+"""Tagging when record keys are unique over the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``; Hudi 1.2.0).
+
+Every key is looked up in every partition. A row whose key is stored in another partition either moves (the stored row
+goes, the incoming one is inserted where it belongs now) or, with ``update.partition.path`` off, changes the stored row
+in the partition where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, match_slice, untagged_rows
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
+from hudi_fast.writing.base_writer import incoming_wins
+from hudi_fast.writing.gather import gather_array
+from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+
+__all__ = ["assign_table"]
+
+Rows = npt.NDArray[np.int64]
+
+
+def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list[FileGroupWork]:
+    """Work for all partitions at once.
+
+    Args:
+        plan: the write.
+        incoming: all rows.
+        run: how slices are looked up: ``map`` or a pool's.
+    """
+    rows = combined_rows(plan, incoming, np.arange(incoming.count, dtype=np.int64))
+    slices = {name: latest_slices(plan.view, name) for name in plan.view.lister.partitions()}
+    keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+    flat = [one for found in slices.values() for one in found]
+    looked_up = run(lambda one: match_slice(plan.storage, one, keys, plan.index, plan.stored_key_config), flat)
+    matches = [match for match in looked_up if match is not None]
+    unknown = untagged_rows(rows, matches, incoming.count)
+    codes, names = _codes(incoming)
+    settled = [_settle_moves(plan, incoming, match, codes, names) for match in matches]
+    moving = _distinct([match.incoming_rows[moved] for match, moved in settled if moved is not None])
+    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in settled]
+    moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
+    inserts = np.sort(np.concatenate([unknown, moving]))
+    return _deal_out_all(plan, incoming, slices, settled, inserts, codes, names)
+
+
+def _settle_moves(
+    plan: WritePlan, incoming: Incoming, match: SliceMatches, codes: npt.NDArray[np.int32], names: list[str]
+) -> tuple[SliceMatches, npt.NDArray[np.bool_] | None]:
+    """Which matched rows leave this partition; those that lose to the stored row are dropped from the match."""
+    if not plan.index.update_partition_path:
+        return match, None
+    here = names.index(match.slice.partition) if match.slice.partition in names else -1
+    moved = codes[match.incoming_rows] != here
+    if incoming.deletes is not None:
+        moved &= ~incoming.deletes[match.incoming_rows]
+    if not moved.any():
+        return match, None
+    if incoming.ordering and match.slice.base_file is not None:
+        with open_base_file(plan.storage, match.slice.base_file.path) as reader:
+            wins = incoming_wins(plan, incoming, reader, match.base_rows[moved], match.incoming_rows[moved])
+        kept = ~moved
+        kept[moved] = wins
+        match, moved = SliceMatches(match.slice, match.base_rows[kept], match.incoming_rows[kept]), moved[kept]
+    return match, moved
+
+
+def _deal_out_all(
+    plan: WritePlan,
+    incoming: Incoming,
+    slices: dict[str, list[FileSlice]],
+    settled: Iterable[tuple[SliceMatches, npt.NDArray[np.bool_] | None]],
+    inserts: Rows,
+    codes: npt.NDArray[np.int32],
+    names: list[str],
+) -> list[FileGroupWork]:
+    by_partition: dict[str, list[tuple[SliceMatches, npt.NDArray[np.bool_] | None]]] = {}
+    for match, moved in settled:
+        by_partition.setdefault(match.slice.partition, []).append((match, moved))
+    works: list[FileGroupWork] = []
+    for number, name in enumerate(sorted({*by_partition, *(names[code] for code in np.unique(codes[inserts]))})):
+        own = inserts[codes[inserts] == names.index(name)] if name in names else inserts[:0]
+        here = by_partition.get(name, [])
+        found = PartitionMatches(slices.get(name, []), [m for m, _ in here], [moved for _, moved in here], own)
+        works += deal_out(plan, name, incoming, found, TaskToken(number))
+    return works
+
+
+def _codes(incoming: Incoming) -> tuple[npt.NDArray[np.int32], list[str]]:
+    return np.asarray(incoming.partitions.indices, dtype=np.int32), incoming.partitions.dictionary.to_pylist()
+
+
+def _distinct(parts: list[Rows]) -> Rows:
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)

@@ -1,0 +1,103 @@
+"""What a base file's footer says of its keys: bloom filter and key range, gathered while rows are written.
+
+A rewritten file keeps the filter of the old one and adds the keys that are new to the file: hashing all keys again is
+what makes a rewrite slow. A filter may hold keys that are gone; it may never lack one that is there.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.parquet_base import BaseFileFooter
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.writing.plan import BloomSettings, WritePlan
+
+__all__ = ["KeyFooter"]
+
+RECORD_KEY = "_hoodie_record_key"
+
+
+class KeyFooter:
+    """Gathers the footer of one file; mutable, lives as long as its writer.
+
+    Args:
+        bloom: filter to add new keys to; None when the file gets none.
+        bloom_knows_carried: whether the filter holds the keys of carried rows already.
+        enabled: whether the table stores record keys at all.
+    """
+
+    def __init__(self, bloom: BloomFilter | None, bloom_knows_carried: bool, enabled: bool) -> None:
+        self._bloom = bloom
+        self._bloom_knows_carried = bloom_knows_carried
+        self._enabled = enabled
+        self._low: str | None = None
+        self._high: str | None = None
+
+    @classmethod
+    def for_new_file(cls, plan: WritePlan) -> KeyFooter:
+        """The footer of a file without a past."""
+        enabled = plan.config.populate_meta_fields
+        return cls(_new_filter(plan.bloom) if enabled else None, False, enabled)
+
+    @classmethod
+    def for_rewritten_file(cls, plan: WritePlan, old: BaseFileFooter, path: str) -> KeyFooter:
+        """The footer of a file that continues another."""
+        if not plan.config.populate_meta_fields:
+            return cls(None, False, False)
+        if not plan.bloom.enabled or old.bloom_filter is None:
+            return cls(_new_filter(plan.bloom), False, True)
+        bloom = BloomFilter.from_base64(old.bloom_filter, old.bloom_type, plan.bloom.max_entries, where=path)
+        return cls(bloom, True, True)
+
+    def carry(self, keys: pa.ChunkedArray) -> None:
+        """Keys of rows that come from the old file, replaced or not."""
+        if not self._enabled:
+            return
+        self._widen(keys)
+        if self._bloom is not None and not self._bloom_knows_carried:
+            for chunk in keys.chunks:
+                self._bloom.add(chunk)
+
+    def add(self, keys: pa.Array) -> None:
+        """Keys that are new to the file."""
+        if not self._enabled:
+            return
+        self._widen(keys)
+        if self._bloom is not None:
+            self._bloom.add(keys)
+
+    def finish(self) -> BaseFileFooter:
+        """The footer keys."""
+        if self._bloom is None:
+            return BaseFileFooter(min_key=self._low, max_key=self._high)
+        return BaseFileFooter(self._bloom.to_base64(), self._bloom.type_code, self._low, self._high)
+
+    def _widen(self, keys: pa.Array | pa.ChunkedArray) -> None:
+        if len(keys) == 0:
+            return
+        low, high = _key_range(keys)
+        self._low = low if self._low is None else min(self._low, low, key=_java_order)
+        self._high = high if self._high is None else max(self._high, high, key=_java_order)
+
+
+def _new_filter(settings: BloomSettings) -> BloomFilter | None:
+    if not settings.enabled:
+        return None
+    return BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)
+
+
+def _key_range(keys: pa.Array | pa.ChunkedArray) -> tuple[str, str]:
+    """Smallest and largest key in the order of Java strings."""
+    buffers = varlen_buffers(single_chunk(keys))
+    used = buffers.data[buffers.offsets[0] : buffers.offsets[-1]]
+    if len(used) and int(used.max()) >= 0xEE:  # beyond U+DFFF the order of UTF-16 units may differ from that of bytes
+        texts = keys.to_pylist()
+        return min(texts, key=_java_order), max(texts, key=_java_order)
+    bounds = pc.min_max(keys).as_py()
+    return bounds["min"], bounds["max"]
+
+
+def _java_order(text: str) -> bytes:
+    return text.encode("utf-16-be")

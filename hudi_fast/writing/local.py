@@ -1,0 +1,91 @@
+"""The local engine: routes rows with a kernel and runs the core's per-partition functions in threads.
+
+Threads serve because the kernels, Parquet encoding and Arrow compute all release the GIL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.global_index import assign_table
+from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
+from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+
+__all__ = ["LocalEngine"]
+
+
+class LocalEngine:
+    """Writes an Arrow table in this process.
+
+    Args:
+        source: the rows.
+        plan_name: what to report as the plan, and why it was chosen.
+    """
+
+    def __init__(
+        self, source: pa.Table, plan_name: str = "local", reason: str = "the rows are in this process"
+    ) -> None:
+        self._source = source
+        self._plan_name = plan_name
+        self._reason = reason
+        self._incoming: Incoming | None = None
+
+    def input_schema(self) -> pa.Schema:
+        """Columns of the source."""
+        return self._source.schema
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Check all rows; nothing has been written yet."""
+        self._incoming = prepare_rows(plan, self._source)
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write the prepared rows."""
+        assert self._incoming is not None, "prepare comes first"
+        incoming = with_auto_keys(plan, self._incoming, task=0)
+        names = incoming.partitions.dictionary.to_pylist()
+        codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
+        order, bounds = group_rows(codes, len(names))
+        groups = [(name, order[bounds[i] : bounds[i + 1]]) for i, name in enumerate(names) if bounds[i + 1] > bounds[i]]
+        partitions = frozenset(name for name, _ in groups)
+        if plan.operation == "delete_partition":
+            return WriteOutcome([], self._plan_name, self._reason, partitions)
+        with ThreadPoolExecutor(plan.threads, thread_name_prefix="hudi_fast") as pool:
+            works = _assign(plan, incoming, groups, pool)
+            stats = [
+                stat
+                for written in pool.map(lambda work: write_file_group(plan, work, incoming), works)
+                for stat in written
+            ]
+        return WriteOutcome(stats, self._plan_name, self._reason, partitions)
+
+
+def _assign(
+    plan: WritePlan, incoming: Incoming, groups: list[tuple[str, np.ndarray]], pool: ThreadPoolExecutor
+) -> list[FileGroupWork]:
+    """Parallel over partitions where there are enough of them, over the slices of each otherwise."""
+    if plan.index.is_global and plan.operation in ("upsert", "delete"):
+        return assign_table(plan, incoming, pool.map)
+    if len(groups) >= plan.threads:
+        assigned: Iterable[list[FileGroupWork]] = pool.map(
+            lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])), enumerate(groups)
+        )
+    else:
+        assigned = (
+            assign_partition(plan, name, incoming, rows, TaskToken(number), pool.map)
+            for number, (name, rows) in enumerate(groups)
+        )
+    works = [work for one in assigned for work in one]
+    return sorted(works, key=_cost, reverse=True)
+
+
+def _cost(work: FileGroupWork) -> int:
+    """Largest first, so that no big file is left for the end."""
+    size = 0 if work.slice is None or work.slice.base_file is None else work.slice.base_file.size
+    return size + 100 * (len(work.inserts) + len(work.base_rows))

@@ -1,0 +1,74 @@
+"""Markers: which files a write was about to make, so that whoever cleans up after it knows what to delete.
+
+An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE>`` is made before each data file
+(``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until its commit:
+a task that finds it gone was left behind and must not write.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hudi_fast.errors import CommitError
+from hudi_fast.storage.base import Storage
+
+__all__ = ["create_marker", "delete_markers", "has_markers", "make_marker_folder", "marked_files"]
+
+_DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")
+
+
+def make_marker_folder(storage: Storage, instant: str) -> None:
+    """Open the write: tasks may make files from now on."""
+    storage.make_dir(_folder(instant))
+
+
+def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
+    """Announce a data file.
+
+    Args:
+        storage: the table's storage.
+        instant: the write.
+        path: the data file, relative to the table.
+        kind: ``CREATE`` for a new file group, ``MERGE`` for a new version of a base file.
+
+    Raises:
+        CommitError: the write is over; this task was left behind.
+    """
+    if not storage.exists(_folder(instant)):
+        raise CommitError(
+            f"The write {instant} of {storage.uri} has ended already; a task that was left behind tried to write "
+            f"{path}."
+        )
+    storage.create_exclusive(f"{_folder(instant)}/{path}.marker.{kind}", b"")
+
+
+def marked_files(storage: Storage, instant: str) -> dict[str, str]:
+    """Data files (relative paths) that the write announced, each with its kind; both marker forms are read."""
+    folder = _folder(instant)
+    found: dict[str, str] = {}
+    for entry in storage.list_dir(folder, recursive=True):
+        if entry.is_dir or entry.name.endswith(".crc") or entry.name == "MARKERS.type":
+            continue
+        if entry.path.rpartition("/")[0] == folder and entry.name.startswith("MARKERS"):
+            names = storage.read_bytes(entry.path).decode().split("\n")
+        else:
+            names = [entry.path[len(folder) + 1 :]]
+        for name in names:
+            match = _DIRECT.match(name.strip())
+            if match is not None:
+                found[match["file"]] = match["kind"]
+    return found
+
+
+def has_markers(storage: Storage, instant: str) -> bool:
+    """Whether the write got as far as opening its marker folder."""
+    return storage.exists(_folder(instant))
+
+
+def delete_markers(storage: Storage, instant: str) -> None:
+    """Close the write."""
+    storage.delete_dir(_folder(instant))
+
+
+def _folder(instant: str) -> str:
+    return f".hoodie/.temp/{instant}"

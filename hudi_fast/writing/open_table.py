@@ -1,0 +1,131 @@
+"""The table that a write goes to: found, or made as the options want it, as the save mode allows.
+
+A table that is made, or made anew, appears only once the write's schema and rows have been looked at; if the write then
+fails all the same, a table that it made is taken away again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hudi_fast.config.new_table import new_table_properties
+from hudi_fast.config.option_conflicts import new_table_from_options
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.table_layout import create_table_layout
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.view.slices import TableView
+from hudi_fast.view.table_state import TableState, load_state
+
+__all__ = ["SAVE_MODES", "Target", "create_table", "find_target", "remove_if_unused"]
+
+SAVE_MODES = ("append", "overwrite", "errorifexists", "ignore")
+_NEEDS_TABLE = frozenset({"delete", "delete_partition"})
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a write goes.
+
+    Attributes:
+        storage: the base path.
+        new: properties of the table to make; None to write to the one that is there.
+        exists: whether there is a table; with ``new`` it is replaced.
+    """
+
+    storage: Storage
+    new: Mapping[str, str] | None
+    exists: bool
+
+    def state(self) -> TableState:
+        """The state to draft the write against: the table's, or that of the table to come."""
+        if self.new is None:
+            return load_state(self.storage)
+        config = TableConfig.from_properties(self.new, self.storage.uri)
+        timeline = Timeline(())
+        return TableState(self.storage, config, timeline, TableView(timeline, _Nothing()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Nothing:
+    """Lists a table that is not there yet, whatever lies below its base path."""
+
+    def partitions(self) -> list[str]:
+        return []
+
+    def files(self, partition: str) -> list[FileStat]:
+        return []
+
+
+def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | None:
+    """Decide which table the write goes to; None when the mode is ``ignore`` and there is a table.
+
+    Raises:
+        ConfigError: unknown mode, a mode that does not go with the operation, no table name.
+        TableExistsError: there is a table and the mode is ``errorifexists``.
+        TableNotFoundError: a delete, and there is no table.
+    """
+    mode = {"error": "errorifexists"}.get(mode.lower(), mode.lower())
+    if mode not in SAVE_MODES:
+        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
+    if options.operation in _NEEDS_TABLE and mode != "append":
+        raise ConfigError(f"Append is the only save mode applicable for the {options.operation} operation; got {mode}.")
+    exists = _table_exists(storage)
+    if exists and mode == "errorifexists":
+        raise TableExistsError(f"hoodie table at {storage.uri} already exists. Append to it, or write elsewhere.")
+    if exists and mode == "ignore":
+        return None
+    if exists and (mode != "overwrite" or options.operation == "insert_overwrite_table"):
+        return Target(storage, None, True)
+    if not exists and options.operation in _NEEDS_TABLE:
+        raise TableNotFoundError(f"hoodie table at {storage.uri} does not exist; there is nothing to delete.")
+    return Target(storage, new_table_properties(new_table_from_options(options)), exists)
+
+
+def create_table(target: Target) -> TableState:
+    """Make the table; one that is there goes first, with all its history.
+
+    Call it with the properties of ``target.new`` and, where the table exists, under its lock.
+    """
+    assert target.new is not None
+    if target.exists:
+        _empty(target.storage)
+    layout = int(target.new["hoodie.timeline.layout.version"])
+    create_table_layout(target.storage, target.new, layout)
+    return load_state(target.storage)
+
+
+def remove_if_unused(storage: Storage) -> None:
+    """Take a table away that this write made and nobody has written to."""
+    try:
+        config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    except TableNotFoundError:
+        return
+    if not load_timeline(storage, config).writes():
+        storage.delete_dir(".hoodie")
+        if not storage.list_dir(""):
+            storage.delete_dir("")
+
+
+def _table_exists(storage: Storage) -> bool:
+    try:
+        load_properties(storage)
+    except TableNotFoundError:
+        return False
+    return True
+
+
+def _empty(storage: Storage) -> None:
+    """Delete everything below the base path; the table stops being one first."""
+    storage.delete_file(".hoodie/hoodie.properties")
+    storage.delete_file(".hoodie/hoodie.properties.backup")
+    for entry in storage.list_dir(""):
+        if entry.path != ".hoodie":
+            _ = storage.delete_dir(entry.path) if entry.is_dir else storage.delete_file(entry.path)
+    for entry in storage.list_dir(".hoodie"):
+        if entry.name != ".locks":
+            _ = storage.delete_dir(entry.path) if entry.is_dir else storage.delete_file(entry.path)

@@ -1,0 +1,46 @@
+"""The file that makes a folder a partition (``HoodiePartitionMetadata``, Hudi 1.2.0)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.config.properties import format_properties
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.listing import PARTITION_MARKERS
+
+__all__ = ["ensure_partition_marker"]
+
+
+def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_base_format: bool) -> None:
+    """Make the marker if the partition has none; an existing one is never rewritten.
+
+    Args:
+        storage: the table's storage.
+        partition: partition path; ``""`` for a table without partitions.
+        instant: the write that creates the partition.
+        in_base_format: write an empty Parquet file instead of a properties file.
+    """
+    folder = f"{partition}/" if partition else ""
+    if any(storage.exists(folder + name) for name in PARTITION_MARKERS):
+        return
+    values = {"commitTime": instant, "partitionDepth": str(len(partition.split("/")) if partition else 0)}
+    if in_base_format:
+        _write_parquet_marker(storage, folder, values)
+        return
+    text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])
+    try:
+        storage.create_exclusive(folder + PARTITION_MARKERS[0], text.encode("iso-8859-1"))
+    except FileExistsError:
+        return  # another task was first
+
+
+def _write_parquet_marker(storage: Storage, folder: str, values: dict[str, str]) -> None:
+    temporary = f"{folder}.hoodie_partition_metadata_{uuid.uuid4()}.parquet"
+    schema = pa.schema([pa.field("dummyint", pa.int64())])
+    with storage.open_output(temporary) as sink, pq.ParquetWriter(sink, schema, store_schema=False) as writer:
+        writer.add_key_value_metadata(values)
+    storage.move(temporary, folder + PARTITION_MARKERS[1])

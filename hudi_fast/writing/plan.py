@@ -1,0 +1,197 @@
+"""The values that a write is made of. They travel between the steps and, pickled, to workers.
+
+::
+
+    WritePlan       what is true for the whole write: pinned table state, schema, rules, sizes
+    Incoming        the rows to write, with keys, partition paths and delete flags
+    FileGroupWork   which of these rows go into one file group: the unit that is written
+    WriteStat       what became of it (hudi_fast.timeline.commit_metadata)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.parquet_base import ParquetSettings
+from hudi_fast.index.tagging import IndexSettings
+from hudi_fast.keys.key_generator import KeyConfig
+from hudi_fast.merge.rules import MergeRules
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.slices import FileSlice, TableView
+from hudi_fast.writing.sizing import SizingSettings
+
+__all__ = ["BloomSettings", "FileGroupWork", "Incoming", "TaskToken", "WriteOutcome", "WritePlan"]
+
+
+@dataclass(frozen=True, slots=True)
+class BloomSettings:
+    """Bloom filters of new base files.
+
+    Attributes:
+        enabled: whether files get one.
+        kind: ``DYNAMIC_V0`` or ``SIMPLE``.
+        entries: keys that the filter is sized for.
+        error_rate: share of absent keys that pass.
+        max_entries: where a dynamic filter stops growing.
+    """
+
+    enabled: bool = True
+    kind: str = "DYNAMIC_V0"
+    entries: int = 60000
+    error_rate: float = 1e-9
+    max_entries: int = 100000
+
+
+@dataclass(frozen=True)
+class WritePlan:
+    """What is true for a whole write.
+
+    Attributes:
+        storage: the table's storage.
+        config: the table's configuration.
+        view: the pinned state of the table.
+        operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite`` ...
+        schema: data columns of the table once this write is visible.
+        file_schema: columns of base files: the five meta columns, then the stored data columns.
+        avro_schema: Avro JSON of ``file_schema``.
+        key_config: how record keys and partition paths follow from columns.
+        rules: how rows with one key merge.
+        index: how keys are looked up.
+        sizing: file sizes.
+        average_record_size: bytes.
+        parquet: encoding of base files.
+        bloom: filters of base files.
+        combine: whether rows of the input that share a key are combined first.
+        duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
+        concat: for ``insert``: whether rows are appended to small files without looking for their keys there.
+        sort_mode: for ``bulk_insert``.
+        sort_columns: for ``bulk_insert``: user-given order within files.
+        threads: how many file groups the local engine writes at once.
+        instant: requested time of this write; empty until the write has begun.
+    """
+
+    storage: Storage
+    config: TableConfig
+    view: TableView
+    operation: str
+    schema: pa.Schema
+    file_schema: pa.Schema
+    avro_schema: str
+    key_config: KeyConfig
+    rules: MergeRules
+    index: IndexSettings
+    sizing: SizingSettings
+    average_record_size: int
+    parquet: ParquetSettings
+    bloom: BloomSettings
+    combine: bool
+    duplicates: str = "none"
+    concat: bool = True
+    sort_mode: str = "NONE"
+    sort_columns: tuple[str, ...] = ()
+    threads: int = 2
+    instant: str = ""
+
+    @property
+    def stored_key_config(self) -> KeyConfig | None:
+        """How to compute keys of stored rows; None when base files hold them."""
+        return None if self.config.populate_meta_fields else self.key_config
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """Rows to write.
+
+    Attributes:
+        rows: n rows of the plan's ``schema``; no columns for a delete by key.
+        keys: n record keys (string, one chunk, no nulls); None for auto-generated keys not yet made.
+        partitions: n partition paths, dictionary<int32, string>.
+        deletes: bool[n], rows that delete their key; None when there are none.
+        ordering: ordering columns, n values each; empty when ordering values do not decide, and for deletes by key,
+            which win over everything stored.
+    """
+
+    rows: pa.Table
+    keys: pa.Array | None
+    partitions: pa.DictionaryArray
+    deletes: npt.NDArray[np.bool_] | None
+    ordering: tuple[pa.Array, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return len(self.partitions)
+
+    def key_array(self) -> pa.Array:
+        """The record keys, which have been made."""
+        if self.keys is None:
+            raise ValueError("record keys have not been generated yet")
+        return self.keys
+
+
+@dataclass(frozen=True, slots=True)
+class TaskToken:
+    """Who writes: parts of write tokens and of sequence numbers.
+
+    Attributes:
+        task: number of the task within the write; unique among the tasks whose files are committed together.
+        stage: number of the stage.
+        attempt: number of the attempt; differs between two attempts of one task.
+    """
+
+    task: int
+    stage: int = 0
+    attempt: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.task}-{self.stage}-{self.attempt}"
+
+
+@dataclass(frozen=True)
+class FileGroupWork:
+    """Rows for one file group.
+
+    Attributes:
+        partition: partition path.
+        file_id: the file group, existing or new.
+        slice: its newest slice; None for a new file group.
+        base_rows: int64[m], ascending: rows of the base file whose keys come in.
+        incoming_rows: int64[m]: the incoming row for each of them.
+        moved: bool[m]: matches whose row moves to another partition, so that the stored row goes; None for none.
+        inserts: int64[k]: incoming rows that are appended.
+        token: who writes.
+        first_sequence: number of the first sequence number to hand out.
+    """
+
+    partition: str
+    file_id: str
+    slice: FileSlice | None
+    base_rows: npt.NDArray[np.int64]
+    incoming_rows: npt.NDArray[np.int64]
+    moved: npt.NDArray[np.bool_] | None
+    inserts: npt.NDArray[np.int64]
+    token: TaskToken
+    first_sequence: int = 0
+
+
+@dataclass(frozen=True)
+class WriteOutcome:
+    """What an engine hands back.
+
+    Attributes:
+        stats: one per written file.
+        plan: name of the physical plan that ran.
+        reason: why that one.
+        partitions: partition paths that received rows.
+    """
+
+    stats: list[WriteStat]
+    plan: str
+    reason: str
+    partitions: frozenset[str] = field(default_factory=frozenset)

@@ -1,0 +1,94 @@
+"""Step 1 of a write: incoming columns become rows of the table, with record keys and partition paths.
+
+Everything that makes a row unfit for the table is found here, before anything is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
+from hudi_fast.merge.rules import delete_mask, ordering_columns
+from hudi_fast.schema.conform import conform
+from hudi_fast.writing.plan import Incoming, WritePlan
+
+__all__ = ["prepare_rows", "with_auto_keys"]
+
+_PATHS = pa.dictionary(pa.int32(), pa.string())
+
+
+def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
+    """Conform, key and place rows.
+
+    Args:
+        plan: the write; its instant is not needed yet.
+        table: columns as the user gave them.
+
+    Raises:
+        InvalidDataError: null or empty keys, nulls where the schema has none, no ordering field.
+        SchemaMismatchError: a column cannot be made to fit.
+    """
+    if plan.operation == "delete":
+        return _prepare_deletes(plan, table)
+    if plan.operation == "delete_partition":
+        return _prepare_partitions(plan, table)
+    rows = conform(table, plan.schema)
+    keys = record_keys(plan.key_config, rows) if plan.key_config.record_key_fields else None
+    return Incoming(
+        rows=rows,
+        keys=None if keys is None else single_chunk(keys),
+        partitions=_partition_array(plan.key_config, rows),
+        deletes=delete_mask(plan.rules, rows),
+        ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
+    )
+
+
+def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: int = 0) -> Incoming:
+    """Generate record keys ``<instant>_<task>_<row>`` where the table has no key fields."""
+    if incoming.keys is not None:
+        return incoming
+    keys = record_keys(plan.key_config, incoming.rows, auto_prefix=f"{plan.instant}_{task}", first_row=first_row)
+    return replace(incoming, keys=single_chunk(keys))
+
+
+def _prepare_deletes(plan: WritePlan, table: pa.Table) -> Incoming:
+    """A delete by key needs key and partition columns only."""
+    missing = [
+        name
+        for name in (*plan.key_config.record_key_fields, *_partition_fields(plan))
+        if name.split(".")[0] not in table.column_names
+    ]
+    if missing:
+        raise InvalidDataError(
+            f"A delete needs the record key and partition columns; {missing} are missing from {table.column_names}."
+        )
+    needed = [field for field in plan.schema if field.name in table.column_names]
+    keyed = conform(table.select([field.name for field in needed]), pa.schema(needed))
+    return Incoming(
+        rows=keyed.select([]),
+        keys=single_chunk(record_keys(plan.key_config, keyed)),
+        partitions=_partition_array(plan.key_config, keyed),
+        deletes=np.ones(table.num_rows, dtype=np.bool_),
+        ordering=(),
+    )
+
+
+def _prepare_partitions(plan: WritePlan, table: pa.Table) -> Incoming:
+    """Rows that only say which partitions go."""
+    needed = pa.schema([field for field in plan.schema if field.name in table.column_names])
+    keyed = conform(table.select(needed.names), needed)
+    paths = _partition_array(plan.key_config, keyed) if table.num_columns else pa.array([], _PATHS)
+    return Incoming(keyed.select([]), pa.nulls(keyed.num_rows, pa.string()), paths, None, ())
+
+
+def _partition_fields(plan: WritePlan) -> tuple[str, ...]:
+    return () if plan.key_config.kind in ("NON_PARTITION", "GLOBAL_DELETE") else plan.key_config.partition_fields
+
+
+def _partition_array(key_config: KeyConfig, rows: pa.Table) -> pa.DictionaryArray:
+    return single_chunk(partition_paths(key_config, rows))

@@ -1,0 +1,49 @@
+"""Which file groups a replace commit ends (``insert_overwrite``, ``insert_overwrite_table``, ``delete_partition``)."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["REPLACING", "replaced_groups"]
+
+REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_partition"})
+
+
+def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[str]) -> dict[str, list[str]]:
+    """Partition path to the file ids that end with this write; empty for operations that replace nothing.
+
+    Args:
+        plan: the write, with the pinned view: file groups of the write itself are not in it.
+        options: names partitions to delete.
+        written: partition paths that received rows (or, for ``delete_partition``, that rows named).
+
+    Raises:
+        CommitConflictError: a file group is in a pending clustering.
+    """
+    if plan.operation not in REPLACING:
+        return {}
+    existing = plan.view.lister.partitions()
+    if plan.operation == "insert_overwrite_table":
+        wanted = list(existing)
+    elif plan.operation == "delete_partition" and options.partitions_to_delete:
+        wanted = [name for name in existing if _matches(name, options.partitions_to_delete)]
+    else:
+        wanted = [name for name in existing if name in set(written)]
+    replaced = {name: [one.file_id for one in latest_slices(plan.view, name)] for name in wanted}
+    blocked = [(name, one) for name, ids in replaced.items() for one in ids if (name, one) in plan.view.pending_groups]
+    if blocked:
+        raise CommitConflictError(
+            f"{plan.operation} on {plan.storage.uri} would end file groups that a pending clustering is rewriting: "
+            f"{blocked}. Run or roll back the clustering first."
+        )
+    return {name: ids for name, ids in replaced.items() if ids}
+
+
+def _matches(partition: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(partition, pattern.replace("%2A", "*").replace("[", "[[]")) for pattern in patterns)

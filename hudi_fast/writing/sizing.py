@@ -1,0 +1,110 @@
+"""Which files inserts go to (``UpsertPartitioner``, ``AverageRecordSizeEstimator``; Hudi 1.2.0). Pure arithmetic.
+
+First the small files of the partition are filled up to the maximum file size, in listing order; what is left goes to
+new file groups of as many records as fit one file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+
+__all__ = ["InsertAssignment", "SizingSettings", "SmallFile", "assign_inserts", "average_record_size"]
+
+
+@dataclass(frozen=True, slots=True)
+class SizingSettings:
+    """File sizing options; sizes in bytes.
+
+    Attributes:
+        max_file_size: ``hoodie.parquet.max.file.size``.
+        small_file_limit: files below it are filled; 0 or less turns that off.
+        auto_split: whether records per new file follow from sizes rather than from ``split_size``.
+        split_size: records per new file otherwise.
+        record_size_estimate: bytes per record while there is no history.
+        estimation_threshold: share of the small file limit that a commit must have written to be trusted.
+        estimator_max_commits: how many commits are looked at, newest first.
+        estimator_file_metadata: bytes subtracted per file.
+        compression_slack: share above ``max_file_size`` at which a file being written is full.
+    """
+
+    max_file_size: int = 125829120
+    small_file_limit: int = 104857600
+    auto_split: bool = True
+    split_size: int = 500000
+    record_size_estimate: int = 1024
+    estimation_threshold: float = 1.0
+    estimator_max_commits: int = 5
+    estimator_file_metadata: int = 0
+    compression_slack: float = 0.1
+
+    def records_per_new_file(self, average: int) -> int:
+        """Records of ``average`` bytes that a new file takes."""
+        return max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFile:
+    """A file that may take more records: its file group and present size in bytes."""
+
+    file_id: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class InsertAssignment:
+    """``count`` inserts for an existing file group, or for a new one when ``file_id`` is None."""
+
+    file_id: str | None
+    count: int
+
+
+def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSettings) -> int:
+    """Bytes per record, from the newest commit that wrote enough to be trusted.
+
+    Args:
+        commits: newest first, replace commits left out; read no further than needed.
+        settings: thresholds and the estimate to fall back to.
+    """
+    threshold = settings.estimation_threshold * settings.small_file_limit
+    for seen, commit in enumerate(commits):
+        if seen >= settings.estimator_max_commits:
+            break
+        stats = [stat for group in commit.partition_to_write_stats.values() for stat in group]
+        stats = [stat for stat in stats if ".log." not in (stat.path or "")]
+        size = sum(stat.total_write_bytes - settings.estimator_file_metadata for stat in stats)
+        records = sum(stat.num_writes for stat in stats)
+        if size > threshold and records > 0:
+            return math.ceil(size / records)
+    return settings.record_size_estimate
+
+
+def assign_inserts(
+    inserts: int, small_files: Sequence[SmallFile], average: int, settings: SizingSettings
+) -> list[InsertAssignment]:
+    """Where ``inserts`` records of one partition go, in the order in which they are dealt out.
+
+    Args:
+        inserts: number of records.
+        small_files: files below the limit, in listing order.
+        average: bytes per record.
+        settings: sizes.
+    """
+    left = inserts
+    assigned: list[InsertAssignment] = []
+    for small in small_files:
+        count = min((settings.max_file_size - small.size) // average, left)
+        if count > 0:
+            assigned.append(InsertAssignment(small.file_id, count))
+            left -= count
+        if left <= 0:
+            return assigned
+    per_file = settings.records_per_new_file(average)
+    while left > 0:
+        count = min(per_file, left)
+        assigned.append(InsertAssignment(None, count))
+        left -= count
+    return assigned

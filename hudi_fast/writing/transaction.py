@@ -1,0 +1,140 @@
+"""The life of one write on the timeline.
+
+::
+
+    clean_up    finish what died writers left, give up a stale metadata table     -> the state to pin
+    begin       requested ─► inflight ─► marker folder                            -> the write may make files
+    commit      reconcile markers ─► participants ─► completed instant            -> visible, at once
+    abandon     roll the write back                                               -> as if it had not been
+
+All of it runs under the table's lock, so a pending write that is found there belongs to nobody alive.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
+from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.metadata_table import drop_metadata_table
+from hudi_fast.writing.rollback import finish_rollbacks, roll_back
+
+__all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "withdraw"]
+
+Participant = Callable[[Storage, Instant, CommitMetadata], None]
+"""Takes part in a commit just before it becomes visible, for example to update a metadata table."""
+
+
+@dataclass(frozen=True)
+class Transaction:
+    """A write that has begun.
+
+    Attributes:
+        storage: the table's storage.
+        config: its configuration.
+        instant: the inflight instant.
+        clock: gives the completion time.
+        operation: as commit metadata names it (``UPSERT``).
+    """
+
+    storage: Storage
+    config: TableConfig
+    instant: Instant
+    clock: InstantClock
+    operation: str
+
+
+def clean_up(state: TableState, clock: InstantClock) -> TableState:
+    """Leave no trace of writers that died; the state afterwards.
+
+    Raises:
+        CommitConflictError: the table is being restored.
+    """
+    storage, config, timeline = state.storage, state.config, state.timeline
+    if any(instant.action == "restore" for instant in timeline.pending()):
+        raise CommitConflictError(
+            f"{storage.uri} has a pending restore; no write may begin before it is done. Finish the restore first."
+        )
+    changed = drop_metadata_table(storage, config)
+    if finish_rollbacks(storage, config, timeline, clock):
+        timeline, changed = load_timeline(storage, config), True
+    planned = {instant.requested for instant in state.pending_services}
+    failed = [instant for instant in timeline.pending_writes if instant.requested not in planned]
+    for instant in sorted(failed, key=lambda one: one.requested, reverse=True):
+        roll_back(storage, config, instant, clock, timeline.newest_time)
+        changed = True
+    return load_state(storage, lister=state.view.lister) if changed else state
+
+
+def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool) -> Transaction:
+    """Put the write on the timeline.
+
+    Args:
+        state: the pinned state.
+        clock: gives the requested time.
+        operation: as commit metadata names it.
+        replaces: whether the write ends file groups, and is a replace commit.
+    """
+    storage, config = state.storage, state.config
+    action = "replacecommit" if replaces else "commit"
+    instant = Instant(clock.next_time(state.timeline.newest_time), action, State.REQUESTED)
+    requested = (
+        RequestedReplace("DELETE_PARTITION", extra_metadata={})
+        if operation == "DELETE_PARTITION"
+        else RequestedReplace()
+    )
+    plan = encode_requested_replace(requested) if replaces else b""
+    create_requested(storage, config, instant, plan)
+    profile = encode_commit_metadata(CommitMetadata(operation_type=operation), config.layout_version, replaces)
+    inflight = to_inflight(storage, config, instant, profile)
+    make_marker_folder(storage, instant.requested)
+    return Transaction(storage, config, inflight, clock, operation)
+
+
+def commit(transaction: Transaction, metadata: CommitMetadata, participants: Sequence[Participant] = ()) -> Instant:
+    """Make the write visible.
+
+    Raises:
+        CommitError: it did not become visible.
+        CommitStateUnknownError: storage does not say whether it did.
+    """
+    storage, config, instant = transaction.storage, transaction.config, transaction.instant
+    _reconcile(storage, instant, metadata)
+    for participant in participants:
+        participant(storage, instant, metadata)
+    body = encode_commit_metadata(metadata, config.layout_version, instant.action == "replacecommit")
+    completed = complete(storage, config, instant, body, transaction.clock.next_time(instant.requested))
+    with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
+        delete_markers(storage, instant.requested)
+    return completed
+
+
+def abandon(transaction: Transaction) -> None:
+    """Roll back a write that failed in this process."""
+    newest = load_timeline(transaction.storage, transaction.config).newest_time
+    roll_back(transaction.storage, transaction.config, transaction.instant, transaction.clock, newest)
+
+
+def withdraw(transaction: Transaction) -> None:
+    """Take a write that made no file off the timeline again."""
+    delete_instant_files(transaction.storage, transaction.config, transaction.instant)
+    delete_markers(transaction.storage, transaction.instant.requested)
+
+
+def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> None:
+    """Delete what attempts of tasks wrote that did not win (``HoodieTable.finalizeWrite``, Hudi 1.2.0)."""
+    kept = {stat.path for stat in metadata.write_stats()}
+    for path in marked_files(storage, instant.requested):
+        if path not in kept:
+            storage.delete_file(path)
