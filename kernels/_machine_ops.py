@@ -13,7 +13,17 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-__all__ = ["copy_bytes", "fold_multiply", "load_u16", "load_u32", "load_u64", "prefetch", "store_u16", "store_u32", "store_u64"]
+__all__ = [
+    "copy_bytes",
+    "fold_multiply",
+    "load_u16",
+    "load_u32",
+    "load_u64",
+    "prefetch",
+    "store_u16",
+    "store_u32",
+    "store_u64",
+]
 
 _WORD = {16: types.uint16, 32: types.uint32, 64: types.uint64}
 
