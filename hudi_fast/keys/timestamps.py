@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.fixed_times import parse_fixed
 from hudi_fast.keys.joda_pattern import Pattern, compile_pattern, format_time, parse_time, parser_of, resolution_ms
-from hudi_fast.keys.value_text import stored_number
+from hudi_fast.keys.value_text import divide_towards_zero, stored_number
 from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_codes, local_to_utc, utc_offsets, zone
 
 __all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths"]
@@ -207,7 +207,7 @@ def _long(values: pa.Array, null: int) -> npt.NDArray[np.int64]:
 def _to_millis(numbers: npt.NDArray[np.int64], unit: int) -> npt.NDArray[np.int64]:
     """Java's ``TimeUnit.convert``: towards zero on division, saturated on overflow."""
     if unit < 0:
-        return np.where(numbers < 0, -(-numbers // -unit), numbers // -unit)
+        return divide_towards_zero(numbers, -unit)
     ends = np.iinfo(np.int64)
     low, high = ends.min // unit, ends.max // unit
     scaled = np.clip(numbers, low, high) * unit

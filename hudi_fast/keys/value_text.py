@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.zones import default_zone, utc_offsets
 
-__all__ = ["stored_number", "to_text"]
+__all__ = ["divide_towards_zero", "stored_number", "to_text"]
 
 _FIRST_DAY, _LAST_DAY = -719_528, 2_932_896  # 0000-01-01 and 9999-12-31
 # Before 15 October 1582, java.sql.Timestamp counts days by the Julian calendar.
@@ -87,14 +87,20 @@ def to_text(
 
 
 def stored_number(values: pa.Array) -> pa.Array:
-    """The int64 that a table stores for each timestamp: microseconds, or milliseconds for seconds and milliseconds."""
+    """The int64 that a table stores for each timestamp: milliseconds for ``timestamp[ms]``, else microseconds."""
     numbers = values.cast(pa.int64())
     unit = values.type.unit
     if unit == "s":
-        return pc.multiply_checked(numbers, 1000)
+        return pc.multiply_checked(numbers, 1_000_000)
     if unit == "ns":
         return _masked(_int64(numbers) // 1000, numbers)
     return numbers
+
+
+def divide_towards_zero(numbers: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
+    """Integer division as Java's: the fraction is dropped, where numpy rounds down. int64[n], a positive divisor."""
+    result: npt.NDArray[np.int64] = numbers // divisor + ((numbers < 0) & (numbers % divisor != 0))
+    return result
 
 
 def _times(values: pa.Array) -> pa.Array:
@@ -115,10 +121,9 @@ def _timestamps(values: pa.Array, field: str, where: tzinfo) -> pa.Array:
     numbers = _int64(values.cast(pa.int64()))
     unit = values.type.unit
     if unit in ("us", "ns"):
-        per_ms = 1000 if unit == "us" else 1_000_000
-        numbers = np.where(numbers < 0, -(-numbers // per_ms), numbers // per_ms)  # Java divides towards zero
+        numbers = divide_towards_zero(numbers, 1000 if unit == "us" else 1_000_000)
     elif unit == "s":
-        numbers = numbers * 1000
+        numbers = np.clip(numbers, _GREGORIAN_MS, _LAST_MS) * 1000
     if len(numbers) and (numbers.min() < _GREGORIAN_MS or numbers.max() > _LAST_MS):
         raise UnsupportedFeatureError(
             f"The field {field!r} holds a timestamp before 1582-10-15 or after 9998, whose text form is not supported."
