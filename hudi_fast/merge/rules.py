@@ -104,11 +104,11 @@ def at_least(
     """
     result: npt.NDArray[np.bool_] | None = None
     for new, old in zip(reversed(incoming), reversed(stored), strict=True):
-        ranks = _as_int64(new), _as_int64(old)
-        if ranks[0] is None or ranks[1] is None:
+        new_rank, old_rank = _as_int64(new), _as_int64(old)
+        if new_rank is None or old_rank is None:
             joined = _dense_rank(_default_filled(pa.chunked_array([*_chunks(new), *_chunks(old)])))
-            ranks = joined[: len(new)], joined[len(new) :]
-        greater, equal = ranks[0] > ranks[1], ranks[0] == ranks[1]
+            new_rank, old_rank = joined[: len(new)], joined[len(new) :]
+        greater, equal = new_rank > old_rank, new_rank == old_rank
         result = greater | equal if result is None else greater | (equal & result)
     if result is None:
         raise ValueError("at_least needs at least one ordering column")

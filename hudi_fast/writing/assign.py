@@ -103,9 +103,7 @@ def deal_out(
     plan: WritePlan, partition: str, incoming: Incoming, found: PartitionMatches, token: TaskToken
 ) -> list[FileGroupWork]:
     """Turn matches and inserts into work, one per file group."""
-    updates = dict(
-        zip((match.slice.file_id for match in found.matches), zip(found.matches, found.moved, strict=True), strict=True)
-    )
+    updates = {match.slice.file_id: (match, moved) for match, moved in zip(found.matches, found.moved, strict=True)}
     _refuse_pending(plan, partition, updates)
     inserts = found.inserts
     if incoming.deletes is not None:
