@@ -209,10 +209,4 @@ INDEX_OPTIONS = (
         True,
         "Leave out files whose range of keys does not fit.",
     ),
-    Option(
-        "hudi_fast.bloom.index.use.filter",
-        Kind.BOOL,
-        True,
-        "Ask the bloom filters before the key columns are read.",
-    ),
 )

@@ -2,7 +2,7 @@
 
 One tuple per subject; the fields of :class:`hudi_fast.config.write_options.WriteOptions` name these keys. Defaults are
 those of Apache Hudi 1.2.0 (``DataSourceWriteOptions``, ``HoodieWriteConfig``, ``HoodieTableConfig``,
-``KeyGeneratorOptions``), but for the codec: Hudi's is gzip, ours is zstd. File options are in
+``KeyGeneratorOptions``), but for the codec (gzip there, zstd here) and the wait for clock skew. File options are in
 :mod:`hudi_fast.config.option_catalog_files`.
 """
 
@@ -361,8 +361,8 @@ TRANSACTION_OPTIONS = (
     Option(
         "hoodie.time.generator.max_expected_clock_skew_ms",
         Kind.INT,
-        200,
-        "Wait after a time is taken, so that times grow across machines; 1 when the lock is in-process.",
+        1,
+        "Wait after a time is taken; writers of one machine, which is all the lock admits, need 1 (Apache Hudi: 200).",
         unit="ms",
         minimum=0,
         families=BOTH,

@@ -22,7 +22,6 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 __all__ = ["PartitionSpec", "WriteOptions"]
 
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
-_SKEW_KEY = "hoodie.time.generator.max_expected_clock_skew_ms"
 _LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
 _DEFAULT_LEVELS = {"zstd": 1}
 
@@ -136,13 +135,12 @@ class WriteOptions:
     simple_index_update_partition: bool = option_field("hoodie.simple.index.update.partition.path")
     bloom_index_update_partition: bool = option_field("hoodie.bloom.index.update.partition.path")
     bloom_index_prune_by_ranges: bool = option_field("hoodie.bloom.index.prune.by.ranges")
-    bloom_index_use_filter: bool = option_field("hudi_fast.bloom.index.use.filter")
     # transaction
     concurrency_mode: str = option_field("hoodie.write.concurrency.mode")
     lock_provider: str | None = option_field("hoodie.write.lock.provider")
     lock_wait_ms: int = option_field("hoodie.write.lock.wait_time_ms")
     failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
-    clock_skew_ms: int = option_field(_SKEW_KEY)
+    clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
     compact_inline: bool = option_field("hoodie.compact.inline")
     compact_schedule_inline: bool = option_field("hoodie.compact.schedule.inline")
     # engine
@@ -180,7 +178,6 @@ class WriteOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         self._settle_duplicates()
-        self._settle_clock()
         _check_delete_marker(self)
         _check_level(self)
         _check_partition_types(self)
@@ -245,11 +242,6 @@ class WriteOptions:
         given = "hoodie.datasource.insert.dup.policy" in self.explicit or self.dup_policy == "drop"
         if given and self.dup_policy != "fail":
             object.__setattr__(self, "merge_allow_duplicate_on_inserts", True)
-
-    def _settle_clock(self) -> None:
-        # The table's lock admits writers of one machine: they share a clock, and a millisecond tells two times apart.
-        if _SKEW_KEY not in self.explicit:
-            object.__setattr__(self, "clock_skew_ms", 1)
 
 
 def _merge_properties(options: Mapping[str, Any]) -> dict[str, str]:

@@ -197,12 +197,9 @@ def test_compaction_after_a_write_is_refused_for_merge_on_read_and_harmless_othe
         WriteOptions(compact_inline=True, compact_schedule_inline=True)
 
 
-def test_a_lock_within_the_process_shortens_the_wait_for_clock_skew():
-    provider = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
-    key = "hoodie.time.generator.max_expected_clock_skew_ms"
-    assert WriteOptions().clock_skew_ms == 200
-    assert WriteOptions.from_options({"hoodie.write.lock.provider": provider}).clock_skew_ms == 1
-    assert WriteOptions.from_options({"hoodie.write.lock.provider": provider, key: 200}).clock_skew_ms == 200
+def test_the_wait_for_clock_skew_is_a_millisecond_unless_given():
+    assert WriteOptions().clock_skew_ms == 1
+    assert WriteOptions.from_options({"hoodie.time.generator.max_expected_clock_skew_ms": 200}).clock_skew_ms == 200
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,304 @@
+"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, without Spark.
+
+Every command is one call of the table object (:class:`hudi_fast.HudiTable`) or of :func:`hudi_fast.write`, between
+parsing arguments and showing the answer. An error of ours is one red line and exit code 1; wrong usage is exit code 2.
+The library is imported when a command runs, so that ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from hudi_fast import __version__
+from hudi_fast.config.option_names import OPERATIONS
+from hudi_fast.errors import HudiError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_fast.table import HudiTable
+    from hudi_fast.writing.flow import WriteResult
+
+__all__ = ["cli", "main"]
+
+_SHOWN_ROWS = 20
+_OPERATION_KEY = "hoodie.datasource.write.operation"
+_FILE_FORMATS = ("parquet", "csv", "json", "arrow")
+_META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines in place of a table.")
+_option_option = click.option(
+    "-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="A hoodie.* or hudi_fast.* option; repeatable."
+)
+_path_argument = click.argument("path")
+
+
+def main() -> None:
+    """Entry point: run the command line, and turn errors that a user can act on into one line."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            cli.main(prog_name="hudi-fast")
+        except Exception as error:
+            if not _is_expected(error):
+                raise
+            from hudi_fast.cli.render import print_note
+
+            print_note("Error", str(error) or type(error).__name__, "red")
+            sys.exit(1)
+
+
+def _is_expected(error: Exception) -> bool:
+    """Whether it speaks of the call, the table or the files, and not of a fault of the program."""
+    from_arrow = type(error).__module__.partition(".")[0] == "pyarrow"
+    return from_arrow or isinstance(error, HudiError | OSError)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    from hudi_fast.cli.render import print_note
+
+    print_note("Warning", str(message), "yellow")
+
+
+@click.group()
+@click.version_option(__version__, prog_name="hudi-fast")
+def cli() -> None:
+    """Read and write Apache Hudi tables, natively."""
+
+
+@cli.command()
+@_path_argument
+@_json_option
+def info(path: str, as_json: bool) -> None:
+    """Show what the table at PATH is: configuration, schema, size."""
+    from hudi_fast.cli.render import json_line, show_rows, show_values
+
+    table = _open(path)
+    config, schema = _config_values(table), _schema_rows(table.schema)
+    stats = table.stats().to_pylist()
+    if as_json:
+        click.echo(json_line({"path": path, "config": config, "schema": schema, "stats": stats}))
+        return
+    show_values(f"{table.config.name} ({path})", config)
+    show_rows("Columns", schema, ["name", "type", "nullable"])
+    _show_stats(stats)
+
+
+@cli.command()
+@_path_argument
+@click.option("--limit", type=click.IntRange(min=0), help="Only the newest so many instants.")
+@_json_option
+def history(path: str, limit: int | None, as_json: bool) -> None:
+    """List the instants of the timeline of the table at PATH."""
+    table = _open(path).history()
+    start = 0 if limit is None else max(0, table.num_rows - limit)
+    _show_table("History", table.slice(start), as_json)
+
+
+@cli.command()
+@_path_argument
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first so many files.")
+@_json_option
+def files(path: str, limit: int | None, as_json: bool) -> None:
+    """List the files that the newest state of the table at PATH consists of."""
+    table = _open(path).files()
+    _show_table("Files", table if limit is None else table.slice(0, limit), as_json)
+
+
+@cli.command()
+@_path_argument
+@click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
+@click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
+@click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
+@click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
+@click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
+@_json_option
+def read(
+    path: str,
+    columns: str | None,
+    condition: str | None,
+    as_of: str | None,
+    limit: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Read rows of the table at PATH."""
+    from hudi_fast.cli.render import format_of, json_line, limited, write_file
+
+    if output is not None:
+        format_of(output, _FILE_FORMATS)
+    table = _open(path)
+    reader = table.to_batches(
+        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        filter=None if condition is None else _condition(condition, table),
+        as_of=as_of,
+    )
+    if output is not None:
+        rows = write_file(output, reader.schema, limited(reader, limit))
+        click.echo(json_line({"rows": rows, "output": output}) if as_json else f"{rows} rows written to {output}")
+    elif as_json:
+        for batch in limited(reader, limit):
+            for row in batch.to_pylist():
+                click.echo(json_line(row))
+    else:
+        _show_first_rows(reader, limit)
+
+
+@cli.command()
+@_path_argument
+@click.option("--input", "source", required=True, metavar="FILE", help="Rows: FILE.parquet, .csv, .json or .arrow.")
+@_option_option
+@click.option(
+    "--mode",
+    type=click.Choice(["append", "overwrite", "errorifexists", "ignore"], case_sensitive=False),
+    default="append",
+    show_default=True,
+    help="What to do when there is a table.",
+)
+@click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="What to do with the rows.")
+@_json_option
+def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
+    """Write the rows of a file to the table at PATH, which is created if it is not there."""
+    options = _options(pairs)
+    if operation is not None:
+        options[_OPERATION_KEY] = operation
+    from hudi_fast.api import write as write_rows
+
+    _show_result(write_rows(_source(source), path, options=options, mode=mode), as_json)
+
+
+@cli.command()
+@_path_argument
+@click.option("--where", "condition", metavar="CONDITION", help="Delete rows like: \"city = 'Oslo'\".")
+@click.option(
+    "--keys", metavar="FILE", help="Delete rows whose key columns are in FILE.parquet, .csv, .json or .arrow."
+)
+@_option_option
+@_json_option
+def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Delete rows of the table at PATH, by a condition or by a file of keys."""
+    if (condition is None) == (keys is None):
+        raise click.UsageError("Give either --where or --keys.")
+    options, table = _options(pairs), _open(path)
+    target = _source(keys) if keys is not None else _condition(condition or "", table)
+    _show_result(table.delete(target, options), as_json)
+
+
+def _open(path: str) -> HudiTable:
+    from hudi_fast.table import HudiTable
+
+    return HudiTable.open(path)
+
+
+def _condition(text: str, table: HudiTable) -> Any:
+    """A filter on the table's columns, Hudi's meta columns among them."""
+    import pyarrow as pa
+
+    from hudi_fast.cli.where import parse_where
+
+    meta = [pa.field(name, pa.string()) for name in _META_COLUMNS if table.config.populate_meta_fields]
+    return parse_where(text, pa.schema([*meta, *table.schema]))
+
+
+def _options(pairs: tuple[str, ...]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="-o")
+        options[key.strip()] = value
+    return options
+
+
+def _source(path: str) -> pa.RecordBatchReader:
+    """A file's rows as a RecordBatchReader, read while they are consumed."""
+    import pyarrow.dataset as ds
+
+    from hudi_fast.cli.render import format_of
+
+    return ds.dataset(path, format=format_of(path, _FILE_FORMATS)).scanner().to_reader()
+
+
+def _config_values(table: HudiTable) -> dict[str, Any]:
+    config = table.config
+    names = ("record_key_fields", "partition_fields", "ordering_fields")
+    lists = {name: list(getattr(config, name)) for name in names}
+    return {
+        "name": config.name,
+        "database": config.database,
+        "table_type": table.table_type,
+        "version": table.version,
+        **lists,
+        "key_generator": config.key_generator_class or config.key_generator,
+        "merge_mode": config.merge_mode,
+        "hive_style": config.hive_style,
+        "url_encode": config.url_encode,
+        "populate_meta_fields": config.populate_meta_fields,
+        "timezone": config.timezone,
+        "metadata_partitions": list(config.metadata_partitions),
+    }
+
+
+def _schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
+    return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def _show_stats(stats: list[dict[str, Any]]) -> None:
+    from hudi_fast.cli.render import show_rows, show_values
+
+    if len(stats) == 1:
+        show_values("Size", stats[0])
+    elif stats:
+        show_rows("Size", stats, list(stats[0]))
+
+
+def _show_table(title: str, table: pa.Table, as_json: bool) -> None:
+    from hudi_fast.cli.render import json_line, show_rows
+
+    if as_json:
+        click.echo(json_line(table.to_pylist()))
+    else:
+        show_rows(f"{title} ({table.num_rows})", table.to_pylist(), table.column_names)
+
+
+def _show_first_rows(reader: pa.RecordBatchReader, limit: int | None) -> None:
+    """On screen: no more rows than fit a look, and whether there are more."""
+    from hudi_fast.cli.render import limited, show_rows
+
+    wanted = _SHOWN_ROWS if limit is None else limit
+    rows = list(_rows(limited(reader, wanted + (limit is None))))
+    more = f"There are more rows; --limit shows more than {_SHOWN_ROWS}." if len(rows) > wanted else ""
+    show_rows("Rows", rows[:wanted], reader.schema.names, more)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _show_result(result: WriteResult, as_json: bool) -> None:
+    from hudi_fast.cli.render import json_line, show_values
+
+    names = ("instant", "operation", "inserts", "updates", "deletes", "files_written", "bytes_written", "seconds")
+    values = {name: getattr(result, name) for name in names}
+    if as_json:
+        click.echo(json_line(values))
+    else:
+        show_values("Committed" if values["instant"] else "Nothing committed", values)

@@ -1,0 +1,188 @@
+"""How the command line shows values: tables for people, JSON for machines, files for everything else.
+
+Nothing here knows what a Hudi table is; input is Arrow tables, record batches and plain dictionaries.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hudi_fast.errors import ConfigError
+
+__all__ = [
+    "OUTPUT_FORMATS",
+    "format_of",
+    "json_line",
+    "limited",
+    "print_note",
+    "show_rows",
+    "show_values",
+    "write_file",
+]
+
+OUTPUT_FORMATS = ("parquet", "csv", "json", "arrow")
+_WIDTH_OF_A_FILE = 240
+
+
+def json_line(value: Any) -> str:
+    """``value`` as JSON on one line: times in ISO form, bytes in hexadecimal, decimals as text."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
+
+
+def show_rows(title: str, rows: Iterable[Mapping[str, Any]], columns: list[str], more: str = "") -> None:
+    """Print rows as a table with a title, and ``more`` below it."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(row[column])) for column in columns))
+    console = _console()
+    console.print(table)
+    if more:
+        console.print(Text(more, style="dim"))
+
+
+def show_values(title: str, values: Mapping[str, Any]) -> None:
+    """Print names and values, one pair per line."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None)
+    table.add_column(style="cyan")
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        table.add_row(Text(name), Text(_cell(value)))
+    _console().print(table)
+
+
+def print_note(kind: str, message: str, style: str) -> None:
+    """Print a message to standard error, on one line: ``kind: message``."""
+    line = " ".join(message.split())
+    Console(stderr=True, soft_wrap=True).print(Text(f"{kind}: {line}", style=style))
+
+
+def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """The first ``limit`` rows; None = all. No batch is asked for once there are enough."""
+    left = limit
+    if left == 0:
+        return
+    for batch in batches:
+        if left is None:
+            yield batch
+        elif batch.num_rows:
+            yield batch.slice(0, left)
+            left -= min(left, batch.num_rows)
+            if left == 0:
+                return
+
+
+def format_of(path: str, formats: Iterable[str]) -> str:
+    """The format that a file's name ends with.
+
+    Raises:
+        ConfigError: it is none of ``formats``.
+    """
+    ending = os.path.splitext(path)[1].lstrip(".").lower()
+    if ending not in formats:
+        raise ConfigError(f"{path}: expected a file name that ends with {', '.join('.' + name for name in formats)}.")
+    return ending
+
+
+def write_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write batches to a file whose name says the format; nothing is left at ``path`` if it fails.
+
+    Returns:
+        Rows written.
+
+    Raises:
+        ConfigError: the format is not known.
+    """
+    opener = _WRITERS[format_of(path, OUTPUT_FORMATS)]
+    partial = f"{path}.part"
+    rows = 0
+    try:
+        with opener(partial, schema) as put:
+            for batch in batches:
+                put(batch)
+                rows += batch.num_rows
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+    return rows
+
+
+Put = Callable[[pa.RecordBatch], None]
+
+
+@contextmanager
+def _parquet_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _csv_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
+    with pa_csv.CSVWriter(path, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _arrow_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
+    with pa.OSFile(path, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        yield writer.write_batch
+
+
+@contextmanager
+def _json_writer(path: str, schema: pa.Schema) -> Iterator[Put]:
+    with open(path, "w", encoding="utf-8") as sink:
+        yield lambda batch: _write_json_rows(sink, batch)
+
+
+def _write_json_rows(sink: IO[str], batch: pa.RecordBatch) -> None:
+    for row in batch.to_pylist():
+        sink.write(json_line(row) + "\n")
+
+
+_WRITERS = {"parquet": _parquet_writer, "csv": _csv_writer, "arrow": _arrow_writer, "json": _json_writer}
+
+
+def _console() -> Console:
+    console = Console()
+    # A pipe has no width; cutting columns to 80 characters would lose what the reader of the pipe is after.
+    return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else _text_of_plain(_plain(value))
+
+
+def _text_of_plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, Decimal | timedelta) or (isinstance(value, float) and not math.isfinite(value)):
+        return str(value)
+    return value

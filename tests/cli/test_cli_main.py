@@ -1,0 +1,192 @@
+import json
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_fast.cli.main import main
+
+ROWS = pa.table({"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [9.5, 3.25, None], "ts": [1, 2, 3]})
+OPTIONS = [
+    "-o",
+    "hoodie.table.name=trips",
+    "-o",
+    "hoodie.datasource.write.recordkey.field=id",
+    "-o",
+    "hoodie.datasource.write.partitionpath.field=city",
+    "-o",
+    "hoodie.datasource.write.precombine.field=ts",
+]
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run the command line in this process; gives (exit code, standard output, standard error)."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["hudi-fast", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        captured = capsys.readouterr()
+        return left.value.code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def table(tmp_path, run):
+    pq.write_table(ROWS, tmp_path / "rows.parquet")
+    code, _, err = run("write", tmp_path / "trips", "--input", tmp_path / "rows.parquet", *OPTIONS)
+    assert (code, err) == (0, "")
+    return tmp_path / "trips"
+
+
+def ids(out):
+    return sorted(json.loads(line)["id"] for line in out.splitlines())
+
+
+def test_info_tells_people_and_machines_the_same(run, table):
+    code, out, _ = run("info", table, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["config"]["name"] == "trips"
+    assert document["config"]["record_key_fields"] == ["id"]
+    assert [column["name"] for column in document["schema"]] == ["id", "city", "fare", "ts"]
+    assert document["stats"][0]["rows"] == 3
+    _, shown, _ = run("info", table)
+    assert all(word in shown for word in ("trips", "COPY_ON_WRITE", "EVENT_TIME_ORDERING", "double"))
+
+
+def test_history_and_files_are_lists(run, table):
+    run("delete", table, "--where", "id = 1")
+    _, out, _ = run("history", table, "--json")
+    assert [row["operation"] for row in json.loads(out)] == ["UPSERT", "DELETE"]
+    _, out, _ = run("history", table, "--json", "--limit", 1)
+    assert [row["operation"] for row in json.loads(out)] == ["DELETE"]
+    _, out, _ = run("files", table, "--json")
+    assert sorted(row["partition"] for row in json.loads(out)) == ["Oslo", "Rome"]
+    _, out, _ = run("files", table, "--limit", 1)
+    assert "Files (1)" in out
+
+
+def test_read_prints_one_json_row_per_line(run, table):
+    code, out, _ = run("read", table, "--json", "--columns", "id, fare", "--where", "city = 'Oslo'")
+    assert code == 0
+    assert sorted(json.loads(line)["id"] for line in out.splitlines()) == [1, 3]
+    assert set(json.loads(out.splitlines()[0])) == {"id", "fare"}
+
+
+def test_read_filters_by_meta_columns_too(run, table):
+    _, out, _ = run("read", table, "--json", "--where", "_hoodie_partition_path = 'Rome'")
+    assert ids(out) == [2]
+
+
+def test_read_goes_back_in_time(run, table):
+    _, out, _ = run("history", table, "--json")
+    first = json.loads(out)[0]["instant"]
+    run("delete", table, "--where", "id = 1")
+    _, now, _ = run("read", table, "--json")
+    _, then, _ = run("read", table, "--json", "--as-of", first)
+    assert (ids(now), ids(then)) == ([2, 3], [1, 2, 3])
+
+
+def test_read_on_screen_says_when_there_are_more_rows(run, tmp_path):
+    pq.write_table(pa.table({"id": range(21)}), tmp_path / "many.parquet")
+    run("write", tmp_path / "t", "--input", tmp_path / "many.parquet", *OPTIONS[:4])
+    _, out, _ = run("read", tmp_path / "t", "--columns", "id")
+    assert "There are more rows" in out
+    _, out, _ = run("read", tmp_path / "t", "--columns", "id", "--limit", "21")
+    assert "There are more rows" not in out
+
+
+def test_read_writes_files(run, table, tmp_path):
+    code, out, _ = run("read", table, "--output", tmp_path / "out.parquet", "--columns", "id", "--limit", 2)
+    assert (code, out.strip()) == (0, f"2 rows written to {tmp_path / 'out.parquet'}")
+    assert pq.read_table(tmp_path / "out.parquet").column_names == ["id"]
+
+
+def test_write_takes_an_operation_and_tells_what_it_did(run, table, tmp_path):
+    (tmp_path / "more.csv").write_text("id,city,fare,ts\n2,Rome,4.0,9\n4,Rome,1.0,9\n")
+    _, out, _ = run("write", table, "--input", tmp_path / "more.csv", "--operation", "UPSERT", "--json")
+    result = json.loads(out)
+    assert (result["operation"], result["inserts"], result["updates"]) == ("upsert", 1, 1)
+
+
+def test_delete_takes_a_file_of_keys(run, table, tmp_path):
+    (tmp_path / "keys.json").write_text('{"id": 1, "city": "Oslo"}\n{"id": 2, "city": "Rome"}\n')
+    code, out, err = run("delete", table, "--keys", tmp_path / "keys.json", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["deletes"] == 2
+    _, out, _ = run("read", table, "--json")
+    assert ids(out) == [3]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["info", "{tmp}/none"], "No Hudi table at"),
+        (["read", "{table}", "--columns", "nope"], "nope"),
+        (["read", "{table}", "--where", "nope = 1"], "no column 'nope'"),
+        (["read", "{table}", "--as-of", "yesterday"], "yyyyMMddHHmmss"),
+        (["read", "{table}", "--output", "{tmp}/x.txt"], ".parquet"),
+        (["write", "{table}", "--input", "{tmp}/none.parquet"], "none.parquet"),
+        (["write", "{table}", "--input", "{tmp}/bad.parquet"], "bad.parquet"),
+        (["write", "{table}", "--input", "{tmp}/rows.parquet", "-o", "hoodie.index.type=BUCKET"], "hoodie.index.type"),
+        (["write", "{table}", "--input", "{tmp}/rows.parquet", "--mode", "errorifexists"], "exists"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(run, table, tmp_path, arguments, said):
+    (tmp_path / "bad.parquet").write_bytes(b"no parquet")
+    code, out, err = run(*(word.format(tmp=tmp_path, table=table) for word in arguments))
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: ")
+    assert err.count("\n") == 1
+    assert said in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["delete", "t"],
+        ["delete", "t", "--where", "a = 1", "--keys", "k.csv"],
+        ["write", "t"],
+        ["write", "t", "--input", "x.csv", "-o", "no-separator"],
+        ["write", "t", "--input", "x.csv", "--operation", "merge"],
+        ["write", "t", "--input", "x.csv", "--mode", "replace"],
+        ["read"],
+        ["explode"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "Usage:" in err
+
+
+def test_a_warning_is_one_line_on_standard_error(run, table, tmp_path, recwarn):
+    code, _, err = run("write", table, "--input", tmp_path / "rows.parquet", "-o", "hoodie.parquet.max.file.sizes=1")
+    assert code == 0
+    assert err == (
+        "Warning: Unknown option hoodie.parquet.max.file.sizes is ignored. Did you mean hoodie.parquet.max.file.size?\n"
+    )
+
+
+def test_the_command_line_never_loads_pyspark(table):
+    code = (
+        "import sys; sys.argv[1:] = ['read', sys.argv[1], '--json']\n"
+        "from hudi_fast.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as left:\n    assert left.code == 0\n"
+        "assert 'pyspark' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ids(done.stdout) == [1, 2, 3]
+
+
+def test_version_and_help_need_no_table(run):
+    code, out, _ = run("--version")
+    assert (code, out.split()[0]) == (0, "hudi-fast,")
+    _, out, _ = run("--help")
+    assert all(command in out for command in ("info", "history", "files", "read", "write", "delete"))

@@ -1,0 +1,103 @@
+import json
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+import pytest
+
+from hudi_fast.cli.render import json_line, limited, print_note, show_rows, show_values, write_file
+from hudi_fast.errors import ConfigError
+
+ROWS = pa.table({"id": [1, 2, 3], "name": ["a", None, "ü"]})
+BATCHES = ROWS.to_batches(max_chunksize=2)
+
+
+def test_json_is_strict_and_keeps_every_kind_of_value():
+    value = {
+        "day": date(2024, 1, 2),
+        "at": datetime(2024, 1, 2, 3, 4, 5, 6000),
+        "price": Decimal("1.20"),
+        "raw": b"\x01\xff",
+        "nan": float("nan"),
+        "items": [1, None, {"k": True}],
+        "map": [("a", 1)],
+        "text": "ü\n",
+    }
+    line = json_line(value)
+    assert "\n" not in line
+    assert json.loads(line, parse_constant=pytest.fail) == {
+        "day": "2024-01-02",
+        "at": "2024-01-02T03:04:05.006000",
+        "price": "1.20",
+        "raw": "01ff",
+        "nan": "nan",
+        "items": [1, None, {"k": True}],
+        "map": [["a", 1]],
+        "text": "ü\n",
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "rows", "asked"), [(None, 3, 2), (0, 0, 0), (1, 1, 1), (2, 2, 1), (3, 3, 2), (9, 3, 2)]
+)
+def test_no_more_batches_are_asked_for_than_the_limit_needs(limit, rows, asked):
+    seen = []
+
+    def source():
+        for batch in BATCHES:
+            seen.append(batch)
+            yield batch
+
+    assert sum(batch.num_rows for batch in limited(source(), limit)) == rows
+    assert len(seen) == asked
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json", "arrow", "PARQUET"])
+def test_rows_written_to_a_file_come_back(tmp_path, ending):
+    path = str(tmp_path / f"out.{ending}")
+    assert write_file(path, ROWS.schema, BATCHES) == 3
+    readers = {
+        "parquet": pq.read_table,
+        "csv": lambda p: pa_csv.read_csv(p, convert_options=pa_csv.ConvertOptions(strings_can_be_null=True)),
+        "json": lambda p: pa.Table.from_pylist([json.loads(line) for line in Path(p).read_text("utf-8").splitlines()]),
+        "arrow": lambda p: pa.ipc.open_file(p).read_all(),
+    }
+    back = readers[ending.lower()](path)
+    assert back.to_pylist() == ROWS.to_pylist()
+
+
+def test_a_write_that_fails_leaves_neither_the_file_nor_a_part(tmp_path):
+    def source():
+        yield BATCHES[0]
+        raise OSError("gone")
+
+    with pytest.raises(OSError, match="gone"):
+        write_file(str(tmp_path / "out.parquet"), ROWS.schema, source())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_of_an_unknown_format_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(ConfigError, match=r"\.parquet, \.csv, \.json, \.arrow"):
+        write_file(str(tmp_path / "out.xlsx"), ROWS.schema, BATCHES)
+
+
+def test_tables_show_text_as_it_is_and_are_not_cut_in_a_pipe(capsys):
+    long = "x" * 150
+    show_rows("Rows", [{"a": "[red]", "b": long, "c": None}], ["a", "b", "c"], "more")
+    show_values("Values", {"list": ["x"], "flag": True})
+    out = capsys.readouterr().out
+    assert "[red]" in out
+    assert long in out
+    assert "more" in out
+    assert '["x"]' in out
+    assert "true" in out
+
+
+def test_a_message_of_several_lines_is_one_line_on_standard_error(capsys):
+    print_note("Error", "first\n  second [bold]", "red")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "Error: first second [bold]\n"
