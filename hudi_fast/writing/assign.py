@@ -56,7 +56,13 @@ class PartitionMatches:
 
 
 def assign_partition(
-    plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, token: TaskToken, run: Runner = map
+    plan: WritePlan,
+    partition: str,
+    incoming: Incoming,
+    rows: Rows,
+    token: TaskToken,
+    run: Runner = map,
+    first_sequence: int = 0,
 ) -> list[FileGroupWork]:
     """Everything between a partition's rows and the file groups they are written to.
 
@@ -65,8 +71,9 @@ def assign_partition(
         partition: partition path.
         incoming: rows of the write; ``rows`` says which of them belong to the partition.
         rows: int64[n], ascending.
-        token: who will write the first file group; later ones continue its sequence numbers.
+        token: who will write; its file groups share a range of sequence numbers.
         run: how slices are looked up: ``map`` or a pool's.
+        first_sequence: where that range begins.
 
     Raises:
         DuplicateKeyError: an insert met a stored key and duplicates are to fail.
@@ -83,7 +90,8 @@ def assign_partition(
     if plan.operation == "insert":
         _refuse_duplicates(plan, incoming, matches)
         matches = []
-    return deal_out(plan, partition, incoming, PartitionMatches(slices, matches, [None] * len(matches), inserts), token)
+    found_here = PartitionMatches(slices, matches, [None] * len(matches), inserts)
+    return deal_out(plan, partition, incoming, found_here, token, first_sequence)
 
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
@@ -100,7 +108,12 @@ def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
 
 
 def deal_out(
-    plan: WritePlan, partition: str, incoming: Incoming, found: PartitionMatches, token: TaskToken
+    plan: WritePlan,
+    partition: str,
+    incoming: Incoming,
+    found: PartitionMatches,
+    token: TaskToken,
+    first_sequence: int = 0,
 ) -> list[FileGroupWork]:
     """Turn matches and inserts into work, one per file group."""
     updates = {match.slice.file_id: (match, moved) for match, moved in zip(found.matches, found.moved, strict=True)}
@@ -119,7 +132,7 @@ def deal_out(
         dealt[file_id] = by_id.get(file_id), inserts[start : start + assignment.count]
         start += assignment.count
     works: list[FileGroupWork] = []
-    sequence = 0
+    sequence = first_sequence
     for file_id in [*updates, *(one for one in dealt if one not in updates)]:
         match, moved = updates.get(file_id, (None, None))
         slice_, appended = dealt.get(file_id, (None if match is None else match.slice, _NO_ROWS))

@@ -32,18 +32,18 @@ class LocalEngine:
     def __init__(
         self, source: pa.Table, plan_name: str = "local", reason: str = "the rows are in this process"
     ) -> None:
-        self._source = source
+        self.source = source
         self._plan_name = plan_name
         self._reason = reason
         self._incoming: Incoming | None = None
 
     def input_schema(self) -> pa.Schema:
         """Columns of the source."""
-        return self._source.schema
+        return self.source.schema
 
     def prepare(self, plan: WritePlan) -> None:
         """Check all rows; nothing has been written yet."""
-        self._incoming = prepare_rows(plan, self._source)
+        self._incoming = prepare_rows(plan, self.source)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""

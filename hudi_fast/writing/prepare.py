@@ -5,6 +5,7 @@ Everything that makes a row unfit for the table is found here, before anything i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from hudi_fast.merge.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["prepare_rows", "with_auto_keys"]
+__all__ = ["columns_for", "prepare_rows", "with_auto_keys"]
 
 _PATHS = pa.dictionary(pa.int32(), pa.string())
 
@@ -46,6 +47,19 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         deletes=delete_mask(plan.rules, rows),
         ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
     )
+
+
+def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
+    """Those of the incoming columns that the write looks at, in their order.
+
+    A delete needs key and partition columns; everything else needs the table's columns.
+    """
+    if plan.operation in ("delete", "delete_partition"):
+        named = (*plan.key_config.record_key_fields, *_partition_fields(plan))
+        wanted = {name.split(".")[0] for name in named}
+    else:
+        wanted = set(plan.schema.names)
+    return [name for name in columns if name in wanted]
 
 
 def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: int = 0) -> Incoming:

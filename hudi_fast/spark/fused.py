@@ -1,0 +1,121 @@
+"""The fused plan: one shuffle by table partition; and the direct plan of bulk_insert, which has no shuffle at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.columns import key_text, partition_text, route_name
+from hudi_fast.spark.routing import addresses, pack_bins
+from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, RowBuffer, answers, task_token, write_partitions
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+
+__all__ = ["run_direct", "run_fused"]
+
+_PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
+
+TASKS_PER_CORE = 2
+_MAPPED_PARTITIONS = 1000
+"""Above that many table partitions they are spread by hash: the expression that maps them would be slow to plan."""
+
+
+def run_fused(df: Any, plan: WritePlan) -> list[Any]:
+    """Shuffle rows to tasks that own whole table partitions; the collected answers."""
+    names = df.columns
+    path = partition_text(df, plan.key_config, plan.schema)
+    if path is None:
+        routed = df.repartition(1)
+    else:
+        tasks = parallelism(df.sparkSession) * TASKS_PER_CORE
+        placed = df.withColumn(_PATH, path)
+        placed = placed.withColumn(_ADDRESS, _address(plan, tasks))
+        routed = placed.repartition(tasks, _ADDRESS).sortWithinPartitions(_PATH).select(*[f"`{n}`" for n in names])
+    collected: list[Any] = routed.mapInArrow(answers(write_partitions(plan)), ANSWER_SCHEMA).collect()
+    return collected
+
+
+def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
+    """Bulk insert: each task writes the rows that it reads, in the distribution that the sort mode asks for."""
+    names = [f"`{name}`" for name in df.columns]
+    path = partition_text(df, plan.key_config, plan.schema)
+    count = tasks
+    sorted_rows = True
+    if plan.sort_mode == "NONE" or (path is None and plan.sort_mode.startswith("PARTITION_PATH")):
+        rows, sorted_rows = (df.coalesce(count) if count else df), False
+    elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
+        key = key_text(df, plan.key_config, plan.schema) if plan.key_config.record_key_fields else F.lit("")
+        placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
+        if plan.sort_mode == "GLOBAL_SORT":
+            ranges = count or parallelism(df.sparkSession) * TASKS_PER_CORE
+            placed = placed.repartitionByRange(ranges, _PATH, _ADDRESS)
+        elif count:
+            placed = placed.coalesce(count)
+        rows = placed.sortWithinPartitions(_PATH, _ADDRESS).select(*names)
+    else:
+        spread = count or parallelism(df.sparkSession) * TASKS_PER_CORE
+        placed = df.withColumn(_PATH, path).repartition(spread, _PATH)
+        rows = placed.sortWithinPartitions(_PATH).select(*names)
+    work = write_partitions(plan) if sorted_rows else _write_unsorted(plan)
+    collected: list[Any] = rows.mapInArrow(answers(work), ANSWER_SCHEMA).collect()
+    return collected
+
+
+def _address(plan: WritePlan, tasks: int) -> Any:
+    """A column whose hash sends a row to its task: known partitions balanced by size, others by hash."""
+    table = F.array(*[F.lit(number) for number in addresses(tasks)])
+    spread = F.pmod(F.hash(F.col(_PATH)), F.lit(tasks))
+    bins = pack_bins(_partition_sizes(plan), tasks)
+    if bins:
+        known = F.create_map(*[F.lit(value) for item in sorted(bins.items()) for value in item])
+        spread = F.coalesce(known[F.col(_PATH)], spread)
+    return F.element_at(table, (spread + F.lit(1)).cast("int"))
+
+
+def _partition_sizes(plan: WritePlan) -> dict[str, int]:
+    """Bytes of each table partition, by routing name; empty when there are too many to map."""
+    partitions = plan.view.lister.partitions()
+    if len(partitions) > _MAPPED_PARTITIONS:
+        return {}
+    sizes: dict[str, int] = {}
+    for name in partitions:
+        stored = sum(one.base_file.size for one in latest_slices(plan.view, name) if one.base_file is not None)
+        routing = route_name(plan.key_config, name)
+        sizes[routing] = sizes.get(routing, 0) + stored
+    return sizes
+
+
+def _write_unsorted(plan: WritePlan) -> Any:
+    """A bulk insert task whose rows come in any order of partitions."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Answer:
+        token = task_token()
+        with RowBuffer() as buffer:
+            for batch in batches:
+                buffer.add(batch)
+            table = buffer.take()
+            if table is None or table.num_rows == 0:
+                return Answer()
+            incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task)
+            names = incoming.partitions.dictionary.to_pylist()
+            order, bounds = group_rows(np.asarray(incoming.partitions.indices, dtype=np.int32), len(names))
+            stats: list[WriteStat] = []
+            sequence = 0
+            for number, name in enumerate(names):
+                rows = order[bounds[number] : bounds[number + 1]]
+                for one in assign_partition(plan, name, incoming, rows, token, first_sequence=sequence):
+                    stats += write_file_group(plan, one, incoming)
+                sequence += len(rows)
+        return Answer(stats, frozenset(names))
+
+    return work

@@ -1,0 +1,178 @@
+"""What runs in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
+
+A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
+a budget go to a local Arrow file that is mapped back, so a worker's memory stays bounded. Answers are one binary column:
+rows never go back to the JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.errors import HudiError
+from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.assign import assign_partition
+from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
+
+__all__ = ["ANSWER_SCHEMA", "Answer", "RowBuffer", "answers", "task_token", "write_partition", "write_partitions"]
+
+ANSWER_SCHEMA = "answer binary"
+
+ROW_BUDGET = 256 << 20
+"""Arrow bytes of incoming rows that a task keeps in memory before it puts them into a file."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one task wrote, or why it could not.
+
+    Attributes:
+        stats: one per file.
+        partitions: partition paths that received rows.
+        error: a refusal that trying again would not change.
+    """
+
+    stats: list[WriteStat] = field(default_factory=list)
+    partitions: frozenset[str] = frozenset()
+    error: HudiError | None = None
+
+
+def answers(work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
+    """``work`` as a function for ``mapInArrow``.
+
+    A :class:`HudiError` becomes an answer: Spark would run the task again, and bury the error in its own.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            answer = work(iter(batches))
+        except HudiError as error:
+            answer = Answer(error=error)
+        yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
+
+    return run
+
+
+def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
+    """The fused task: rows of whole table partitions, sorted by partition; tag, deal out, write."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Answer:
+        token = task_token()
+        stats: list[WriteStat] = []
+        seen: list[str] = []
+        sequence = 0
+        for partition, rows in _by_partition(plan, batches):
+            written, sequence = write_partition(plan, partition, rows, token, sequence)
+            stats += written
+            seen.append(partition)
+        return Answer(stats, frozenset(seen))
+
+    return work
+
+
+def task_token() -> TaskToken:
+    """Who this task is; attempts differ, so two attempts never write to one file."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    if context is None:
+        return TaskToken(0)
+    return TaskToken(context.partitionId(), context.stageId(), context.taskAttemptId())
+
+
+def write_partition(
+    plan: WritePlan, partition: str, table: pa.Table, token: TaskToken, sequence: int
+) -> tuple[list[WriteStat], int]:
+    """Write all incoming rows of one table partition; what was written, and the next sequence number."""
+    incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task, sequence)
+    rows = np.arange(incoming.count, dtype=np.int64)
+    stats: list[WriteStat] = []
+    for one in assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence):
+        stats += write_file_group(plan, one, incoming)
+    return stats, sequence + incoming.count
+
+
+def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
+    """Rows of one table partition after the other; each partition's rows follow each other."""
+    current = ""
+    with RowBuffer() as buffer:
+        for batch in batches:
+            for partition, part in _runs(plan, batch):
+                if partition != current and (rows := buffer.take()) is not None:
+                    yield current, rows
+                current = partition
+                buffer.add(part)
+        if (rows := buffer.take()) is not None:
+            yield current, rows
+
+
+def _runs(plan: WritePlan, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Cut a batch where the partition path changes."""
+    if batch.num_rows == 0:
+        return
+    paths = partition_paths(plan.key_config, batch)
+    codes = np.asarray(paths.indices)
+    cuts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1), len(codes)]
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        yield paths.dictionary[int(codes[start])].as_py(), batch.slice(start, end - start)
+
+
+class RowBuffer:
+    """Collects batches in memory up to :data:`ROW_BUDGET`, and beyond it in a temporary file."""
+
+    def __init__(self, budget: int = ROW_BUDGET) -> None:
+        self._budget = budget
+        self._batches: list[pa.RecordBatch] = []
+        self._bytes = 0
+        self._writer: Any = None
+        self._path: str | None = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Append rows."""
+        self._batches.append(batch)
+        self._bytes += batch.nbytes
+        if self._bytes > self._budget:
+            self._spill()
+
+    def take(self) -> pa.Table | None:
+        """All rows added since the last time; None when there are none."""
+        if not self._batches and self._path is None:
+            return None
+        if self._path is None:
+            table = pa.Table.from_batches(self._batches)
+            self._batches, self._bytes = [], 0
+            return table
+        self._spill()
+        self._writer.close()
+        table = pa.ipc.open_file(pa.memory_map(self._path)).read_all()
+        os.unlink(self._path)  # the mapping keeps the content
+        self._writer, self._path = None, None
+        return table
+
+    def __enter__(self) -> RowBuffer:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._path is not None:
+            self._writer.close()
+            os.unlink(self._path)
+
+    def _spill(self) -> None:
+        if self._path is None:
+            handle, self._path = tempfile.mkstemp(prefix="hudi_fast-", suffix=".arrow")
+            os.close(handle)
+            self._writer = pa.ipc.new_file(self._path, self._batches[0].schema)
+        for batch in self._batches:
+            self._writer.write_batch(batch)
+        self._batches, self._bytes = [], 0
