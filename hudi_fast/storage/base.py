@@ -14,13 +14,14 @@ import os
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.storage.local_exchange import exchange_folders
 
 __all__ = ["FileStat", "Storage", "check_relative"]
 
@@ -55,15 +56,29 @@ class Storage:
     Args:
         uri: a local path or a URI that pyarrow understands (``file:///...``).
         options: query parameters for :func:`pyarrow.fs.FileSystem.from_uri`; none for local paths.
+        root: where the files are, as the file system names it, if that is not what ``uri`` says: see :meth:`rooted_at`.
     """
 
-    def __init__(self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, root: str | None = None
+    ) -> None:
         self.uri = _normal_uri(os.fspath(uri))
         self.options = dict(options or {})
-        self.fs, self._root = _open_file_system(self.uri, self.options)
+        self.fs, own_root = _open_file_system(self.uri, self.options)
+        self._root = own_root if root is None else root
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.uri, self.options)
+        return type(self), (self.uri, self.options, self._root)
+
+    def rooted_at(self, root: str) -> Self:
+        """The same storage with its files elsewhere: messages and metadata name the table by its own path.
+
+        For a table that is written beside the one that it will replace.
+        """
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._root = root
+        return twin
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.uri!r})"
@@ -168,6 +183,10 @@ class Storage:
         self._make_parent(target)
         self.fs.move(self.fs_path(source), self.fs_path(target))
 
+    def exchange(self, other: Storage) -> None:
+        """Let the root folders of two local storages change places, at once where the operating system can."""
+        exchange_folders(self._root, other._root)
+
     # ---- inside
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
@@ -184,8 +203,13 @@ class Storage:
     def _write_temporary(target: str, data: bytes) -> str:
         folder, _, name = target.rpartition("/")
         temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
-        with open(temporary, "xb") as sink:
-            sink.write(data)
+        try:
+            with open(temporary, "xb") as sink:
+                sink.write(data)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
         return temporary
 
     @staticmethod

@@ -76,7 +76,10 @@ def complete(
     _require(storage, config, with_state(instant, State.INFLIGHT))
     if config.layout_version < 2:
         done = _create(storage, config, with_state(instant, State.COMPLETED), body)
-        stat = storage.stat(_path(config, done))
+        try:
+            stat = storage.stat(_path(config, done))
+        except OSError:  # complete all the same; its completion time is read when somebody asks for it
+            stat = None
         return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
     return _create(storage, config, with_state(instant, State.COMPLETED, completion_time), body)
 

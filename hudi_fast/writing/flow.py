@@ -3,7 +3,7 @@
 ::
 
     open      the table as it is, or a new one as the options want it; the save mode may end the matter
-    lock      one writer at a time
+    lock      one writer at a time; a table that is to be replaced is replaced when its successor is complete
     draft     options + pinned state + incoming schema ─► WritePlan       refuses what it can before rows are looked at
     prepare   the engine looks at its rows as far as it can               refuses bad rows
     clean up  what died writers left; a stale metadata table
@@ -25,13 +25,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitStateUnknownError
+from hudi_fast.errors import CommitError, CommitStateUnknownError, TableExistsError
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.writing.draft import commit_schema, draft_plan
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
+from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, withdraw
@@ -102,10 +103,13 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
         return _result("", options.operation, [], started, WriteOutcome([], "none", "the table exists already"))
     if target.exists:
         with table_lock(storage, options.lock_wait_ms / 1000):
-            return _write_locked(engine, target, options, started)
+            return (_write_locked if target.new is None else _replace_locked)(engine, target, options, started)
     draft = draft_plan(target.state(), options, engine.input_schema())
     engine.prepare(draft)
-    create_table(target)
+    try:
+        create_table(target)
+    except TableExistsError:  # another writer made it in the meantime
+        return run_write(engine, storage, options, mode)
     with table_lock(storage, options.lock_wait_ms / 1000):
         try:
             return _write_locked(engine, replace(target, new=None, exists=True), options, started)
@@ -134,10 +138,35 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
         commit(transaction, _metadata(plan, options, outcome.stats, replaced))
     except CommitStateUnknownError:
         raise
+    except OSError as error:
+        _abandon(transaction, error)
+        raise CommitError(
+            f"The {plan.operation} {transaction.instant.requested} on {state.storage.uri} failed because of storage: "
+            f"{error}. The table is as before; run the operation again."
+        ) from error
     except BaseException as error:
         _abandon(transaction, error)
         raise
     return _result(instant, plan.operation, outcome.stats, started, outcome)
+
+
+def _replace_locked(engine: Engine, target: Target, options: WriteOptions, started: float) -> WriteResult:
+    """Write a new table beside the one that is there, and let it take its place."""
+    staged = stage(target.storage)
+    if staged is None:
+        return _write_locked(engine, target, options, started)
+    try:
+        try:
+            result = _write_locked(engine, replace(target, storage=staged, exists=False), options, started)
+        except (OSError, CommitStateUnknownError) as error:  # whatever became of it: it goes
+            raise CommitError(
+                f"The new table in the place of {target.storage.uri} could not be written: {error} The old table is as "
+                "before; run the operation again."
+            ) from error
+        exchange(target.storage, staged)
+    finally:
+        discard(staged)
+    return replace(result, seconds=time.monotonic() - started)
 
 
 def _abandon(transaction: Transaction, cause: BaseException) -> None:

@@ -8,12 +8,21 @@ a task that finds it gone was left behind and must not write.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from hudi_fast.errors import CommitError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["create_marker", "delete_markers", "has_markers", "make_marker_folder", "marked_files"]
+__all__ = [
+    "create_marker",
+    "delete_leftover_markers",
+    "delete_markers",
+    "has_markers",
+    "make_marker_folder",
+    "marked_files",
+]
 
+_FOLDER = ".hoodie/.temp"
 _DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")
 
 
@@ -70,5 +79,17 @@ def delete_markers(storage: Storage, instant: str) -> None:
     storage.delete_dir(_folder(instant))
 
 
+def delete_leftover_markers(storage: Storage, pending: Collection[str]) -> None:
+    """Delete the markers of writes that ended, but whose process died before it closed them.
+
+    Args:
+        storage: the table's storage, under its lock.
+        pending: requested times of instants that have not ended.
+    """
+    for entry in storage.list_dir(_FOLDER):
+        if entry.is_dir and entry.name.isdigit() and entry.name not in pending:
+            storage.delete_dir(entry.path)
+
+
 def _folder(instant: str) -> str:
-    return f".hoodie/.temp/{instant}"
+    return f"{_FOLDER}/{instant}"

@@ -15,11 +15,12 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, TableExistsError, TableNotFoundError
+from hudi_fast.errors import ConfigError, CorruptTableError, TableExistsError, TableNotFoundError
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.writing.overwrite import empty_table
 
 __all__ = ["SAVE_MODES", "Target", "create_table", "find_target", "remove_if_unused"]
 
@@ -74,7 +75,7 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
     if options.operation in _NEEDS_TABLE and mode != "append":
         raise ConfigError(f"Append is the only save mode applicable for the {options.operation} operation; got {mode}.")
-    exists = _table_exists(storage)
+    exists = _table_exists(storage, broken_counts=mode == "overwrite" and options.operation != "insert_overwrite_table")
     if exists and mode == "errorifexists":
         raise TableExistsError(f"hoodie table at {storage.uri} already exists. Append to it, or write elsewhere.")
     if exists and mode == "ignore":
@@ -89,11 +90,14 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
 def create_table(target: Target) -> TableState:
     """Make the table; one that is there goes first, with all its history.
 
-    Call it with the properties of ``target.new`` and, where the table exists, under its lock.
+    Call it under the lock of the table that is there.
+
+    Raises:
+        TableExistsError: another process has made one since the target was found.
     """
     assert target.new is not None
     if target.exists:
-        _empty(target.storage)
+        empty_table(target.storage)
     layout = int(target.new["hoodie.timeline.layout.version"])
     create_table_layout(target.storage, target.new, layout)
     return load_state(target.storage)
@@ -111,21 +115,13 @@ def remove_if_unused(storage: Storage) -> None:
             storage.delete_dir("")
 
 
-def _table_exists(storage: Storage) -> bool:
+def _table_exists(storage: Storage, broken_counts: bool) -> bool:
+    """Whether there is a table; one that cannot be understood is an error, unless it is going to be replaced anyway."""
     try:
         load_properties(storage)
     except TableNotFoundError:
         return False
+    except CorruptTableError:
+        if not broken_counts:
+            raise
     return True
-
-
-def _empty(storage: Storage) -> None:
-    """Delete everything below the base path; the table stops being one first."""
-    storage.delete_file(".hoodie/hoodie.properties")
-    storage.delete_file(".hoodie/hoodie.properties.backup")
-    for entry in storage.list_dir(""):
-        if entry.path != ".hoodie":
-            _ = storage.delete_dir(entry.path) if entry.is_dir else storage.delete_file(entry.path)
-    for entry in storage.list_dir(".hoodie"):
-        if entry.name != ".locks":
-            _ = storage.delete_dir(entry.path) if entry.is_dir else storage.delete_file(entry.path)

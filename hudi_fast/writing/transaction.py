@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
@@ -26,7 +26,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.metadata_table import drop_metadata_table
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
@@ -74,7 +74,9 @@ def clean_up(state: TableState, clock: InstantClock) -> TableState:
     for instant in sorted(failed, key=lambda one: one.requested, reverse=True):
         roll_back(storage, config, instant, clock, timeline.newest_time)
         changed = True
-    return load_state(storage, lister=state.view.lister) if changed else state
+    state = load_state(storage, lister=state.view.lister) if changed else state
+    delete_leftover_markers(storage, {instant.requested for instant in state.timeline.pending()})
+    return state
 
 
 def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool) -> Transaction:
@@ -97,9 +99,15 @@ def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool
     plan = encode_requested_replace(requested) if replaces else b""
     create_requested(storage, config, instant, plan)
     profile = encode_commit_metadata(CommitMetadata(operation_type=operation), config.layout_version, replaces)
-    inflight = to_inflight(storage, config, instant, profile)
-    make_marker_folder(storage, instant.requested)
-    return Transaction(storage, config, inflight, clock, operation)
+    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
+    try:
+        to_inflight(storage, config, instant, profile)
+        make_marker_folder(storage, instant.requested)
+    except BaseException:
+        with contextlib.suppress(Exception):  # the next writer does it otherwise
+            withdraw(transaction)
+        raise
+    return transaction
 
 
 def commit(transaction: Transaction, metadata: CommitMetadata, participants: Sequence[Participant] = ()) -> Instant:
@@ -121,9 +129,15 @@ def commit(transaction: Transaction, metadata: CommitMetadata, participants: Seq
 
 
 def abandon(transaction: Transaction) -> None:
-    """Roll back a write that failed in this process."""
-    newest = load_timeline(transaction.storage, transaction.config).newest_time
-    roll_back(transaction.storage, transaction.config, transaction.instant, transaction.clock, newest)
+    """Roll back a write that failed in this process.
+
+    Nothing is done to a write that is visible already: an interrupt may come between that and the write's return.
+    """
+    storage, config, instant = transaction.storage, transaction.config, transaction.instant
+    timeline = load_timeline(storage, config)
+    if any(one.requested == instant.requested for one in timeline.writes()):
+        return
+    roll_back(storage, config, instant, transaction.clock, timeline.newest_time)
 
 
 def withdraw(transaction: Transaction) -> None:

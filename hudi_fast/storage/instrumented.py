@@ -1,0 +1,225 @@
+"""Storages that watch and break: what a write does to its files, and what becomes of it when one of these steps fails.
+
+::
+
+    RecordingStorage    every call, and every write to a stream, gets a number and is noted
+    FaultyStorage       ... and the one with a given number goes wrong:
+                          before   nothing was done, an error comes back
+                          after    all was done, but the answer was lost: an error comes back
+                          tear     a part was done, then an error comes back
+                        and with ``die`` every call after it fails as well, as if the process were gone
+
+A tear never breaks what :class:`~hudi_fast.storage.base.Storage` promises: content that is put in place whole leaves a
+torn temporary file, a stream leaves a torn file, a folder that is being deleted leaves some of its entries.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_fast.storage.base import FileStat, Storage
+
+__all__ = ["CHANGING_CALLS", "FAULT_KINDS", "FaultyStorage", "InjectedFaultError", "RecordingStorage", "StorageCall"]
+
+FAULT_KINDS = ("before", "after", "tear")
+
+CHANGING_CALLS = frozenset(
+    {"write_bytes", "create_exclusive", "open_output", "stream_write", "stream_close", "make_dir", "delete_file"}
+    | {"delete_dir", "move", "exchange"}
+)
+"""Names of the calls that change files; the others only look."""
+
+Answer = TypeVar("Answer")
+
+
+class InjectedFaultError(OSError):
+    """The error of a call that was made to fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageCall:
+    """One call.
+
+    Attributes:
+        number: counts from 0.
+        name: the method of ``Storage``, or ``stream_write`` and ``stream_close`` of a stream that it opened.
+        path: what it was about, relative to the table; the source of a move.
+    """
+
+    number: int
+    name: str
+    path: str
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes files."""
+        return self.name in CHANGING_CALLS
+
+
+class RecordingStorage(Storage):
+    """Notes every call in :attr:`calls`. Thread-safe; a pickled copy starts counting anew, one rooted elsewhere counts on.
+
+    Args:
+        uri: see :class:`~hudi_fast.storage.base.Storage`.
+        options: likewise.
+        root: likewise.
+    """
+
+    def __init__(
+        self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, root: str | None = None
+    ) -> None:
+        super().__init__(uri, options, root)
+        self.calls: list[StorageCall] = []
+        self._count_lock = threading.Lock()
+
+    def _run(self, name: str, path: str, do: Callable[[], Answer], tear: Callable[[], object] | None = None) -> Answer:
+        """Note the call and do it; ``tear`` does a part of it, and is None for calls that have no parts."""
+        self._note(name, path)
+        return do()
+
+    def _note(self, name: str, path: str) -> StorageCall:
+        with self._count_lock:
+            call = StorageCall(len(self.calls), name, path)
+            self.calls.append(call)
+            return call
+
+    def read_bytes(self, path: str) -> bytes:
+        """See ``Storage``."""
+        return self._run("read_bytes", path, lambda: Storage.read_bytes(self, path))
+
+    def open_input(self, path: str) -> pa.NativeFile:
+        """See ``Storage``."""
+        return self._run("open_input", path, lambda: Storage.open_input(self, path))
+
+    def stat(self, path: str) -> FileStat | None:
+        """See ``Storage``; ``exists`` counts as this."""
+        return self._run("stat", path, lambda: Storage.stat(self, path))
+
+    def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
+        """See ``Storage``."""
+        return self._run("list_dir", path, lambda: Storage.list_dir(self, path, recursive))
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """See ``Storage``."""
+        self._run("write_bytes", path, lambda: Storage.write_bytes(self, path, data), self._torn(path, data))
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        """See ``Storage``."""
+        self._run("create_exclusive", path, lambda: Storage.create_exclusive(self, path, data), self._torn(path, data))
+
+    def open_output(self, path: str) -> pa.NativeFile:
+        """See ``Storage``; the stream's writes and its close are calls of their own."""
+        stream = self._run("open_output", path, lambda: Storage.open_output(self, path))
+        return pa.PythonFile(_WatchedStream(self, path, stream), mode="w")
+
+    def make_dir(self, path: str) -> None:
+        """See ``Storage``."""
+        self._run("make_dir", path, lambda: Storage.make_dir(self, path))
+
+    def delete_file(self, path: str) -> bool:
+        """See ``Storage``."""
+        return self._run("delete_file", path, lambda: Storage.delete_file(self, path))
+
+    def delete_dir(self, path: str) -> bool:
+        """See ``Storage``."""
+        return self._run("delete_dir", path, lambda: Storage.delete_dir(self, path), lambda: self._delete_some(path))
+
+    def move(self, source: str, target: str) -> None:
+        """See ``Storage``."""
+        self._run("move", source, lambda: Storage.move(self, source, target))
+
+    def exchange(self, other: Storage) -> None:
+        """See ``Storage``."""
+        self._run("exchange", "", lambda: Storage.exchange(self, other))
+
+    def _torn(self, path: str, data: bytes) -> Callable[[], object]:
+        def tear() -> None:
+            self._make_parent(path)
+            self._write_temporary(self.fs_path(path), data[: len(data) // 2])
+
+        return tear
+
+    def _delete_some(self, path: str) -> None:
+        files = [entry.path for entry in Storage.list_dir(self, path, recursive=True) if not entry.is_dir]
+        for name in files[: (len(files) + 1) // 2]:
+            Storage.delete_file(self, name)
+
+
+class FaultyStorage(RecordingStorage):
+    """Makes one call fail.
+
+    Args:
+        uri: see :class:`~hudi_fast.storage.base.Storage`.
+        options: likewise.
+        root: likewise.
+        at: number of the call that fails; negative for none.
+        kind: one of :data:`FAULT_KINDS`; calls without parts are not torn but fail ``before``.
+        die: whether all later calls fail too.
+    """
+
+    def __init__(
+        self,
+        uri: str | os.PathLike[str],
+        options: Mapping[str, str] | None = None,
+        root: str | None = None,
+        at: int = -1,
+        kind: str = "before",
+        die: bool = False,
+    ) -> None:
+        super().__init__(uri, options, root)
+        if kind not in FAULT_KINDS:
+            raise ValueError(f"unknown kind of fault {kind!r}; use one of {FAULT_KINDS}")
+        self.at, self.kind, self.die = at, kind, die
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.uri, self.options, self._root, self.at, self.kind, self.die)
+
+    def _run(self, name: str, path: str, do: Callable[[], Answer], tear: Callable[[], object] | None = None) -> Answer:
+        call = self._note(name, path)
+        if self.at < 0 or call.number < self.at or (call.number > self.at and not self.die):
+            return do()
+        if call.number == self.at and self.kind == "after":
+            do()
+        elif call.number == self.at and self.kind == "tear" and tear is not None:
+            tear()
+        raise InjectedFaultError(f"injected fault: {name} of {path} (call {call.number}, {self.kind})")
+
+
+class _WatchedStream(io.RawIOBase):
+    """A stream into a new file whose writes and close are calls of its storage."""
+
+    def __init__(self, storage: RecordingStorage, path: str, stream: pa.NativeFile) -> None:
+        self._storage, self._path, self._stream = storage, path, stream
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def write(self, data: Any) -> int:
+        content = bytes(data)
+        half = content[: len(content) // 2]
+        self._storage._run(
+            "stream_write", self._path, lambda: self._stream.write(content), lambda: self._stream.write(half)
+        )
+        return len(content)
+
+    def flush(self) -> None:
+        if not self._stream.closed:
+            self._stream.flush()
+
+    def close(self) -> None:
+        if self._stream.closed:
+            return
+        try:
+            self._storage._run("stream_close", self._path, lambda: None)
+        finally:
+            self._stream.close()  # the operating system closes the files of a process that is gone

@@ -1,0 +1,205 @@
+"""Whatever call to storage fails, and however: readers see the old table or the new one, and the next write repairs."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from golden import Golden
+from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
+
+import hudi_fast as hf
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.instrumented import (
+    FAULT_KINDS,
+    FaultyStorage,
+    InjectedFaultError,
+    RecordingStorage,
+    StorageCall,
+)
+
+CHANGE = plain_rows(range(5, 15), ts=3, text="b")
+NEXT = plain_rows([1, 40], ts=4, text="c")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of write on one kind of table."""
+
+    operation: str
+    version: str
+
+    def settings(self) -> dict[str, str]:
+        return options(operation=self.operation, table_version=self.version)
+
+
+CASES = [Case(operation, version) for operation in ("upsert", "insert_overwrite", "delete") for version in ("9", "6")]
+
+
+def make_table(path: Path, version: str) -> None:
+    hf.write(plain_rows(range(10)), path, options(table_version=version))
+    hf.write(plain_rows(range(5, 20), ts=2), path, options(table_version=version))
+
+
+def interesting(calls: list[StorageCall]) -> list[StorageCall]:
+    """All calls but for the many writes to one stream: of those the first and the last."""
+    by_stream: dict[str, list[StorageCall]] = {}
+    for call in calls:
+        if call.name == "stream_write":
+            by_stream.setdefault(call.path, []).append(call)
+    kept = {each[at].number for each in by_stream.values() for at in (0, -1)}
+    return [call for call in calls if call.name != "stream_write" or call.number in kept]
+
+
+def faults(calls: list[StorageCall]) -> Iterator[tuple[StorageCall, str, bool]]:
+    """Calls that change nothing can only fail; of the others the answer may get lost, or a part be done."""
+    for call in interesting(calls):
+        for kind in FAULT_KINDS if call.changes else ("before",):
+            yield call, kind, False
+            yield call, kind, True
+
+
+def with_next(rows: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
+    return {**rows, **rows_of(NEXT)}
+
+
+def check_after(path: Path, error: BaseException | None, old: dict, new: dict, settings: dict, where: str) -> None:
+    seen = table_rows(path)
+    if error is None:
+        assert seen == new, where
+    elif isinstance(error, hf.CommitStateUnknownError):
+        assert seen in (old, new), where
+    else:
+        assert seen == old, where
+        assert isinstance(error, hf.HudiError | InjectedFaultError), where
+    hf.write(NEXT, path, {**settings, "hoodie.datasource.write.operation": "upsert"})
+    assert table_rows(path) == with_next(seen), where
+    assert_tidy(path)
+
+
+def attempt(storage: FaultyStorage, rows: pa.Table, settings: dict[str, str], mode: str = "append") -> Exception | None:
+    try:
+        write_to(storage, rows, settings, mode)
+    except Exception as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}-v{case.version}")
+def test_any_failing_call_leaves_the_old_table_or_the_new_one(case: Case, tmp_path: Path) -> None:
+    make_table(tmp_path / "base", case.version)
+    old = table_rows(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    write_to(recorder, CHANGE, case.settings())
+    new = table_rows(tmp_path / "whole")
+    assert new != old
+    landed = 0
+    for call, kind, die in faults(recorder.calls):
+        path = tmp_path / "try"
+        shutil.copytree(tmp_path / "base", path)
+        error = attempt(FaultyStorage(path, at=call.number, kind=kind, die=die), CHANGE, case.settings())
+        landed += error is None
+        check_after(path, error, old, new, case.settings(), f"{call} {kind} die={die}: {error!r}")
+        shutil.rmtree(path)
+    assert landed > 0  # some faults are survived: lost answers, markers that stay behind
+
+
+def test_a_write_that_creates_the_table_leaves_none_an_empty_one_or_the_new_one(tmp_path: Path) -> None:
+    recorder = RecordingStorage(tmp_path / "whole")
+    write_to(recorder, CHANGE, options())
+    new = table_rows(tmp_path / "whole")
+    for call, kind, die in faults(recorder.calls):
+        path = tmp_path / "try"
+        error = attempt(FaultyStorage(path, at=call.number, kind=kind, die=die), CHANGE, options())
+        where = f"{call} {kind} die={die}: {error!r}"
+        seen = rows_or_nothing(path)
+        assert seen == new if error is None else (not seen or isinstance(error, hf.CommitStateUnknownError)), where
+        hf.write(NEXT, path, options())
+        assert table_rows(path) == with_next(seen), where
+        assert_tidy(path)
+        shutil.rmtree(path)
+
+
+def test_an_overwrite_leaves_the_old_table_or_the_new_one(tmp_path: Path) -> None:
+    make_table(tmp_path / "parent" / "base", "9")
+    old = table_rows(tmp_path / "parent" / "base")
+    settings = options(ordering=None, table_version="8")  # another kind of table, even
+    shutil.copytree(tmp_path / "parent", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole" / "base")
+    write_to(recorder, CHANGE, settings, "overwrite")
+    new = table_rows(tmp_path / "whole" / "base")
+    for call, kind, die in faults(recorder.calls):
+        shutil.copytree(tmp_path / "parent", tmp_path / "try")
+        path = tmp_path / "try" / "base"
+        storage = FaultyStorage(path, at=call.number, kind=kind, die=die)
+        error = attempt(storage, CHANGE, settings, "overwrite")
+        where = f"{call} {kind} die={die}: {error!r}"
+        seen = table_rows(path)
+        if isinstance(error, hf.CommitStateUnknownError):
+            assert seen in (old, new), where
+        else:
+            assert seen == (new if error is None else old), where
+        hf.write(NEXT, path, options(), mode="overwrite")
+        assert table_rows(path) == rows_of(NEXT), where
+        assert_tidy(path)
+        assert [each.name for each in (tmp_path / "try").iterdir()] == ["base"], where
+        shutil.rmtree(tmp_path / "try")
+
+
+def test_a_repair_that_dies_is_repaired(tmp_path: Path) -> None:
+    """A write dies, the next one dies while it cleans up, the third one has to settle both."""
+    make_table(tmp_path / "base", "9")
+    old = table_rows(tmp_path / "base")
+    chance = random.Random(7)
+    for _ in range(40):
+        path = tmp_path / "try"
+        shutil.copytree(tmp_path / "base", path)
+        first = FaultyStorage(path, at=chance.randrange(14, 60), kind=chance.choice(FAULT_KINDS), die=True)
+        second = FaultyStorage(path, at=chance.randrange(8, 40), kind=chance.choice(FAULT_KINDS), die=True)
+        assert attempt(first, CHANGE, options()) is not None
+        error = attempt(second, CHANGE, options())
+        assert table_rows(path) == old
+        check_after(path, error, old, old, options(), f"{first.at} {first.kind}, {second.at} {second.kind}: {error!r}")
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("name", ["cow_v9_mixed", "h015_cow"])
+def test_dying_while_a_metadata_table_is_given_up_loses_nothing(
+    name: str, golden: Callable[[str], Golden], tmp_path: Path
+) -> None:
+    table = golden(name)
+    old = rows_of(hf.HudiTable.open(table.table).to_arrow())
+    change = hf.HudiTable.open(table.table).to_arrow().slice(0, 3)
+    settings = {"hoodie.datasource.write.operation": "delete", "hudi_fast.threads": "1"}
+    shutil.copytree(table.table, tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    with pytest.warns(hf.HudiWarning, match="metadata table"):
+        write_to(recorder, change, settings)
+    calls = [call for call in recorder.calls if call.path.startswith(".hoodie/hoodie.prop") or "metadata" in call.path]
+    assert {"delete_dir", "write_bytes", "create_exclusive"} <= {call.name for call in calls}
+    for call, kind, die in faults(calls):
+        path = tmp_path / "try"
+        shutil.copytree(table.table, path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hf.HudiWarning)
+            attempt(FaultyStorage(path, at=call.number, kind=kind, die=die), change, settings)
+            seen = rows_of(hf.HudiTable.open(path).to_arrow())
+            assert set(seen) in (set(old), set(table_rows(tmp_path / "whole")))
+            write_to(Storage(path), change, settings)
+        assert table_rows(path) == table_rows(tmp_path / "whole"), f"{call} {kind} die={die}"
+        assert not (path / ".hoodie" / "metadata").exists()
+        shutil.rmtree(path)
+
+
+def rows_or_nothing(path: Path) -> dict[str, tuple[object, ...]]:
+    try:
+        return table_rows(path)
+    except hf.TableNotFoundError:
+        return {}

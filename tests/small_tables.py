@@ -1,0 +1,126 @@
+"""Small tables for tests of the local engine, and what must be true of a table whenever no write is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import commits_newest_first, load_state
+from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.local import LocalEngine
+
+__all__ = [
+    "OPTIONS",
+    "assert_tidy",
+    "listing",
+    "options",
+    "plain_rows",
+    "rows_of",
+    "table_rows",
+    "write_to",
+]
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "100",  # small filters: small files
+    "hudi_fast.threads": "1",
+}
+
+
+def options(**changes: Any) -> dict[str, Any]:
+    """:data:`OPTIONS` with changes; ``table_version="6"`` stands for ``hoodie.write.table.version``, and so on."""
+    names = {
+        "operation": "hoodie.datasource.write.operation",
+        "table_version": "hoodie.write.table.version",
+        "key": "hoodie.datasource.write.recordkey.field",
+        "partition": "hoodie.datasource.write.partitionpath.field",
+        "ordering": "hoodie.datasource.write.precombine.field",
+        "index": "hoodie.index.type",
+    }
+    merged: dict[str, Any] = dict(OPTIONS)
+    for name, value in changes.items():
+        key = names[name]
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = value
+    return merged
+
+
+def plain_rows(numbers: Iterable[int], ts: int = 1, text: str = "a", partitions: int = 2) -> pa.Table:
+    """Rows ``id``, ``part``, ``ts``, ``text``: one for each number."""
+    each = list(numbers)
+    return pa.table(
+        {
+            "id": [f"k{number:05d}" for number in each],
+            "part": [f"p{number % partitions}" for number in each],
+            "ts": pa.array([ts] * len(each), pa.int64()),
+            "text": [f"{text}{number}" for number in each],
+        }
+    )
+
+
+def rows_of(table: pa.Table) -> dict[str, tuple[Any, ...]]:
+    """Key to the other data values; fails if a key is there twice."""
+    data = table.select([name for name in table.column_names if not name.startswith("_hoodie_")])
+    listed = data.to_pylist()
+    found = {row["id"]: tuple(row[name] for name in row if name != "id") for row in listed}
+    assert len(found) == len(listed), "a key is there twice"
+    return found
+
+
+def table_rows(path: str | Path) -> dict[str, tuple[Any, ...]]:
+    """:func:`rows_of` what a snapshot reads."""
+    return rows_of(hf.HudiTable.open(path).to_arrow())
+
+
+def write_to(storage: Storage, rows: pa.Table, settings: Mapping[str, Any], mode: str = "append") -> WriteResult:
+    """``hf.write`` through a storage of the test's own."""
+    return run_write(LocalEngine(rows), storage, WriteOptions.from_options(settings), mode)
+
+
+def listing(path: str | Path) -> dict[str, int]:
+    """Every file below a folder with its size; empty when there is no folder."""
+    base = Path(path)
+    return {str(each.relative_to(base)): each.stat().st_size for each in sorted(base.rglob("*")) if each.is_file()}
+
+
+def assert_tidy(path: str | Path) -> None:
+    """No pending instants, no markers, no data file that no commit names, none missing, meta columns that agree."""
+    storage = Storage(path)
+    state = load_state(storage)
+    assert [str(instant) for instant in state.timeline.pending()] == []
+    assert [entry.path for entry in storage.list_dir(".hoodie/.temp", recursive=True)] == []
+    named = {stat.path for _, commit in commits_newest_first(state) for stat in commit.write_stats()}
+    present = {entry.path for entry in storage.list_dir("", recursive=True) if _is_data(entry.path)}
+    assert present == named
+    if state.config.populate_meta_fields:
+        _assert_meta_columns(Path(path), present)
+
+
+def _is_data(path: str) -> bool:
+    return path.endswith(".parquet") and not path.startswith(".hoodie/") and ".hoodie_partition" not in path
+
+
+def _assert_meta_columns(base: Path, files: set[str]) -> None:
+    for file in files:
+        meta = pq.read_table(
+            base / file,
+            columns=["_hoodie_file_name", "_hoodie_partition_path", "_hoodie_commit_time"],
+            partitioning=None,
+        )
+        folder, _, name = file.rpartition("/")
+        assert set(meta.column(0).to_pylist()) <= {name}
+        assert set(meta.column(1).to_pylist()) <= {folder}
+        instant = name.rpartition("_")[2].removesuffix(".parquet")
+        assert all(time <= instant for time in meta.column(2).to_pylist())
