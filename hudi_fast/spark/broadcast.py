@@ -34,7 +34,7 @@ def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
     parts = [_ipc(rows.filter(pa.array(owners == number))) for number in range(tasks)]
     shared = spark.sparkContext.broadcast(parts) if getattr(spark, "_sc", None) is not None else None
     numbers = spark.range(tasks, numPartitions=tasks)
-    work = _work(plan, shared, None if shared is not None else parts)
+    work = _work(plan, parts if shared is None else shared)
     try:
         collected: list[Any] = numbers.mapInArrow(answers(work), ANSWER_SCHEMA).collect()
     finally:
@@ -43,14 +43,16 @@ def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
     return collected
 
 
-def _work(plan: WritePlan, shared: Any, parts: list[bytes] | None) -> Any:
+def _work(plan: WritePlan, parts: Any) -> Any:
+    """``parts``: the bytes of each task's rows, or a broadcast variable of them."""
+
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         token = task_token()
         stats: list[WriteStat] = []
         seen: set[str] = set()
         sequence = 0
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            table = pa.ipc.open_stream((parts if shared is None else shared.value)[number]).read_all()
+            table = pa.ipc.open_stream(getattr(parts, "value", parts)[number]).read_all()
             for name, rows in _grouped(plan, table):
                 written, sequence = write_partition(plan, name, rows, token, sequence)
                 stats += written

@@ -1,4 +1,4 @@
-"""Spark columns that place rows: partition path and record key as text, in Spark's own expressions where those are exact.
+"""Spark columns that place rows: partition path and record key as text, in Spark's own expressions where those serve.
 
 Where they are not (doubles, timestamps, time-based partitions ...) a pandas UDF runs the core's key generator, so that
 only the columns it needs cross to Python. The text serves for routing: equal paths give equal text. It is not stored;
@@ -81,5 +81,5 @@ def _computed(df: Any, config: KeyConfig, schema: pa.Schema, names: Sequence[str
     import pandas as pd
 
     texts.__annotations__ = {"columns": pd.DataFrame, "return": pd.Series}
-    udf = F.pandas_udf(texts, "string")  # type: ignore[call-overload]
+    udf = F.pandas_udf(texts, "string")
     return udf(F.struct(*[F.col(_quoted(name)) for name in roots]))

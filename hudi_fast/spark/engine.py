@@ -7,7 +7,7 @@ driver   the rows, once, to the driver; the local engine does the rest          
 broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
 direct   nothing: each task writes what it reads                                     bulk_insert
 fused    full rows, one shuffle by table partition; a task tags, deals out, writes   the rest
-routed   keys joined to stored keys, then one shuffle by file group                  global indexes, unpartitioned tables
+routed   keys joined to stored keys, then one shuffle by file group                  global index, or no partitions
 ======== =========================================================================== ===================================
 
 The full row crosses to Python once, is never returned, and the source runs once (twice if it turned out larger than

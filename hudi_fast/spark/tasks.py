@@ -1,12 +1,13 @@
 """What runs in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
 
 A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
-a budget go to a local Arrow file that is mapped back, so a worker's memory stays bounded. Answers are one binary column:
-rows never go back to the JVM.
+a budget go to a local Arrow file that is mapped back, so a worker's memory stays bounded. Answers are one binary
+column: rows never go back to the JVM.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import tempfile
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import HudiError
@@ -25,7 +27,16 @@ from hudi_fast.writing.base_writer import write_file_group
 from hudi_fast.writing.plan import TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
-__all__ = ["ANSWER_SCHEMA", "Answer", "RowBuffer", "answers", "task_token", "write_partition", "write_partitions"]
+__all__ = [
+    "ANSWER_SCHEMA",
+    "Answer",
+    "RowBuffer",
+    "answers",
+    "cut_runs",
+    "task_token",
+    "write_partition",
+    "write_partitions",
+]
 
 ANSWER_SCHEMA = "answer binary"
 
@@ -123,9 +134,15 @@ def _runs(plan: WritePlan, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Reco
         return
     paths = partition_paths(plan.key_config, batch)
     codes = np.asarray(paths.indices)
-    cuts = [0, *(np.flatnonzero(codes[1:] != codes[:-1]) + 1), len(codes)]
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in cut_runs(codes):
         yield paths.dictionary[int(codes[start])].as_py(), batch.slice(start, end - start)
+
+
+def cut_runs(values: npt.NDArray[Any]) -> Iterator[tuple[int, int]]:
+    """First and last-plus-one position of each run of equal values."""
+    if len(values):
+        cuts = np.flatnonzero(values[1:] != values[:-1]) + 1
+        yield from itertools.pairwise([0, *cuts.tolist(), len(values)])
 
 
 class RowBuffer:

@@ -1,0 +1,141 @@
+"""The task of the routed plan: inserts first, then slice after slice.
+
+Rows arrive sorted: those without a slice, by partition, then those of one slice after the other. Inserts are dealt out
+when they have all been seen; what goes to a small file waits for that file's turn, because a file is rewritten once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.index.tagging import IncomingKeys, match_slice
+from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
+from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+from hudi_fast.writing.prepare import prepare_rows
+
+__all__ = ["BIN", "MOVED", "SLICE", "write_slices"]
+
+SLICE, MOVED, BIN = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bin"
+
+Rows = npt.NDArray[np.int64]
+
+_NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+
+
+def write_slices(
+    plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]
+) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
+    """The task's function.
+
+    Args:
+        plan: the write.
+        slices: all slices of the table, in the order of the numbers in the column :data:`SLICE`.
+        owners: the task that owns each of them, in the numbers of the column :data:`BIN`.
+    """
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Answer:
+        task = _Task(plan, slices, owners, task_token())
+        for number, table in _by_slice(batches):
+            if number is None:
+                task.insert(table)
+            else:
+                task.update(number, table)
+        task.finish()
+        return Answer(task.stats, frozenset(stat.partition_path for stat in task.stats))
+
+    return work
+
+
+class _Task:
+    """What one task has written so far, and the inserts that wait for their file."""
+
+    def __init__(self, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int], token: TaskToken) -> None:
+        self.stats: list[WriteStat] = []
+        self._plan = plan
+        self._slices = slices
+        self._owners = owners
+        self._token = token
+        self._sequence = 0
+        self._waiting: dict[int, pa.Table] = {}
+
+    def insert(self, table: pa.Table) -> None:
+        """Deal out all inserts of this task."""
+        owner = table.column(BIN)[0].as_py()
+        rows = table.drop_columns([SLICE, MOVED, BIN])
+        incoming = prepare_rows(self._plan, rows)
+        names = incoming.partitions.dictionary.to_pylist()
+        codes = np.asarray(incoming.partitions.indices)
+        mine = {number: one for number, one in enumerate(self._slices) if self._owners[number] == owner}
+        numbers = {(one.partition, one.file_id): number for number, one in mine.items()}
+        for code, name in enumerate(names):
+            here = combined_rows(self._plan, incoming, np.flatnonzero(codes == code))
+            found = PartitionMatches([one for one in mine.values() if one.partition == name], [], [], here)
+            for work in deal_out(self._plan, name, incoming, found, self._token, self._sequence):
+                self._sequence += len(work.inserts)
+                if work.slice is None:
+                    self.stats += write_file_group(self._plan, work, incoming)
+                else:
+                    self._waiting[numbers[name, work.file_id]] = gather(rows, work.inserts)
+
+    def update(self, number: int, table: pa.Table) -> None:
+        """Rewrite one slice with its updates, its deletes and the inserts that wait for it."""
+        slice_ = self._slices[number]
+        waiting = self._waiting.pop(number, None)
+        rows = table.drop_columns([SLICE, MOVED, BIN])
+        updates = rows.num_rows
+        incoming = prepare_rows(self._plan, rows if waiting is None else pa.concat_tables([rows, waiting]))
+        kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
+        keys = IncomingKeys.of(gather_array(incoming.key_array(), kept), kept)
+        match = match_slice(self._plan.storage, slice_, keys, self._plan.index, self._plan.stored_key_config)
+        base_rows = _NO_ROWS if match is None else match.base_rows
+        sources = _NO_ROWS if match is None else match.incoming_rows
+        moved = np.asarray(table.column(MOVED))[sources] if len(sources) else None
+        inserts = np.arange(updates, incoming.count, dtype=np.int64)
+        self._write(slice_, base_rows, sources, None if moved is None or not moved.any() else moved, inserts, incoming)
+
+    def finish(self) -> None:
+        """Write small files that only receive inserts."""
+        for number, rows in sorted(self._waiting.items()):
+            incoming = prepare_rows(self._plan, rows)
+            inserts = np.arange(incoming.count, dtype=np.int64)
+            self._write(self._slices[number], _NO_ROWS, _NO_ROWS, None, inserts, incoming)
+        self._waiting = {}
+
+    def _write(
+        self,
+        slice_: FileSlice,
+        base_rows: Rows,
+        sources: Rows,
+        moved: npt.NDArray[np.bool_] | None,
+        inserts: Rows,
+        incoming: Incoming,
+    ) -> None:
+        work = FileGroupWork(
+            slice_.partition, slice_.file_id, slice_, base_rows, sources, moved, inserts, self._token, self._sequence
+        )
+        self._sequence += len(base_rows) + len(inserts)
+        self.stats += write_file_group(self._plan, work, incoming)
+
+
+def _by_slice(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.Table]]:
+    current: int | None = None
+    with RowBuffer() as buffer:
+        for batch in batches:
+            numbers = batch.column(batch.schema.get_field_index(SLICE))
+            for start, end in cut_runs(np.asarray(numbers.fill_null(-1))):
+                number = numbers[start].as_py()
+                if number != current and (rows := buffer.take()) is not None:
+                    yield current, rows
+                current = number
+                buffer.add(batch.slice(start, end - start))
+        if (rows := buffer.take()) is not None:
+            yield current, rows
