@@ -10,7 +10,10 @@ SCRATCH ?= $(CURDIR)/artifacts/against_hudi
 ROWS ?= 2000000
 HAVE_JAVA := $(shell command -v java 2>/dev/null)
 comma := ,
+# The stamp says what was installed, so that a Java that comes later brings PySpark with it.
 DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
+DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
+KEEP ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test lint demo bench bench-hudi clean check-python
@@ -18,7 +21,7 @@ DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 help:
 	@echo 'make setup       make $(VENV) and $(PEER_VENV)'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
-	@echo 'make demo        load, change and query a year of flights'
+	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make bench       micro-benchmarks (asv)'
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
@@ -35,9 +38,9 @@ check-python:
 $(VENV)/.made-dev: pyproject.toml | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ $(VENV)/.made-demo
+	@touch $@ $(VENV)/.made-demo $(VENV)/.made-demo-spark
 
-$(VENV)/.made-demo: pyproject.toml | check-python
+$(DEMO_MADE): pyproject.toml | check-python
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable '.[$(DEMO_EXTRAS)]'
 	@touch $@
@@ -56,8 +59,8 @@ lint: $(VENV)/.made-dev
 test: setup lint
 	$(BIN)/python -m pytest
 
-demo: $(VENV)/.made-demo
-	$(BIN)/python demo/flights.py
+demo: $(DEMO_MADE)
+	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
 
 bench: $(VENV)/.made-dev
 	$(BIN)/asv run --python=same --quick --show-stderr

@@ -1,0 +1,315 @@
+"""The demo: a year of flights becomes a Hudi table that is loaded, changed, cleared, widened and queried.
+
+::
+
+    rows ─► hudi_fast.write, on Spark or in this process ─► table in a temporary folder
+                                                             │
+             every row compared with what must be there ◄────┘ read back, by Spark and without it
+
+With Java and PySpark it runs on Spark (two cores); without, on the local engine. It ends with exit code 1 if the table
+holds anything but the rows it should.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import flight_data as data
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import hudi_fast as hf
+
+TABLE_OPTIONS = {
+    "hoodie.table.name": "flights",
+    "hoodie.datasource.write.recordkey.field": ",".join(data.KEY),
+    "hoodie.datasource.write.partitionpath.field": "month",
+    "hoodie.datasource.write.precombine.field": "revision",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+OPERATION = "hoodie.datasource.write.operation"
+STEPS = 10
+QUIET_LOG = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c: %m%n
+"""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Where rows are written and counted.
+
+    Attributes:
+        name: for people.
+        rows: makes of a name and Arrow rows what ``hf.write`` takes.
+        count: rows of the table at a path.
+        stop: ends it.
+    """
+
+    name: str
+    rows: Callable[[str, pa.Table], Any]
+    count: Callable[[Path], int]
+    stop: Callable[[], None]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that must be so."""
+
+    what: str
+    expected: object
+    found: object
+
+
+class Story:
+    """Shows the steps as they happen, and keeps what is shown at the end."""
+
+    def __init__(self, console: Console, progress: Progress) -> None:
+        self.console = console
+        self.progress = progress
+        self.task = progress.add_task("", total=STEPS)
+        self.writes: list[tuple[str, int, hf.WriteResult, int]] = []
+        self.checks: list[Check] = []
+
+    @contextmanager
+    def step(self, text: str) -> Iterator[None]:
+        """Name what is under way; when it is done, say how long it took."""
+        self.progress.update(self.task, description=text)
+        started = time.monotonic()
+        yield
+        self.progress.advance(self.task)
+        self.console.print(f"  [green]done[/] {time.monotonic() - started:6.2f} s  {text}", highlight=False)
+
+    def check(self, what: str, expected: object, found: object) -> None:
+        """Note what must be and what is."""
+        self.checks.append(Check(what, expected, found))
+
+
+def main() -> int:
+    """Run the demo; the exit code."""
+    arguments = _arguments()
+    console = Console()
+    warnings.simplefilter("ignore", FutureWarning)  # PySpark on new releases of pandas
+    scratch = Path(tempfile.mkdtemp(prefix="hudi_fast-demo-"))
+    path = Path(arguments.keep).absolute() if arguments.keep else scratch / "flights"
+    if arguments.keep and path.exists():
+        console.print(f"{path} exists already; name a folder that does not.", style="red")
+        return 2
+    try:
+        engine = _engine(arguments.engine, scratch, console)
+        console.print(f"[bold]Writing to {path}, {engine.name}[/]", highlight=False)
+        try:
+            with _progress(console) as progress:
+                story = Story(console, progress)
+                tell(story, engine, path)
+        finally:
+            engine.stop()
+        return _report(story, path, bool(arguments.keep))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def tell(story: Story, engine: Engine, path: Path) -> None:
+    """Everything that happens to the table, and what must be true of it each time."""
+    with story.step("Read the flights of 2013"):
+        year = data.load_year()
+    with story.step("Load the kernels (the first run compiles them)"):
+        from hudi_fast.kernels import warm_up
+
+        warm_up()
+    load, changes, keys = data.first_load(year), data.changes(year), data.cancelled(year)
+    corrected, widened = data.after_changes(year), data.widened(year)
+    left = data.after_deletes(year)
+
+    first = _write(story, engine, path, "bulk_insert", "January to November", load)
+    story.check("rows inserted by the first load", load.num_rows, first.inserts)
+    _compare(story, path, "the first load", load)
+
+    result = _write(story, engine, path, "upsert", "December and corrections", changes)
+    story.check("new flights", year.num_rows - load.num_rows, result.inserts)
+    _compare(story, path, "corrections", corrected)
+
+    result = _write(story, engine, path, "delete", "cancelled flights", keys)
+    story.check("cancelled flights deleted", keys.num_rows, result.deletes)
+    _compare(story, path, "deletes", left)
+
+    result = _write(story, engine, path, "upsert", "every flight, one column more", widened)
+    story.check("flights changed", widened.num_rows, result.updates)
+    _compare(story, path, "the new column", widened)
+
+    table = hf.HudiTable.open(path)
+    story.check("flights of the first load, by time travel", load.num_rows, _rows_at(table, first.instant))
+    story.check("partitions", data.LAST_MONTH, table.partitions().num_rows)
+
+
+def _write(story: Story, engine: Engine, path: Path, operation: str, what: str, rows: pa.Table) -> hf.WriteResult:
+    source = engine.rows(f"{operation}-{len(story.writes)}", rows)
+    with story.step(f"{operation}: {what} ({rows.num_rows:,} rows)"):
+        result = hf.write(source, path, {**TABLE_OPTIONS, OPERATION: operation})
+    story.writes.append((what, rows.num_rows, result, engine.count(path)))
+    return result
+
+
+def _compare(story: Story, path: Path, after: str, expected: pa.Table) -> None:
+    with story.step(f"Compare every row after {after}"):
+        found = hf.HudiTable.open(path).to_arrow()
+        story.check(f"rows after {after}", expected.num_rows, story.writes[-1][3])
+        story.check(f"every value after {after} is as expected", True, data.same_rows(found, expected))
+
+
+def _rows_at(table: hf.HudiTable, instant: str) -> int:
+    return sum(batch.num_rows for batch in table.to_batches(columns=["month"], as_of=instant))
+
+
+def _report(story: Story, path: Path, kept: bool) -> int:
+    console = story.console
+    console.print()
+    console.print(_writes_shown(story))
+    for number, (what, _, result, _) in enumerate(story.writes, 1):
+        console.print(f" {number} {what}: plan [bold]{result.plan}[/] ({result.reason})", highlight=False)
+    console.print()
+    console.print(_history_shown(path))
+    wrong = [check for check in story.checks if check.expected != check.found]
+    for check in wrong:
+        console.print(f"WRONG: {check.what}: expected {check.expected}, found {check.found}", style="bold red")
+    right = len(story.checks) - len(wrong)
+    console.print(f"{right} of {len(story.checks)} checks passed.", style="bold red" if wrong else "bold green")
+    if kept:
+        console.print(f"The table stays at {path}. Look at it: hudi-fast info {path}", highlight=False)
+    else:
+        console.print("The table is removed now; make demo KEEP=folder keeps it.", highlight=False)
+    return 1 if wrong else 0
+
+
+def _writes_shown(story: Story) -> Table:
+    names = ("write", "rows in", "inserted", "updated", "deleted", "rows then", "seconds")
+    shown = _table("Writes", names, right=names[1:])
+    for number, (_, rows, result, count) in enumerate(story.writes, 1):
+        counts = (rows, result.inserts, result.updates, result.deletes, count)
+        shown.add_row(f"{number} {result.operation}", *(f"{one:,}" for one in counts), f"{result.seconds:.2f}")
+    return shown
+
+
+def _history_shown(path: Path) -> Table:
+    history = hf.HudiTable.open(path).history().drop_columns(["completion", "action", "state"])
+    shown = _table("History of the table", history.column_names, right=history.column_names[2:])
+    for row in history.to_pylist():
+        shown.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    return shown
+
+
+def _table(title: str, names: Sequence[str], right: Sequence[str]) -> Table:
+    """Narrow enough for 80 columns."""
+    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in names:
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)
+    return shown
+
+
+# ---- engines
+
+
+def _engine(wanted: str, scratch: Path, console: Console) -> Engine:
+    """The Spark engine where it can run, or else the local one, and why."""
+    if wanted != "local":
+        reason = _why_no_spark()
+        if reason is None:
+            console.print("Starting Spark ...")
+            try:
+                return _spark_engine(scratch)
+            except Exception as error:  # Spark has many ways not to start, an old Java among them
+                reason = f"Spark does not start ({str(error).splitlines()[0]})"
+        if wanted == "spark":
+            raise SystemExit(f"{reason}.")
+        console.print(f"{reason}, so everything runs in this process.", style="yellow", highlight=False)
+    return Engine("in this process", lambda name, rows: rows, _count_locally, lambda: None)
+
+
+def _why_no_spark() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
+    if java is None or subprocess.run([java, "-version"], capture_output=True, check=False).returncode:
+        return "There is no Java" + (f" in JAVA_HOME={home}" if home else "")
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "PySpark is not installed (pip install 'hudi-fast[spark]')"
+    return None
+
+
+def _spark_engine(scratch: Path) -> Engine:
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the first python3 of the path
+    quiet = scratch / "log4j2.properties"
+    quiet.write_text(QUIET_LOG)
+    settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet.as_uri()}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": str(scratch / "spark"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("hudi_fast demo")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+
+    def rows(name: str, table: pa.Table) -> Any:
+        file = scratch / f"{name}.parquet"
+        pq.write_table(table, file, row_group_size=1 << 15)
+        return spark.read.parquet(str(file))
+
+    def count(path: Path) -> int:
+        return int(hf.read(spark, path).where("_hoodie_record_key is not null").count())
+
+    return Engine(f"on Spark {spark.version}, two cores", rows, count, spark.stop)
+
+
+def _count_locally(path: Path) -> int:
+    return sum(batch.num_rows for batch in hf.HudiTable.open(path).to_batches(columns=["_hoodie_record_key"]))
+
+
+def _progress(console: Console) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        MofNCompleteColumn(),
+        BarColumn(20),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    return Progress(*columns, console=console, transient=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Load, change and query a year of flights as a Hudi table.")
+    parser.add_argument("--keep", metavar="PATH", help="make the table at PATH and leave it there")
+    parser.add_argument("--engine", choices=("auto", "spark", "local"), default="auto")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
