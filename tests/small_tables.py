@@ -27,6 +27,8 @@ __all__ = [
     "write_to",
 ]
 
+META = ["_hoodie_file_name", "_hoodie_partition_path", "_hoodie_commit_time"]
+
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -114,11 +116,7 @@ def _is_data(path: str) -> bool:
 
 def _assert_meta_columns(base: Path, files: set[str]) -> None:
     for file in files:
-        meta = pq.read_table(
-            base / file,
-            columns=["_hoodie_file_name", "_hoodie_partition_path", "_hoodie_commit_time"],
-            partitioning=None,
-        )
+        meta = pq.read_table(base / file, columns=META, partitioning=None)
         folder, _, name = file.rpartition("/")
         assert set(meta.column(0).to_pylist()) <= {name}
         assert set(meta.column(1).to_pylist()) <= {folder}

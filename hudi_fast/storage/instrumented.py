@@ -64,7 +64,7 @@ class StorageCall:
 
 
 class RecordingStorage(Storage):
-    """Notes every call in :attr:`calls`. Thread-safe; a pickled copy starts counting anew, one rooted elsewhere counts on.
+    """Notes every call in :attr:`calls`. Thread-safe; a pickled copy starts anew, one rooted elsewhere counts on.
 
     Args:
         uri: see :class:`~hudi_fast.storage.base.Storage`.

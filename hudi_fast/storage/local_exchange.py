@@ -1,7 +1,8 @@
 """Two folders of this machine change places.
 
-Linux and macOS do it in one step (``renameat2`` with ``RENAME_EXCHANGE``, ``renamex_np`` with ``RENAME_SWAP``). Elsewhere,
-and on file systems that cannot, it takes three renames, between which the first folder is missing for a moment.
+Linux and macOS do it in one step (``renameat2`` with ``RENAME_EXCHANGE``, ``renamex_np`` with ``RENAME_SWAP``).
+Elsewhere, and on file systems that cannot, it takes three renames, between which the first folder is missing for a
+moment.
 """
 
 from __future__ import annotations
