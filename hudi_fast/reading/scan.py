@@ -77,7 +77,7 @@ def plan_scan(
         raise UnsupportedFeatureError(
             f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
         )
-    full = with_meta(table_schema(state) or pa.schema([]))
+    full = _readable_schema(state)
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
     looked_at = [] if filter is None else filter_columns(filter, full)
     schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
@@ -163,6 +163,12 @@ def _drain(ready: queue.Queue[pa.RecordBatch | BaseException | None]) -> None:
             ready.get_nowait()
     except queue.Empty:
         return
+
+
+def _readable_schema(state: TableState) -> pa.Schema:
+    """The meta columns, then the data columns; a table that does not fill its meta columns does not show them."""
+    data = table_schema(state) or pa.schema([])
+    return with_meta(data) if state.config.populate_meta_fields else data
 
 
 def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
