@@ -28,6 +28,6 @@ def to_arrow_table(data: Any) -> pa.Table:
     if isinstance(data, list) and data and isinstance(data[0], dict):
         return pa.Table.from_pylist(data)
     raise InvalidDataError(
-        f"Rows must come as a pyarrow Table, a pandas or polars DataFrame, or anything with __arrow_c_stream__; "
-        f"got {type(data).__name__}."
+        f"Rows must come as a pyarrow Table, a pandas or polars DataFrame, a list of dicts, or anything else with "
+        f"__arrow_c_stream__; got {type(data).__name__}."
     )

@@ -212,6 +212,8 @@ class HudiTable:
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, Any] | None = None) -> WriteResult:
         """Remove whole partitions by path; ``*`` stands for any text."""
+        if isinstance(partitions, str):
+            raise ConfigError(f"delete_partitions takes a list of paths; got the text {partitions!r}.")
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
 

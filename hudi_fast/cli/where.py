@@ -139,7 +139,7 @@ class _Parser:
         for word, value in (("true", True), ("false", False)):
             if self._take_word(word):
                 return self._cast(value, kind, at)
-        raise self._wrong("a literal: 'text', a number, true or false (for nulls: `is null`)")
+        raise self._wrong("a literal: 'text' (in quotes), a number, true or false (for nulls: `is null`)")
 
     def _number(self, text: str, kind: pa.DataType, at: int) -> pa.Scalar:
         if pa.types.is_decimal(kind):

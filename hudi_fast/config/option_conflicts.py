@@ -61,7 +61,7 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
             that need real ones; a key generator that does not go with the columns.
     """
     if not options.table_name:
-        raise ConfigError("'hoodie.table.name' must be set.")
+        raise ConfigError("'hoodie.table.name' must be set: there is no table yet, and a new one needs a name.")
     spec, keys = options.partition_spec, options.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
     generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())

@@ -60,7 +60,7 @@ def load_properties(storage: Storage) -> dict[str, str]:
         for path in (PROPERTIES_PATH, BACKUP_PATH):
             try:
                 return _read_valid(storage, path)
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
             except CorruptTableError as error:
                 problem = problem or error

@@ -213,14 +213,6 @@ class BaseFileReader:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(self.path, error) from error
 
-    def dictionary_encoded(self) -> list[str]:
-        """Columns (dotted paths) that the file's first row group holds with a dictionary throughout."""
-        if self.num_row_groups == 0:
-            return []
-        group = self._file.metadata.row_group(0)
-        chunks = [group.column(i) for i in range(group.num_columns)]
-        return [chunk.path_in_schema for chunk in chunks if _is_dictionary(chunk)]
-
     def close(self) -> None:
         """Close the file."""
         self._file.close()
@@ -263,12 +255,6 @@ def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[s
         if distinct <= max(1, int(sample.num_rows * _DICTIONARY_SHARE)):
             chosen.append(name)
     return chosen
-
-
-def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    """A writer that gives up on its dictionary leaves plain pages behind, and both encodings in the list."""
-    encodings = set(chunk.encodings)
-    return bool(encodings & {"RLE_DICTIONARY", "PLAIN_DICTIONARY"}) and chunk.has_dictionary_page
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTableError:

@@ -1,4 +1,4 @@
-"""String and binary arrays as the (offsets, data, validity) buffers that kernels take, and back."""
+"""Arrow arrays as the buffers that kernels take, and back: strings and binaries, items of a fixed width, validity."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ import pyarrow as pa
 
 from hudi_fast.errors import InvalidDataError
 
-__all__ = ["VarlenBuffers", "single_chunk", "string_array", "varlen_buffers"]
+__all__ = [
+    "VARLEN",
+    "VarlenBuffers",
+    "fixed_items",
+    "is_fixed_width",
+    "single_chunk",
+    "string_array",
+    "validity_bits",
+    "varlen_buffers",
+]
+
+VARLEN = frozenset({pa.string(), pa.binary()})
+"""Types whose arrays are int32 offsets and bytes."""
 
 _EMPTY = np.zeros(0, dtype=np.uint8)
+_ITEMS: dict[int, type[np.generic]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
 
 
 class VarlenBuffers(NamedTuple):
@@ -36,9 +49,36 @@ def varlen_buffers(array: pa.Array) -> VarlenBuffers:
     return VarlenBuffers(bounds, _EMPTY if data is None else np.frombuffer(data, dtype=np.uint8))
 
 
-def string_array(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8]) -> pa.Array:
-    """A string array without nulls around the two buffers, without a copy."""
-    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(data))
+def string_array(
+    offsets: npt.NDArray[np.int32],
+    data: npt.NDArray[np.uint8],
+    kind: pa.DataType | None = None,
+    validity: pa.Buffer | None = None,
+    nulls: int = 0,
+) -> pa.Array:
+    """A string array (or a binary one, by ``kind``) around the buffers, without a copy."""
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind or pa.string(), len(offsets) - 1, buffers, nulls)
+
+
+def is_fixed_width(kind: pa.DataType) -> bool:
+    """Whether values of the type are items of 1, 2, 4, 8 or 16 bytes."""
+    return (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)) and kind.bit_width in _ITEMS
+
+
+def fixed_items(array: pa.Array) -> npt.NDArray[np.generic]:
+    """The values of a fixed-width array as opaque items, without a copy; below nulls stands anything."""
+    dtype = _ITEMS[array.type.bit_width]
+    values = array.buffers()[1]
+    if values is None or len(array) == 0:
+        return np.zeros(0, dtype=dtype)
+    return np.frombuffer(values, dtype=dtype)[array.offset : array.offset + len(array)]
+
+
+def validity_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
+    """The validity bitmap, least significant bit first, from bit ``array.offset`` on; None when nothing is null."""
+    bits = array.buffers()[0]
+    return None if bits is None or array.null_count == 0 else np.frombuffer(bits, dtype=np.uint8)
 
 
 def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:

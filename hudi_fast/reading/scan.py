@@ -178,6 +178,8 @@ def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
 
 
 def _check_filter(filter_: pc.Expression, schema: pa.Schema) -> None:
+    if not isinstance(filter_, pc.Expression):
+        raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter_!r}.")
     try:
         schema.empty_table().filter(filter_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

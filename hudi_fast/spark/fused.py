@@ -17,7 +17,7 @@ from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, RowBuffer, answers, tas
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.assign import assign_partition
-from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 

@@ -17,7 +17,7 @@ from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
-from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows

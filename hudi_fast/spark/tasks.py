@@ -23,7 +23,7 @@ from hudi_fast.errors import HudiError
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
-from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.plan import TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 

@@ -9,13 +9,15 @@ from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.seqno import format_sequence_numbers
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["CONSTANT_META", "constant_column", "new_meta_columns", "sequence_numbers", "writer_schema"]
+__all__ = ["CONSTANT_META", "META_COLUMNS", "constant_column", "new_meta_columns", "sequence_numbers", "writer_schema"]
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"
 RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
+
+META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 
 CONSTANT_META = (PARTITION_PATH, FILE_NAME)
 """Meta columns with one value per file; they are written as dictionary arrays of one entry."""

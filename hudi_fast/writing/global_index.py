@@ -16,9 +16,9 @@ from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, match_slice, untagged_rows
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
-from hudi_fast.writing.base_writer import incoming_wins
 from hudi_fast.writing.gather import gather_array
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+from hudi_fast.writing.rewrite import incoming_wins
 
 __all__ = ["assign_table"]
 

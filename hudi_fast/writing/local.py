@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.writing.assign import assign_partition
-from hudi_fast.writing.base_writer import write_file_group
+from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
@@ -36,6 +36,7 @@ class LocalEngine:
         self._plan_name = plan_name
         self._reason = reason
         self._incoming: Incoming | None = None
+        self._prepared_for: object = None
 
     def input_schema(self) -> pa.Schema:
         """Columns of the source."""
@@ -43,7 +44,9 @@ class LocalEngine:
 
     def prepare(self, plan: WritePlan) -> None:
         """Check all rows; nothing has been written yet."""
-        self._incoming = prepare_rows(plan, self.source)
+        wanted = plan.operation, plan.schema, plan.key_config, plan.rules
+        if self._incoming is None or wanted != self._prepared_for:
+            self._incoming, self._prepared_for = prepare_rows(plan, self.source), wanted
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""

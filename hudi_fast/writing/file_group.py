@@ -1,0 +1,61 @@
+"""Step 4 of a write: one file group's rows become base files.
+
+Pure in the plan, the work and the files of the pinned slice; returns plain write stats. New file groups are written
+here (``HoodieCreateHandle``, Hudi 1.2.0), existing ones in :mod:`hudi_fast.writing.rewrite`.
+"""
+
+from __future__ import annotations
+
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.gather import gather_array
+from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
+from hudi_fast.writing.partition_marker import ensure_partition_marker
+from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.rewrite import rewrite_file_group
+
+__all__ = ["write_file_group"]
+
+
+def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
+    """Write one file group and say what was written."""
+    ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
+    if work.slice is None or work.slice.base_file is None:
+        return _create_file_group(plan, work, incoming)
+    return [rewrite_file_group(plan, work, work.slice.base_file, incoming)]
+
+
+def _create_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
+    """Write ``work.inserts``; a file that is full is followed by another with the next suffix."""
+    stats: list[WriteStat] = []
+    prefix, _, suffix = work.file_id.rpartition("-")
+    rows, start = work.inserts, 0
+    while start < len(rows) or not stats:
+        file_id = f"{prefix}-{int(suffix) + len(stats)}"
+        stat = _create_file(plan, work, file_id, incoming, rows[start:], work.first_sequence + start)
+        start += stat.num_writes
+        stats.append(stat)
+    return stats
+
+
+def _create_file(
+    plan: WritePlan, work: FileGroupWork, file_id: str, incoming: Incoming, rows: Rows, first_sequence: int
+) -> WriteStat:
+    ceiling = plan.sizing.max_file_size * (1 + plan.sizing.compression_slack) - 2 * plan.average_record_size
+    with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
+        for part in chunks(rows):
+            output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))
+            output.footer.add(gather_array(incoming.key_array(), part))
+            if output.estimated_size() > ceiling:
+                break
+        size = output.close()
+    return WriteStat(
+        file_id=file_id,
+        path=output.path,
+        prev_commit="null",
+        partition_path=work.partition,
+        num_writes=output.rows,
+        num_inserts=output.rows,
+        total_write_bytes=size,
+        file_size=size,
+    )

@@ -1,0 +1,111 @@
+"""What making a base file has in common, whether it starts a file group or continues one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.formats.parquet_base import BaseFileWriter, dictionary_columns
+from hudi_fast.view.file_names import base_file_name
+from hudi_fast.writing.file_columns import (
+    COMMIT_SEQNO,
+    COMMIT_TIME,
+    CONSTANT_META,
+    RECORD_KEY,
+    new_meta_columns,
+    writer_schema,
+)
+from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.markers import create_marker
+from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+
+__all__ = ["BATCH_ROWS", "OutputFile", "Rows", "chunks", "new_rows"]
+
+Rows = npt.NDArray[np.int64]
+
+BATCH_ROWS = 65536
+
+
+class OutputFile:
+    """One base file under way: announced by a marker, opened with its first rows.
+
+    Args:
+        plan: the write.
+        work: says partition and writer.
+        file_id: the file group.
+        kind: marker type, ``CREATE`` or ``MERGE``.
+        footer: gathers what the footer says of keys.
+    """
+
+    def __init__(self, plan: WritePlan, work: FileGroupWork, file_id: str, kind: str, footer: KeyFooter) -> None:
+        self.name = base_file_name(file_id, str(work.token), plan.instant)
+        self.path = f"{work.partition}/{self.name}" if work.partition else self.name
+        self.rows = 0
+        self.footer = footer
+        self._plan = plan
+        self._writer: BaseFileWriter | None = None
+        create_marker(plan.storage, plan.instant, self.path, kind)
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows in the writer's schema; the first ones decide which columns get a dictionary."""
+        if self._writer is None:
+            self._writer = self._open(table)
+        self._writer.write(table)
+        self.rows += table.num_rows
+
+    def estimated_size(self) -> float:
+        """Bytes that the file would have if it ended now; rows that wait are taken to compress as rows do."""
+        if self._writer is None:
+            return 0.0
+        return self._writer.bytes_encoded + self._writer.bytes_waiting * 0.35
+
+    def close(self) -> int:
+        """Finish the file, which may be one without rows; its length in bytes."""
+        if self._writer is None:
+            self._writer = self._open(writer_schema(self._plan).empty_table())
+        return self._writer.close(self.footer.finish())
+
+    def __enter__(self) -> OutputFile:
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is not None and self._writer is not None:
+            self._writer.abort()
+
+    def _open(self, sample: pa.Table) -> BaseFileWriter:
+        plan = self._plan
+        chosen = dictionary_columns(sample, [COMMIT_TIME, *CONSTANT_META], [RECORD_KEY, COMMIT_SEQNO])
+        return BaseFileWriter(plan.storage, self.path, writer_schema(plan), plan.parquet, plan.avro_schema, chosen)
+
+
+def new_rows(
+    plan: WritePlan, work: FileGroupWork, incoming: Incoming, rows: Rows, file_name: str, first: int
+) -> pa.Table:
+    """Incoming rows with new meta columns, in the writer's schema.
+
+    Args:
+        plan: the write.
+        work: says partition and writer.
+        incoming: rows of the write.
+        rows: int64[n], which of them.
+        file_name: the base file they go to.
+        first: sequence number of the first.
+    """
+    schema = writer_schema(plan)
+    if not len(rows):  # a delete by key brings no columns
+        return schema.empty_table()
+    keys = gather_array(incoming.key_array(), rows)
+    meta = new_meta_columns(plan, keys, work.partition, file_name, work.token.task, first)
+    data = gather(incoming.rows, rows)
+    columns = [*meta, *(data.column(field.name) for field in list(schema)[5:])]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def chunks(rows: Rows) -> Iterator[Rows]:
+    """``rows`` in parts of at most :data:`BATCH_ROWS`."""
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield rows[start : start + BATCH_ROWS]
