@@ -31,7 +31,7 @@ setup: $(VENV)/.made-dev $(PEER_VENV)/.made
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-	  echo "hudi_fast needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; \
+	  echo "hudi_fast needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>/dev/null || echo 'not there'). Try: make PYTHON=python3.11 $(MAKECMDGOALS)" >&2; \
 	  exit 1; }
 
 # Order-only: the check runs each time, and makes nothing out of date.

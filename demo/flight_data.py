@@ -105,11 +105,13 @@ def same_rows(found: pa.Table, expected: pa.Table) -> bool:
 
 
 def _is_earlier(year: pa.Table) -> np.ndarray:
-    return np.asarray(year.column("month")) < LAST_MONTH
+    earlier: np.ndarray = np.asarray(year.column("month")) < LAST_MONTH
+    return earlier
 
 
 def _is_corrected(year: pa.Table) -> np.ndarray:
-    return _is_earlier(year) & (np.arange(ROWS) % 10 == 3)
+    corrected: np.ndarray = _is_earlier(year) & (np.arange(ROWS) % 10 == 3)
+    return corrected
 
 
 def _corrected(year: pa.Table) -> pa.Table:

@@ -78,11 +78,15 @@ def plan_scan(
             f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
         )
     full = _readable_schema(state)
+    if isinstance(columns, str):
+        raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
+    if filter is not None and not isinstance(filter, pc.Expression):
+        raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
     looked_at = [] if filter is None else filter_columns(filter, full)
     schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
     if filter is not None:
-        _check_filter(filter, schema)
+        _check_filter(filter, schema, full.names)
     everything = state.view.lister.partitions()
     wanted = matching_partitions(state.config, full, everything, filter)
     workers = threads or os.cpu_count() or 1
@@ -177,10 +181,11 @@ def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
     return schema.field(name)
 
 
-def _check_filter(filter_: pc.Expression, schema: pa.Schema) -> None:
-    if not isinstance(filter_, pc.Expression):
-        raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter_!r}.")
+def _check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:
     try:
         schema.empty_table().filter(filter_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        raise ConfigError(f"The filter {filter_} does not fit the table: {error}") from error
+        reason = str(error)
+        if reason.startswith("No match for"):  # goes on with the whole schema
+            reason = f"{reason.partition(' in ')[0]}; the table has {list(columns)}."
+        raise ConfigError(f"The filter {filter_} does not fit the table: {reason}") from error
