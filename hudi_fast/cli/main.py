@@ -7,6 +7,7 @@ The library is imported when a command runs, so that ``--help`` and ``--version`
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -109,7 +110,7 @@ def history(path: str, limit: int | None, as_json: bool) -> None:
     """List the instants of the timeline of the table at PATH."""
     table = _open(path).history()
     start = 0 if limit is None else max(0, table.num_rows - limit)
-    _show_table("History", table.slice(start), as_json)
+    _show_table("History", table.slice(start), as_json, hidden=["completion"])
 
 
 @cli.command()
@@ -117,9 +118,9 @@ def history(path: str, limit: int | None, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first so many files.")
 @_json_option
 def files(path: str, limit: int | None, as_json: bool) -> None:
-    """List the files that the newest state of the table at PATH consists of."""
+    """List the files of the newest state of the table at PATH."""
     table = _open(path).files()
-    _show_table("Files", table if limit is None else table.slice(0, limit), as_json)
+    _show_table("Files", table if limit is None else table.slice(0, limit), as_json, hidden=["base_file"])
 
 
 @cli.command()
@@ -129,6 +130,7 @@ def files(path: str, limit: int | None, as_json: bool) -> None:
 @click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
 @click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
 @click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
+@click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
 @_json_option
 def read(
     path: str,
@@ -137,21 +139,29 @@ def read(
     as_of: str | None,
     limit: int | None,
     output: str | None,
+    meta: bool,
     as_json: bool,
 ) -> None:
-    """Read rows of the table at PATH."""
+    """Read rows of the table at PATH.
+
+    Files and JSON get all columns, Hudi's meta columns first; on screen these stay away unless they are asked for.
+    """
+    from hudi_fast.cli.progress import counted, under_way
     from hudi_fast.cli.render import format_of, json_line, limited, write_file
 
     if output is not None:
         format_of(output, _FILE_FORMATS)
     table = _open(path)
+    on_screen = output is None and not as_json
+    wanted = table.schema.names if columns is None and on_screen and not meta else None
     reader = table.to_batches(
-        columns=None if columns is None else [name.strip() for name in columns.split(",")],
+        columns=wanted if columns is None else [name.strip() for name in columns.split(",")],
         filter=None if condition is None else _condition(condition, table),
         as_of=as_of,
     )
     if output is not None:
-        rows = write_file(output, reader.schema, limited(reader, limit))
+        with under_way(f"Reading {path}", limit) as advance:
+            rows = write_file(output, reader.schema, counted(limited(reader, limit), advance))
         click.echo(json_line({"rows": rows, "output": output}) if as_json else f"{rows} rows written to {output}")
     elif as_json:
         for batch in limited(reader, limit):
@@ -175,13 +185,21 @@ def read(
 @click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="What to do with the rows.")
 @_json_option
 def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
-    """Write the rows of a file to the table at PATH, which is created if it is not there."""
+    """Write rows of a file to the table at PATH.
+
+    The table is created if it is not there; a new table needs -o hoodie.table.name=NAME, and for upserts
+    -o hoodie.datasource.write.recordkey.field=COLUMN.
+    """
     options = _options(pairs)
     if operation is not None:
         options[_OPERATION_KEY] = operation
     from hudi_fast.api import write as write_rows
+    from hudi_fast.cli.progress import under_way
 
-    _show_result(write_rows(_source(source), path, options=options, mode=mode), as_json)
+    rows = _source(source)
+    with under_way(f"Writing {rows.num_rows:,} rows to {path}"):
+        result = write_rows(rows, path, options=options, mode=mode)
+    _show_result(result, as_json)
 
 
 @cli.command()
@@ -193,12 +211,16 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: 
 @_option_option
 @_json_option
 def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Delete rows of the table at PATH, by a condition or by a file of keys."""
+    """Delete rows of the table at PATH."""
     if (condition is None) == (keys is None):
         raise click.UsageError("Give either --where or --keys.")
+    from hudi_fast.cli.progress import under_way
+
     options, table = _options(pairs), _open(path)
     target = _source(keys) if keys is not None else _condition(condition or "", table)
-    _show_result(table.delete(target, options), as_json)
+    with under_way(f"Deleting from {path}"):
+        result = table.delete(target, options)
+    _show_result(result, as_json)
 
 
 def _open(path: str) -> HudiTable:
@@ -227,13 +249,20 @@ def _options(pairs: tuple[str, ...]) -> dict[str, str]:
     return options
 
 
-def _source(path: str) -> pa.RecordBatchReader:
-    """A file's rows as a RecordBatchReader, read while they are consumed."""
+def _source(path: str) -> pa.Table:
+    """All rows of a file."""
+    import pyarrow as pa
     import pyarrow.dataset as ds
 
+    from hudi_fast.cli.progress import counted, under_way
     from hudi_fast.cli.render import format_of
 
-    return ds.dataset(path, format=format_of(path, _FILE_FORMATS)).scanner().to_reader()
+    kind = format_of(path, _FILE_FORMATS)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no file {path}.")
+    reader = ds.dataset(path, format=kind).scanner().to_reader()
+    with under_way(f"Reading {path}") as advance:
+        return pa.Table.from_batches(counted(reader, advance), reader.schema)
 
 
 def _config_values(table: HudiTable) -> dict[str, Any]:
@@ -269,13 +298,15 @@ def _show_stats(stats: list[dict[str, Any]]) -> None:
         show_rows("Size", stats, list(stats[0]))
 
 
-def _show_table(title: str, table: pa.Table, as_json: bool) -> None:
+def _show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str]) -> None:
+    """All columns for machines; ``hidden`` ones are too wide for people, and follow from others."""
     from hudi_fast.cli.render import json_line, show_rows
 
     if as_json:
         click.echo(json_line(table.to_pylist()))
     else:
-        show_rows(f"{title} ({table.num_rows})", table.to_pylist(), table.column_names)
+        columns = [name for name in table.column_names if name not in hidden]
+        show_rows(f"{title} ({table.num_rows})", table.to_pylist(), columns)
 
 
 def _show_first_rows(reader: pa.RecordBatchReader, limit: int | None) -> None:
@@ -301,4 +332,5 @@ def _show_result(result: WriteResult, as_json: bool) -> None:
     if as_json:
         click.echo(json_line(values))
     else:
-        show_values("Committed" if values["instant"] else "Nothing committed", values)
+        shown = {**values, "seconds": f"{result.seconds:.2f}"}
+        show_values("Committed" if values["instant"] else "Nothing committed", shown)

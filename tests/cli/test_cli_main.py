@@ -101,6 +101,14 @@ def test_read_on_screen_says_when_there_are_more_rows(run, tmp_path):
     assert "There are more rows" not in out
 
 
+def test_read_shows_meta_columns_to_machines_and_to_people_who_ask(run, table):
+    _, out, _ = run("read", table)
+    assert "fare" in out
+    assert "_hoodie" not in out
+    for asked in (["--meta"], ["--json"], ["--columns", "_hoodie_record_key"]):
+        assert "_hoodie_record_key" in run("read", table, *asked)[1]
+
+
 def test_read_writes_files(run, table, tmp_path):
     code, out, _ = run("read", table, "--output", tmp_path / "out.parquet", "--columns", "id", "--limit", 2)
     assert (code, out.strip()) == (0, f"2 rows written to {tmp_path / 'out.parquet'}")
@@ -131,7 +139,10 @@ def test_delete_takes_a_file_of_keys(run, table, tmp_path):
         (["read", "{table}", "--where", "nope = 1"], "no column 'nope'"),
         (["read", "{table}", "--as-of", "yesterday"], "yyyyMMddHHmmss"),
         (["read", "{table}", "--output", "{tmp}/x.txt"], ".parquet"),
-        (["write", "{table}", "--input", "{tmp}/none.parquet"], "none.parquet"),
+        (["write", "{table}", "--input", "{tmp}/none.parquet"], "no file {tmp}/none.parquet"),
+        (["write", "{tmp}/new", "--input", "{tmp}/rows.parquet"], "hoodie.table.name"),
+        (["info", "{tmp}/rows.parquet"], "No Hudi table at"),
+        (["read", "{table}", "--where", "city = Oslo"], "in quotes"),
         (["write", "{table}", "--input", "{tmp}/bad.parquet"], "bad.parquet"),
         (["write", "{table}", "--input", "{tmp}/rows.parquet", "-o", "hoodie.index.type=BUCKET"], "hoodie.index.type"),
         (["write", "{table}", "--input", "{tmp}/rows.parquet", "--mode", "errorifexists"], "exists"),
@@ -143,7 +154,7 @@ def test_an_error_is_one_line_and_exit_code_1(run, table, tmp_path, arguments, s
     assert (code, out) == (1, "")
     assert err.startswith("Error: ")
     assert err.count("\n") == 1
-    assert said in err
+    assert said.format(tmp=tmp_path) in err
 
 
 @pytest.mark.parametrize(
