@@ -92,9 +92,10 @@ def write_to(storage: Storage, rows: pa.Table, settings: Mapping[str, Any], mode
 
 
 def listing(path: str | Path) -> dict[str, int]:
-    """Every file below a folder with its size; empty when there is no folder."""
+    """Every file below a folder with its size, but for the lock; empty when there is no folder."""
     base = Path(path)
-    return {str(each.relative_to(base)): each.stat().st_size for each in sorted(base.rglob("*")) if each.is_file()}
+    files = (each for each in sorted(base.rglob("*")) if each.is_file() and each.parent.name != ".locks")
+    return {str(each.relative_to(base)): each.stat().st_size for each in files}
 
 
 def assert_tidy(path: str | Path) -> None:
