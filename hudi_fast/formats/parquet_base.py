@@ -33,7 +33,7 @@ BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
 MIN_KEY = b"hoodie_min_record_key"
 MAX_KEY = b"hoodie_max_record_key"
 
-ROW_GROUP_MEMORY = 64 << 20
+ROW_GROUP_MEMORY = 32 << 20
 """Most Arrow bytes that a row group may hold while it is collected."""
 
 _SAMPLE_ROWS = 8192
