@@ -156,7 +156,10 @@ def _dense_rank(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(flat, pa.ChunkedArray):
         flat = pa.concat_arrays(flat.chunks)
-    return np.asarray(pc.rank(flat, "ascending", null_placement="at_start", tiebreaker="dense"), dtype=np.int64)
+    ranks = np.array(pc.rank(flat, "ascending", tiebreaker="dense"), dtype=np.int64)
+    if flat.null_count:
+        ranks[flat.is_null().to_numpy(zero_copy_only=False)] = 0  # all others begin at 1
+    return ranks
 
 
 def _lexicographic_rank(ranks: Sequence[npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:

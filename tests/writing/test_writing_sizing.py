@@ -1,0 +1,130 @@
+"""Where inserts go: the worked example of Hudi's article on file sizing, and the rules around it."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.writing.sizing import (
+    InsertAssignment,
+    SizingSettings,
+    SmallFile,
+    assign_inserts,
+    average_record_size,
+)
+
+MB, MIB = 10**6, 1 << 20
+SIZES = {"File_1": 40, "File_2": 80, "File_3": 90, "File_4": 130, "File_5": 105}
+
+
+def small_files(unit: int, limit: int) -> list[SmallFile]:
+    return [SmallFile(name, size * unit) for name, size in SIZES.items() if size * unit < limit]
+
+
+def counts(assigned: list[InsertAssignment]) -> list[tuple[str | None, int]]:
+    return [(one.file_id, one.count) for one in assigned]
+
+
+def test_the_articles_example_with_its_split_size() -> None:
+    settings = SizingSettings(max_file_size=120 * MB, small_file_limit=100 * MB, auto_split=False, split_size=120_000)
+    assert counts(assign_inserts(450_000, small_files(MB, 100 * MB), 1000, settings)) == [
+        ("File_1", 80_000),
+        ("File_2", 40_000),
+        ("File_3", 30_000),
+        (None, 120_000),
+        (None, 120_000),
+        (None, 60_000),
+    ]
+
+
+def test_the_articles_example_with_the_split_worked_out_from_sizes() -> None:
+    settings = SizingSettings(max_file_size=120 * MB, small_file_limit=100 * MB)
+    assigned = assign_inserts(450_000, small_files(MB, 100 * MB), 1000, settings)
+    assert [one.count for one in assigned] == [80_000, 40_000, 30_000, 120_000, 120_000, 60_000]
+
+
+def test_the_example_in_binary_units() -> None:
+    settings = SizingSettings(max_file_size=120 * MIB, small_file_limit=100 * MIB)
+    assigned = assign_inserts(10**6, small_files(MIB, 100 * MIB), 1000, settings)
+    assert [one.count for one in assigned[:4]] == [83_886, 41_943, 31_457, 125_830]
+    assert sum(one.count for one in assigned) == 10**6
+
+
+def test_the_next_write_fills_the_last_file_first() -> None:
+    settings = SizingSettings(max_file_size=120 * MB, small_file_limit=100 * MB, auto_split=False, split_size=120_000)
+    assert counts(assign_inserts(100_000, [SmallFile("File_8", 60 * MB)], 1000, settings)) == [
+        ("File_8", 60_000),
+        (None, 40_000),
+    ]
+
+
+def test_a_small_file_without_room_for_a_record_is_passed_over() -> None:
+    settings = SizingSettings(max_file_size=1000, small_file_limit=1000)
+    assert counts(assign_inserts(2, [SmallFile("full", 950), SmallFile("empty", 0)], 100, settings)) == [("empty", 2)]
+
+
+def test_without_inserts_nothing_is_assigned() -> None:
+    assert assign_inserts(0, [SmallFile("a", 0)], 100, SizingSettings()) == []
+
+
+@given(
+    st.integers(0, 5000),
+    st.lists(st.integers(0, 3000), max_size=6),
+    st.integers(1, 700),
+    st.integers(1, 4000),
+)
+def test_every_insert_is_dealt_out_once_and_no_file_grows_beyond_the_maximum(
+    inserts: int, sizes: list[int], average: int, most: int
+) -> None:
+    settings = SizingSettings(max_file_size=most, small_file_limit=most)
+    small = [SmallFile(str(number), size) for number, size in enumerate(sizes)]
+    assigned = assign_inserts(inserts, small, average, settings)
+    assert sum(one.count for one in assigned) == inserts
+    assert all(one.count > 0 for one in assigned)
+    room = {one.file_id: most - one.size for one in small}
+    per_file = -(-most // average)
+    for one in assigned:
+        limit = per_file if one.file_id is None else room[one.file_id] // average
+        assert one.count <= limit
+
+
+def commit(size: int, records: int, *paths: str) -> CommitMetadata:
+    stats = [
+        WriteStat(file_id=path, path=path, partition_path="", num_writes=records, total_write_bytes=size)
+        for path in paths or ("a.parquet",)
+    ]
+    return CommitMetadata({"": stats}, {}, "UPSERT")
+
+
+def test_a_first_load_below_the_small_file_limit_is_not_trusted() -> None:
+    assert average_record_size([commit(99 * MIB, 10**6)], SizingSettings()) == 1024
+
+
+def test_the_newest_commit_that_wrote_enough_is_trusted_and_rounded_up() -> None:
+    commits = [commit(10, 1), commit(200 * MIB, 10**6), commit(200 * MIB, 1)]
+    assert average_record_size(commits, SizingSettings()) == 210
+
+
+def test_no_more_commits_are_read_than_allowed() -> None:
+    read = []
+
+    def newest_first():
+        for number in range(9):
+            read.append(number)
+            yield commit(1, 1)
+
+    assert average_record_size(newest_first(), SizingSettings(estimator_max_commits=3)) == 1024
+    assert len(read) <= 4
+
+
+def test_metadata_of_files_does_not_count_and_log_files_do_not_either() -> None:
+    settings = SizingSettings(small_file_limit=1000, estimator_file_metadata=500)
+    both = commit(1500, 10, "a.parquet", ".a_1.log.1_0-1-1")
+    assert average_record_size([both], settings) == 1024  # 1500 - 500 is not more than the limit
+    assert average_record_size([commit(1501, 10)], settings) == 101
+
+
+def test_the_share_of_the_limit_that_makes_a_commit_trusted_can_be_set() -> None:
+    settings = SizingSettings(small_file_limit=1000, estimation_threshold=0.1)
+    assert average_record_size([commit(101, 10)], settings) == 11
