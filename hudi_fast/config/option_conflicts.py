@@ -21,6 +21,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 __all__ = ["check_against_table", "effective_operation", "new_table_from_options"]
 
 _W = "hoodie.datasource.write."
+_UNPARTITIONED_GENERATORS = ("NON_PARTITION", "GLOBAL_DELETE")
 _META_FREE_GENERATORS = ("SIMPLE", "COMPLEX", "NON_PARTITION")
 Conflict = tuple[str, object, object]
 
@@ -65,6 +66,8 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
     spec, keys = options.partition_spec, options.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
     generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())
+    if generator in _UNPARTITIONED_GENERATORS:
+        fields, types = (), ()  # as Apache Hudi: the key generator has no use for the option
     _check_generator(options, generator, keys, fields, types)
     if not keys:
         _check_auto_keys(options)
@@ -119,7 +122,7 @@ def _key_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Confl
     if options.key_generator is not None and options.key_generator != config.key_generator:
         yield "KeyGenerator", options.key_generator, config.key_generator_class or config.key_generator
     spec = options.partition_spec
-    if spec is not None:
+    if spec is not None and options.key_generator not in _UNPARTITIONED_GENERATORS:
         types_differ = bool(spec.types and config.partition_types) and spec.types != config.partition_types
         if spec.fields != config.partition_fields or types_differ:
             yield "PartitionPath", options.partition_path_fields, _typed(config)
@@ -132,13 +135,15 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
         (f"{_W}table.type", options.table_type, config.table_type),
         (f"{_W}hive_style_partitioning", options.hive_style, config.hive_style),
         (f"{_W}partitionpath.urlencode", options.url_encode, config.url_encode),
-        (f"{_W}slash.separated.date.partitioning", options.slash_separated_dates, config.slash_separated_dates),
         ("hoodie.populate.meta.fields", options.populate_meta_fields, config.populate_meta_fields),
         ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
     )
     for key, given, existing in checked:
         if key in options.explicit and given != existing:
             yield key, given, existing
+    key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: the option goes with every write
+    if key in options.explicit and key in config.raw and options.slash_separated_dates != config.slash_separated_dates:
+        yield key, options.slash_separated_dates, config.slash_separated_dates
     key = f"{_W}drop.partition.columns"
     wanted, existing_drop = options.drop_partition_columns, config.drop_partition_columns
     if key in options.explicit and not config.is_mor and wanted != existing_drop:
@@ -196,8 +201,6 @@ def _check_generator(
         problem = f"takes one key column, got {len(keys)}"
     elif generator == "CUSTOM" and fields and not types:
         problem = "takes partition columns as name:SIMPLE or name:TIMESTAMP"
-    elif generator in ("NON_PARTITION", "GLOBAL_DELETE") and fields:
-        problem = f"takes no partition column, got {','.join(fields)}"
     elif (generator == "TIMESTAMP" or "TIMESTAMP" in types) and not options.timebased:
         problem = "needs hoodie.keygen.timebased.timestamp.type and its formats"
     if problem is not None:

@@ -5,6 +5,7 @@ Both only ever leave out what certainly does not match; the filter itself is app
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -16,6 +17,9 @@ from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
 from hudi_fast.storage.base import Storage
 
 __all__ = ["filter_columns", "matching_partitions", "matching_row_groups", "typed_partition_values"]
+
+_SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
+"""Perhaps a date with dashes: that a table's writers put slashes instead need not be stored in the table."""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
 
@@ -52,7 +56,7 @@ def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: st
     texts = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode) or {}
     typed: dict[str, pa.Scalar] = {}
     for name, text in texts.items():
-        if text is None or text == DEFAULT_PARTITION or name not in schema.names:
+        if text is None or text == DEFAULT_PARTITION or name not in schema.names or _SLASHED_DATE.match(text):
             continue
         kind = schema.field(name).type
         if pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_boolean(kind):

@@ -91,9 +91,17 @@ def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMet
 def table_schema(state: TableState) -> pa.Schema | None:
     """The data columns of the table (no meta columns); None for a table that has no schema yet.
 
-    Taken from the newest commit that may have changed it, else from the table's creation, else from a base file
-    (``TableSchemaResolver``, Hudi 1.2.0).
+    Taken from the newest commit that may have changed it, else from the table's creation, else from a base file.
+    Partition columns that the table keeps in the path only follow as text (``TableSchemaResolver``, Hudi 1.2.0).
     """
+    stored = _stored_schema(state)
+    if stored is None or not state.config.drop_partition_columns:
+        return stored
+    missing = [name for name in state.config.partition_fields if name not in stored.names]
+    return pa.schema([*stored, *(pa.field(name, pa.string()) for name in missing)])
+
+
+def _stored_schema(state: TableState) -> pa.Schema | None:
     for instant, commit in commits_newest_first(state):
         text = commit.extra_metadata.get("schema")
         if text and commit.operation_type not in _KEEPS_SCHEMA:

@@ -6,7 +6,7 @@ Everything about a write that can be refused without looking at rows is refused 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -53,10 +53,7 @@ def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) ->
     schema = _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
         _check_columns(config, schema, incoming, operation)
-    stored = [
-        field for field in schema if not (config.drop_partition_columns and field.name in config.partition_fields)
-    ]
-    file_schema = with_meta(pa.schema(stored))
+    file_schema = with_meta(_stored_columns(schema, config))
     sizing = _sizing(options)
     commits = (meta for instant, meta in commits_newest_first(state) if instant.action == "commit")
     return WritePlan(
@@ -93,8 +90,17 @@ def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) ->
 
 
 def commit_schema(plan: WritePlan) -> str:
-    """The Avro JSON that a commit records as the table's schema (no meta columns)."""
-    return arrow_to_avro(plan.schema, *record_name_of(plan.config.name))
+    """The Avro JSON that a commit records as the table's schema: what files hold, without meta columns."""
+    return arrow_to_avro(_stored_columns(plan.schema, plan.config), *record_name_of(plan.config.name))
+
+
+def _stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
+    """The columns that files hold; a table may keep its partition columns in the path only."""
+    return schema if not config.drop_partition_columns else _without(schema, config.partition_fields)
+
+
+def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in names])
 
 
 def _check_supported(state: TableState, options: WriteOptions, operation: str) -> None:
@@ -123,7 +129,7 @@ def _check_supported(state: TableState, options: WriteOptions, operation: str) -
 
 
 def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, operation: str) -> pa.Schema:
-    known = table_schema(state)
+    known = _known_columns(state, incoming)
     if operation in _DELETES:
         if known is None:
             raise ConfigError(f"There is nothing to delete: {state.storage.uri} has no commit yet.")
@@ -137,6 +143,16 @@ def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, opera
         state.config.drop_partition_columns,
     )
     return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
+
+
+def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
+    """The table's columns. Of those that it keeps in the path only, the rows know the types better than the path."""
+    known = table_schema(state)
+    if known is None or not state.config.drop_partition_columns:
+        return known
+    given = normalize_input_schema(incoming, known)
+    named = [given.field(name).with_nullable(True) for name in state.config.partition_fields if name in given.names]
+    return pa.schema([*_without(known, state.config.partition_fields), *named])
 
 
 def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, operation: str) -> None:
@@ -189,7 +205,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
         partition_types=types,
         hive_style=config.hive_style,
         url_encode=config.url_encode,
-        slash_separated_dates=config.slash_separated_dates,
+        slash_separated_dates=config.slash_separated_dates or options.slash_separated_dates,
         consistent_logical_timestamp=options.consistent_logical_timestamp,
         single_key_prefixed=_prefixes_single_key(state, options),
         timebased={**options.timebased, **config.keygen_properties},

@@ -139,7 +139,6 @@ def test_the_key_generator_follows_from_the_columns(keys, partitions, generator)
     ("given", "said"),
     [
         ({f"{W}recordkey.field": "id"}, r"'hoodie\.table\.name' must be set"),
-        ({**BASE, f"{W}keygenerator.type": "NON_PARTITION"}, "takes no partition column"),
         ({**BASE, f"{W}keygenerator.type": "SIMPLE", f"{W}recordkey.field": "a,b"}, "one key column"),
         ({**BASE, f"{W}keygenerator.type": "SIMPLE", f"{W}partitionpath.field": "a,b"}, "one partition column"),
         ({**BASE, f"{W}keygenerator.type": "CUSTOM"}, "name:SIMPLE"),
@@ -172,3 +171,24 @@ def test_a_write_without_keys_is_a_bulk_insert_unless_told_otherwise():
     assert effective_operation(default, ("id",), has_key_column=False) == "upsert"
     assert effective_operation(default, (), has_key_column=True) == "upsert"
     assert effective_operation(told, (), has_key_column=False) == "upsert"
+
+
+@pytest.mark.parametrize("generator", ["NON_PARTITION", "GLOBAL_DELETE"])
+def test_partition_columns_mean_nothing_to_a_key_generator_without_partitions(generator):
+    given = WriteOptions.from_options({**BASE, f"{W}keygenerator.type": generator})
+    spec = new_table_from_options(given)
+    assert (spec.key_generator, spec.partition_fields) == (generator, ())
+    config = TableConfig.from_properties(new_table_properties(spec), "t")
+    check_against_table(given, config)
+    with pytest.raises(ConfigError, match="PartitionPath:\tcity\t"):
+        check_against_table(WriteOptions.from_options({f"{W}partitionpath.field": "city"}), config)
+
+
+def test_slash_separated_dates_are_a_conflict_only_where_the_table_stores_its_choice():
+    given = WriteOptions.from_options({f"{W}slash.separated.date.partitioning": "true"})
+    check_against_table(given, table_of(BASE))  # a table of Apache Hudi, which stores nothing
+    stored = table_of({**BASE, f"{W}slash.separated.date.partitioning": "true"})
+    check_against_table(given, stored)
+    other = WriteOptions.from_options({f"{W}slash.separated.date.partitioning": "false"})
+    with pytest.raises(ConfigError, match=r"slash\.separated\.date\.partitioning:\tfalse\ttrue"):
+        check_against_table(other, stored)
