@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -42,6 +42,8 @@ def write(
     settings = WriteOptions.from_options(options or {})
     storage = Storage(path, storage_options)
     if _is_spark(df):
+        if not hasattr(df, "sparkSession"):
+            raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
         from hudi_fast.spark.entry import engine_for
 
         return run_write(engine_for(df, settings), storage, settings, mode)

@@ -9,18 +9,41 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.errors import UnsupportedFeatureError
+
 __all__ = ["arrow_batches_of", "arrow_schema", "collect", "estimated_bytes", "parallelism"]
 
 _BATCH_ROWS = 65536
+_REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
 
 
 def arrow_schema(df: Any) -> pa.Schema:
-    """The Arrow schema in which ``df``'s rows reach Python."""
+    """The Arrow schema in which ``df``'s rows reach Python.
+
+    Raises:
+        UnsupportedFeatureError: a stream, or a type that would come back as another one.
+    """
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    if df.isStreaming:
+        raise UnsupportedFeatureError(
+            "A streaming DataFrame cannot be written at once; hand its batches over: "
+            "stream.writeStream.foreachBatch(lambda batch, _: hudi_fast.write(batch, path, options)).start()."
+        )
+    _refuse_types(df.schema, "")
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
     schema: pa.Schema = to_arrow_schema(df.schema, **zone)
     return schema
+
+
+def _refuse_types(kind: Any, name: str) -> None:
+    if kind.typeName() in _REFUSED_TYPES:
+        raise UnsupportedFeatureError(f"Column {name!r} has Spark's type {kind.typeName()}; cast it to another type.")
+    for field in getattr(kind, "fields", ()):
+        _refuse_types(field.dataType, f"{name}.{field.name}" if name else field.name)
+    for part in ("elementType", "keyType", "valueType"):
+        if hasattr(kind, part):
+            _refuse_types(getattr(kind, part), name)
 
 
 def collect(df: Any) -> pa.Table:
@@ -45,11 +68,19 @@ def arrow_batches_of(spark: Any, rows: int = _BATCH_ROWS) -> Iterator[None]:
 
 
 def estimated_bytes(df: Any) -> int | None:
-    """What Spark's optimizer takes the rows' size to be; None where it cannot be asked (Spark Connect)."""
+    """What Spark's optimizer takes the rows' size to be.
+
+    None where it cannot be asked (Spark Connect), or does not know: rows of Python, of an RDD or of a stream's batch
+    count as ``spark.sql.defaultSizeInBytes``, eight exabytes.
+    """
     jdf = getattr(df, "_jdf", None)
     if jdf is None:
         return None
-    return int(str(jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    plan = jdf.queryExecution().optimizedPlan()
+    unknown = int(df.sparkSession.conf.get("spark.sql.defaultSizeInBytes", str(2**63 - 1)))
+    leaves = plan.collectLeaves()
+    sizes = [int(str(leaves.apply(number).stats().sizeInBytes())) for number in range(leaves.size())]
+    return None if any(size >= unknown for size in sizes) else int(str(plan.stats().sizeInBytes()))
 
 
 def parallelism(spark: Any) -> int:

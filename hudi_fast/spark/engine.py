@@ -64,6 +64,7 @@ class SparkEngine:
         self._options = options
         self._choice: _Choice | None = None
         self._local: LocalEngine | None = None
+        self._too_large = ""
 
     def input_schema(self) -> pa.Schema:
         """Columns of the DataFrame, as they reach Python."""
@@ -118,13 +119,14 @@ class SparkEngine:
             return _Choice("routed", f"the index {plan.index.kind} looks in all partitions")
         if _is_one_big_partition(plan):
             return _Choice("routed", "the table is not partitioned and has several file groups")
-        return _Choice("fused", f"more than {DRIVER_ROWS} rows or {self._options.driver_max_bytes} bytes of input")
+        return _Choice("fused", self._too_large)
 
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
         estimate = estimated_bytes(self._df)
         if forced == "auto" and estimate is not None and estimate > bound:
+            self._too_large = f"Spark expects {estimate:,} bytes of input, more than {bound:,}"
             return None
         rows = collect(self._df if forced == "driver" else self._df.limit(DRIVER_ROWS + 1))
         if forced != "driver" and (rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
@@ -132,9 +134,10 @@ class SparkEngine:
                 raise ConfigError(
                     f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
                 )
+            self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
             return None
         self._local = LocalEngine(rows)
-        reason = f"{rows.num_rows} rows, {rows.nbytes} bytes"
+        reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
         if forced == "broadcast" and plan.index.is_global:
             raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve the index {plan.index.kind}.")
         cluster = not _is_local(self._df.sparkSession) and not plan.index.is_global and _is_partitioned(plan)

@@ -18,6 +18,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, CorruptTableError, TableExistsError, TableNotFoundError
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.overwrite import empty_table
@@ -111,6 +112,10 @@ def remove_if_unused(storage: Storage) -> None:
         return
     if not load_timeline(storage, config).writes():
         storage.delete_dir(".hoodie")
+        for folder in [entry.path for entry in storage.list_dir("") if entry.is_dir]:
+            names = [entry.name for entry in storage.list_dir(folder, recursive=True) if not entry.is_dir]
+            if names and set(names) <= set(PARTITION_MARKERS):  # all that the rollback of the write left
+                storage.delete_dir(folder)
         if not storage.list_dir(""):
             storage.delete_dir("")
 
