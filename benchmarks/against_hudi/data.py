@@ -9,6 +9,7 @@ With ``rows`` = 2 M a folder ``data-<rows>-<seed>`` holds, each a folder of Parq
   one file group;
 - ``up1``, ``up10``, ``up100``: updates of 1 %, 10 % and 100 % of the rows, every one newer than what it replaces;
   ``up10`` has new rows as well, 2.5 % of the table;
+- ``absent``: as many rows as the table has, in the same cities, none of whose keys it holds;
 - ``small`` and ``small_up``: a table of 1000 rows and updates of 100 of them.
 
 Usage: ``python data.py <scratch folder> [rows]``.
@@ -51,7 +52,7 @@ COLUMNS = (
     "end_lon",
 )
 # Input of an upsert -> input of the table that it goes into.
-BASE_OF = {"up1": "base", "up10": "base", "up100": "base", "small_up": "small"}
+BASE_OF = {"up1": "base", "up10": "base", "up100": "base", "absent": "base", "small_up": "small"}
 
 
 def make_data(scratch: str | Path, rows: int = 2_000_000, seed: int = SEED) -> Path:
@@ -79,8 +80,8 @@ def read_rows(folder: Path, name: str) -> pa.Table:
 
 def expected_rows(folder: Path, name: str) -> pa.Table:
     """The rows that a table must hold after that input was written, sorted by key."""
-    rows = read_rows(folder, name)
-    if name in BASE_OF:
+    rows = read_rows(folder, "base" if name == "absent" else name)  # deleting what is not there changes nothing
+    if name in BASE_OF and name != "absent":
         base = read_rows(folder, BASE_OF[name])
         untouched = base.filter(pc.invert(pc.is_in(base["uuid"], value_set=rows["uuid"])))
         rows = pa.concat_tables([untouched, rows])
@@ -103,6 +104,8 @@ def _fill(folder: Path, rows: int, rng: np.random.Generator) -> None:
     small = _trips(rng, np.arange(SMALL_ROWS) % CITIES, np.full(SMALL_ROWS, FIRST_TS))
     _write(folder / "small", small, 1)
     _write(folder / "small_up", _updates(rng, small, SMALL_UPDATES), 1)
+    absent = _trips(rng, cities, np.full(rows, FIRST_TS))
+    _write(folder / "absent", absent.take(rng.permutation(rows)), FILE_GROUPS)
 
 
 def _updates(rng: np.random.Generator, base: pa.Table, count: int) -> pa.Table:

@@ -31,7 +31,7 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-OPERATIONS = ("bulk_insert", "insert", "upsert")
+OPERATIONS = ("bulk_insert", "delete", "insert", "upsert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,13 @@ class Work:
     """One thing to measure.
 
     Attributes:
-        operation: ``bulk_insert``, ``insert`` or ``upsert``.
+        operation: ``bulk_insert``, ``delete``, ``insert`` or ``upsert``.
         rows: folder of Parquet files to write.
         start: table to start from, copied for each run; None for a new table.
         out: folder for the table; holds what the last run wrote.
         codec: Parquet codec, or ``default`` for the side's own.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        index: ``hoodie.index.type``, or ``default`` for the side's own.
         runs: how often it is timed.
         warm_rows: small input that is written by the same operation once before, not timed; None for no warm-up.
         warm_start: table that it goes into; None for a new one.
@@ -57,6 +58,7 @@ class Work:
     out: str
     codec: str
     table_type: str
+    index: str
     runs: int
     warm_rows: str | None
     warm_start: str | None
@@ -90,6 +92,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--out", required=True)
     parser.add_argument("--codec", default="default")
     parser.add_argument("--table-type", default="COPY_ON_WRITE")
+    parser.add_argument("--index", default="default")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
@@ -113,6 +116,8 @@ def write_options(work: Work) -> dict[str, str]:
     }
     if work.codec != "default":
         options["hoodie.parquet.compression.codec"] = work.codec
+    if work.index != "default":
+        options["hoodie.index.type"] = work.index
     if work.table_type == "MERGE_ON_READ":
         # Compaction is measured by itself.
         options["hoodie.compact.inline"] = "false"

@@ -1,0 +1,132 @@
+"""The table's verbs in one process, on 200 000 rows of 12 columns in 10 partitions."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from hudi_fast.kernels import warm_up
+
+from hudi_fast import HudiTable, write
+
+ROWS = 200_000
+PARTITIONS = 10
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "uuid",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+BULK = {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}
+
+
+def _trips(count: int, first: int = 0, ts: int = 0) -> pa.Table:
+    rng = np.random.default_rng(first + 1)
+    numbers = np.arange(first, first + count)
+    keys = pc.binary_join_element_wise("key-0000-0000-0000", pc.cast(pa.array(numbers * 7919), pa.string()), "-")
+    columns: dict[str, pa.Array] = {
+        "uuid": keys,
+        "city": pc.binary_join_element_wise("city", pc.cast(pa.array(numbers % PARTITIONS), pa.string()), "-"),
+        "ts": pa.array(np.full(count, ts)),
+    }
+    columns |= {f"value_{place}": pa.array(rng.random(count)) for place in range(9)}
+    return pa.table(columns)
+
+
+class Writes:
+    """A write into a copy of a table; the copy is made outside the timed part."""
+
+    params = ("bulk_insert", "upsert 1 %", "upsert 10 % and 2 % new", "upsert 100 %", "delete 1 %")
+    param_names = ("verb",)
+    number = 1
+    warmup_time = 0
+
+    def setup_cache(self) -> str:
+        folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        write(_trips(ROWS), f"{folder}/table", BULK)
+        return folder
+
+    def setup(self, folder: str, verb: str) -> None:
+        warm_up()
+        self.path = tempfile.mkdtemp(dir=folder)
+        rows = _trips(ROWS, ts=1)
+        if verb == "bulk_insert":
+            self.rows, self.options = rows, BULK
+            return
+        shutil.copytree(f"{folder}/table", self.path, dirs_exist_ok=True)
+        self.options = OPTIONS
+        if verb == "upsert 1 %":
+            self.rows = rows.take(pa.array(np.arange(0, ROWS, 100)))
+        elif verb.startswith("upsert 10 %"):
+            self.rows = pa.concat_tables([rows.take(pa.array(np.arange(0, ROWS, 10))), _trips(ROWS // 50, ROWS)])
+        elif verb == "upsert 100 %":
+            self.rows = rows
+        else:
+            self.rows = rows.take(pa.array(np.arange(0, ROWS, 100)))
+            self.options = {**OPTIONS, "hoodie.datasource.write.operation": "delete"}
+
+    def teardown(self, folder: str, verb: str) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def time_write(self, folder: str, verb: str) -> None:
+        write(self.rows, self.path, self.options)
+
+    def peakmem_write(self, folder: str, verb: str) -> None:
+        write(self.rows, self.path, self.options)
+
+    def track_bytes_written(self, folder: str, verb: str) -> int:
+        return write(self.rows, self.path, self.options).bytes_written
+
+    track_bytes_written.unit = "bytes"  # type: ignore[attr-defined]
+
+
+class Reads:
+    """Snapshot reads."""
+
+    def setup_cache(self) -> str:
+        folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        write(_trips(ROWS), f"{folder}/table", BULK)
+        return str(Path(folder) / "table")
+
+    def setup(self, path: str) -> None:
+        self.table = HudiTable.open(path)
+
+    def time_all_columns(self, path: str) -> None:
+        self.table.to_arrow()
+
+    def time_two_columns(self, path: str) -> None:
+        self.table.to_arrow(columns=["uuid", "ts"])
+
+    def time_one_partition(self, path: str) -> None:
+        self.table.to_arrow(filter=pc.field("city") == "city-3")
+
+    def time_batches(self, path: str) -> None:
+        for _ in self.table.to_batches():
+            pass
+
+    def peakmem_batches(self, path: str) -> None:
+        for _ in self.table.to_batches():
+            pass
+
+
+class SmallUpsert:
+    """100 rows into a table of 1000, as a service would: planning and the timeline are most of it."""
+
+    number = 1
+
+    def setup(self) -> None:
+        warm_up()
+        self.path = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        write(_trips(1000), self.path, OPTIONS)
+        self.rows = _trips(100, ts=1)
+        write(self.rows, self.path, OPTIONS)
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def time_upsert(self) -> None:
+        write(self.rows, self.path, OPTIONS)
