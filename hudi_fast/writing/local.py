@@ -5,8 +5,11 @@ Threads serve because the kernels, Parquet encoding and Arrow compute all releas
 
 from __future__ import annotations
 
+import itertools
+import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +22,8 @@ from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutc
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
 __all__ = ["LocalEngine"]
+
+_ROWS_WORTH_A_FILE = 100_000
 
 
 class LocalEngine:
@@ -85,7 +90,26 @@ def _assign(
             for number, (name, rows) in enumerate(groups)
         )
     works = [work for one in assigned for work in one]
+    if plan.operation == "bulk_insert" and len(works) < plan.threads:
+        works = [part for work in works for part in _parts(work, plan.threads)]
     return sorted(works, key=_cost, reverse=True)
+
+
+def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
+    """A new file group's rows as several file groups, so that no thread idles while one writes everything."""
+    count = min(count, len(work.inserts) // _ROWS_WORTH_A_FILE)
+    if count < 2:
+        return [work]
+    bounds = np.linspace(0, len(work.inserts), count + 1).astype(np.int64)
+    return [
+        replace(
+            work,
+            file_id=f"{uuid.uuid5(uuid.UUID(work.file_id[:36]), str(number))}-0",
+            inserts=work.inserts[start:end],
+            first_sequence=work.first_sequence + int(start),
+        )
+        for number, (start, end) in enumerate(itertools.pairwise(bounds))
+    ]
 
 
 def _cost(work: FileGroupWork) -> int:
