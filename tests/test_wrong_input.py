@@ -40,3 +40,8 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
         call(table)
     assert said in str(caught.value)
     assert listing(table.path) == before
+
+
+def test_an_object_store_is_refused_before_anything_is_asked_of_it():
+    with pytest.raises(hf.UnsupportedFeatureError, match="Writing to s3://bucket/t is not supported yet"):
+        hf.write(plain_rows(range(1)), "s3://bucket/t", OPTIONS, storage_options={"region": "us-east-1"})

@@ -15,7 +15,13 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, CorruptTableError, TableExistsError, TableNotFoundError
+from hudi_fast.errors import (
+    ConfigError,
+    CorruptTableError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS
@@ -70,7 +76,12 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         ConfigError: unknown mode, a mode that does not go with the operation, no table name.
         TableExistsError: there is a table and the mode is ``errorifexists``.
         TableNotFoundError: a delete, and there is no table.
+        UnsupportedFeatureError: an object store.
     """
+    if not storage.is_local:
+        raise UnsupportedFeatureError(
+            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
+        )
     mode = {"error": "errorifexists"}.get(mode.lower(), mode.lower())
     if mode not in SAVE_MODES:
         raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
