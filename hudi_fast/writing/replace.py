@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
+import re
 from collections.abc import Iterable
 
 from hudi_fast.config.write_options import WriteOptions
@@ -11,6 +11,8 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["REPLACING", "replaced_groups"]
+
+_STAR, _ANY = re.compile(r"\*|%2A"), "(?s:.*)"
 
 REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
@@ -46,4 +48,5 @@ def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[st
 
 
 def _matches(partition: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatch.fnmatchcase(partition, pattern.replace("%2A", "*").replace("[", "[[]")) for pattern in patterns)
+    """A star, plain or url-encoded, stands for any text; nothing else is special."""
+    return any(re.fullmatch(_ANY.join(map(re.escape, _STAR.split(each))), partition) for each in patterns)

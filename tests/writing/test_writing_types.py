@@ -127,7 +127,6 @@ def test_all_types_in_one_table_in_one_file(tmp_path: Path) -> None:
     table = pa.table({name.replace(" ", "_"): values for name, values in columns.items()})
     hf.write(table, tmp_path / "t", options())
     opened = hf.HudiTable.open(tmp_path / "t")
-    assert (opened.schema.names, opened.schema.types) == (table.schema.names, table.schema.types)
     check(opened, table)
     opened.upsert(table.slice(1))
     check(opened, table)
