@@ -5,6 +5,7 @@ Old files lack columns and hold narrower types; each batch is brought into the a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,12 +15,15 @@ import pyarrow.compute as pc
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.reading.prune import matching_row_groups, typed_partition_values
+from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["SliceScan", "read_slice"]
+
+_NAN_MAY_PASS = re.compile(r"\w\(|!=|\b(?:true|false)\b")
+"""In the text of a filter: calls, negations and comparisons of truth values, all of which NaN may pass."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         return
     path = slice_.base_file.path
     with open_base_file(scan.storage, path) as reader:
-        groups = matching_row_groups(scan.storage, path, scan.filter)
+        groups = matching_row_groups(scan.storage, path, scan.filter) if _is_filterable(scan, reader.schema) else None
         if groups is not None and not groups:
             return
         columns = [name for name in scan.schema.names if name in reader.schema.names]
@@ -62,6 +66,22 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
         for batch in reader.batches(columns, scan.batch_rows, groups):
             yield from _finish(scan, conforming.apply(batch), fill)
+
+
+def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:
+    """Whether statistics of the file say something on the filter.
+
+    Not on a column that was widened since, and on numbers that may be NaN, which statistics leave out, only where a
+    filter consists of comparisons that NaN fails.
+    """
+    if scan.filter is None:
+        return True
+    names = [name for name in filter_columns(scan.filter, scan.schema) if name in stored.names]
+    if any(stored.field(name).type != scan.schema.field(name).type for name in names):
+        return False
+    return not any(pa.types.is_floating(stored.field(name).type) for name in names) or not _NAN_MAY_PASS.search(
+        str(scan.filter)
+    )
 
 
 def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
