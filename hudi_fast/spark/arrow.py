@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 
-__all__ = ["arrow_batches_of", "arrow_schema", "collect", "estimated_bytes", "parallelism"]
+__all__ = [
+    "arrow_batches_of",
+    "arrow_schema",
+    "arrow_types",
+    "collect",
+    "estimated_bytes",
+    "parallelism",
+    "session_conf",
+]
 
 _BATCH_ROWS = 65536
 _REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
@@ -23,16 +31,21 @@ def arrow_schema(df: Any) -> pa.Schema:
     Raises:
         UnsupportedFeatureError: a stream, or a type that would come back as another one.
     """
-    from pyspark.sql.pandas.types import to_arrow_schema
-
     if df.isStreaming:
         raise UnsupportedFeatureError(
             "A streaming DataFrame cannot be written at once; hand its batches over: "
             "stream.writeStream.foreachBatch(lambda batch, _: hudi_fast.write(batch, path, options)).start()."
         )
     _refuse_types(df.schema, "")
+    return arrow_types(df.schema)
+
+
+def arrow_types(struct: Any) -> pa.Schema:
+    """The Arrow form of a Spark schema (``StructType``); timestamps are in UTC."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
     zone = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
-    schema: pa.Schema = to_arrow_schema(df.schema, **zone)
+    schema: pa.Schema = to_arrow_schema(struct, **zone)
     return schema
 
 
@@ -51,20 +64,29 @@ def collect(df: Any) -> pa.Table:
     with arrow_batches_of(df.sparkSession):
         if hasattr(df, "toArrow"):  # Spark 4
             return df.toArrow()
-        schema = arrow_schema(df)
-        return pa.Table.from_batches(df._collect_as_arrow(), schema)
+        batches = df._collect_as_arrow()
+        return pa.Table.from_batches(batches, None if batches else arrow_schema(df))
+
+
+def arrow_batches_of(spark: Any, rows: int = _BATCH_ROWS) -> AbstractContextManager[None]:
+    """Let Arrow batches to Python hold that many rows; Spark's default of 10 000 doubles the cost of key columns."""
+    return session_conf(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(rows)})
 
 
 @contextmanager
-def arrow_batches_of(spark: Any, rows: int = _BATCH_ROWS) -> Iterator[None]:
-    """Let Arrow batches to Python hold that many rows; Spark's default of 10 000 doubles the cost of key columns."""
-    key = "spark.sql.execution.arrow.maxRecordsPerBatch"
-    before = spark.conf.get(key)
-    spark.conf.set(key, str(rows))
+def session_conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of the session for the time of the block; afterwards they are as they were."""
+    before = {key: spark.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
-        spark.conf.set(key, before)
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
 
 
 def estimated_bytes(df: Any) -> int | None:

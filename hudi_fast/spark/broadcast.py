@@ -36,7 +36,7 @@ def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
     numbers = spark.range(tasks, numPartitions=tasks)
     work = _work(plan, parts if shared is None else shared)
     try:
-        collected: list[Any] = numbers.mapInArrow(answers(work), ANSWER_SCHEMA).collect()
+        collected: list[Any] = numbers.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     finally:
         if shared is not None:
             shared.destroy()

@@ -1,85 +1,230 @@
-"""Spark columns that place rows: partition path and record key as text, in Spark's own expressions where those serve.
+"""Spark columns that place rows: partition path and record key as text, exactly as the core makes them.
 
-Where they are not (doubles, timestamps, time-based partitions ...) a pandas UDF runs the core's key generator, so that
-only the columns it needs cross to Python. The text serves for routing: equal paths give equal text. It is not stored;
-tasks compute the real path and key.
+::
+
+    strings, integers, dates, booleans ──► Spark's own expressions
+    all else (doubles, timestamps, time-based partitions ...) ──► the few columns as text ──► pandas UDF ──► the core
+
+The text serves for routing alone: it is null where the core refuses the row, which goes to a task all the same, for the
+task to say what is wrong. Tasks compute the real path and key again.
+
+Columns cross to the UDF as text because pandas has no other form that keeps nulls, large integers, old dates and the
+session's time zone out of the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import functions as F
-from pyspark.sql.types import BooleanType, ByteType, DateType, IntegerType, LongType, ShortType, StringType
+from pyspark.sql import types as T
 
+from hudi_fast.errors import HudiError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
-from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
+from hudi_fast.keys.partition_path import encode
+from hudi_fast.schema.conform import conform
+from hudi_fast.spark.arrow import arrow_types
 
-__all__ = ["key_text", "partition_text", "route_name"]
+__all__ = ["arrow_type", "key_text", "nested_column", "partition_text"]
 
-_EXACT = (StringType, IntegerType, LongType, ShortType, ByteType, DateType, BooleanType)
+Compute = Callable[[KeyConfig, pa.Table], pa.Array]
+
+_INTEGERS = (T.IntegerType, T.LongType, T.ShortType, T.ByteType)
+_AS_TEXT = (*_INTEGERS, T.StringType, T.BooleanType, T.TimestampNTZType, T.DecimalType)
+_ESCAPED = [chr(code) for code in range(128) if encode(chr(code)) != chr(code)]
+_NEEDS_ESCAPE = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[^]"""
 
 
 def partition_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
-    """A string column that is equal for two rows whose partition paths are equal; None without partitions."""
+    """The partition path of each row, null for rows that the core refuses; None for a table without partitions.
+
+    Args:
+        df: has the partition columns.
+        config: how paths are made.
+        schema: the table's columns, which tell how incoming values will be stored.
+    """
     if config.kind in ("NON_PARTITION", "GLOBAL_DELETE") or not config.partition_fields:
         return None
-    if config.kind in ("SIMPLE", "COMPLEX") and _all_exact(df, config.partition_fields):
-        parts = [_part(name, config) for name in config.partition_fields]
-        return F.concat_ws("/", *parts)
+    if config.kind in ("SIMPLE", "COMPLEX") and _all_exact(df, schema, config.partition_fields):
+        return F.concat_ws("/", *[_part(name, config) for name in config.partition_fields])
     return _computed(df, config, schema, config.partition_fields, _paths)
 
 
 def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
-    """The record key as a string column."""
-    single = len(config.record_key_fields) == 1 and config.kind not in ("COMPLEX", "GLOBAL_DELETE")
-    if single and _all_exact(df, config.record_key_fields):
-        return F.col(_quoted(config.record_key_fields[0])).cast("string")
-    return _computed(df, config, schema, config.record_key_fields, record_keys)
+    """The record key of each row, null for rows that the core refuses."""
+    fields = config.record_key_fields
+    if not _all_exact(df, schema, fields):
+        return _computed(df, config, schema, fields, record_keys)
+    texts = [F.nullif(nested_column(name).cast("string"), F.lit("")) for name in fields]
+    if len(fields) == 1 and config.kind != "GLOBAL_DELETE" and not _is_prefixed_complex(config):
+        return texts[0]
+    parts = [F.concat(F.lit(f"{name}:"), _or_gap(name, text)) for name, text in zip(fields, texts, strict=True)]
+    return F.when(F.coalesce(*texts).isNotNull(), F.concat_ws(",", *parts))
 
 
-def route_name(config: KeyConfig, partition: str) -> str:
-    """What :func:`partition_text` gives for rows of an existing partition path."""
-    parts = partition.split("/")
-    if config.hive_style:
-        parts = [part.partition("=")[2] for part in parts]
-    return "/".join(decode(part) for part in parts) if config.url_encode else "/".join(parts)
+def nested_column(name: str) -> Any:
+    """The column that ``name`` means: a dot leads into a struct."""
+    return F.col(".".join(f"`{part}`" for part in name.split(".")))
+
+
+# ---- in Spark's expressions
+
+
+def _is_prefixed_complex(config: KeyConfig) -> bool:
+    return config.kind == "COMPLEX" and config.single_key_prefixed
+
+
+def _or_gap(name: str, text: Any) -> Any:
+    return F.coalesce(text, F.when(nested_column(name).isNull(), F.lit("__null__")).otherwise(F.lit("__empty__")))
 
 
 def _part(name: str, config: KeyConfig) -> Any:
-    text = F.col(_quoted(name)).cast("string")
-    text = F.coalesce(F.nullif(text, F.lit("")), F.lit(DEFAULT_PARTITION))
-    return F.regexp_replace(text, "-", "/") if config.slash_separated_dates else text
+    text = F.coalesce(F.nullif(nested_column(name).cast("string"), F.lit("")), F.lit(config.null_partition))
+    if config.url_encode:
+        escaped = text
+        for char in sorted(_ESCAPED, key="%".__ne__):  # the escape character itself comes first
+            escaped = F.replace(escaped, F.lit(char), F.lit(encode(char)))
+        text = F.when(text.rlike(_NEEDS_ESCAPE), escaped).otherwise(text)
+    if config.hive_style:
+        text = F.concat(F.lit(f"{name}="), text)
+    if config.slash_separated_dates and len(config.partition_fields) == 1:
+        text = F.when(text.startswith("-"), text).otherwise(F.replace(text, F.lit("-"), F.lit("/")))
+    return text
 
 
-def _all_exact(df: Any, names: Sequence[str]) -> bool:
-    fields = {field.name: field.dataType for field in df.schema.fields}
-    return all(name in fields and type(fields[name]) in _EXACT for name in names)
+def _all_exact(df: Any, schema: pa.Schema, names: Sequence[str]) -> bool:
+    """Whether Spark's text of these columns is the core's text of what will be stored."""
+    return all(_is_exact(_spark_type(df, name), arrow_type(schema, name)) for name in names)
 
 
-def _quoted(name: str) -> str:
-    return f"`{name}`"
+def _is_exact(incoming: Any, stored: pa.DataType) -> bool:
+    if isinstance(incoming, _INTEGERS):
+        return bool(pa.types.is_integer(stored) or pa.types.is_string(stored))
+    if isinstance(incoming, T.DateType):
+        return bool(pa.types.is_date(stored))
+    if isinstance(incoming, T.BooleanType):
+        return bool(pa.types.is_boolean(stored))
+    return isinstance(incoming, T.StringType) and bool(pa.types.is_string(stored))
+
+
+# ---- by the core
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One column on its way to the core: its dotted name, the type that comes in and the type that is stored."""
+
+    name: str
+    incoming: pa.DataType
+    stored: pa.DataType
+
+    def parse(self, texts: pa.Array) -> pa.Array:
+        """Values from their text."""
+        if pa.types.is_binary(self.incoming):
+            return pa.array([None if text is None else bytes.fromhex(text) for text in texts.to_pylist()], pa.binary())
+        if pa.types.is_date(self.incoming):
+            return texts.cast(pa.int32()).cast(self.incoming)
+        if pa.types.is_timestamp(self.incoming) and self.incoming.tz is not None:
+            return texts.cast(pa.int64()).cast(pa.timestamp("us", "UTC"))
+        if pa.types.is_float32(self.incoming):
+            return texts.cast(pa.float64()).cast(pa.float32())
+        return texts.cast(self.incoming)
+
+
+def _computed(df: Any, config: KeyConfig, schema: pa.Schema, names: Sequence[str], compute: Compute) -> Any:
+    """A pandas UDF over ``names``, as text; the core does the work, on Arrow."""
+    import pandas as pd
+
+    kinds = {name: _spark_type(df, name) for name in names}
+    incoming = arrow_types(T.StructType([T.StructField(name, kind) for name, kind in kinds.items()]))
+    leaves = [_Leaf(name, incoming.field(name).type, arrow_type(schema, name)) for name in kinds]
+
+    def texts(columns: Any) -> Any:
+        arrays = [pa.array(columns[f"c{number}"], pa.string()) for number in range(len(leaves))]
+        return pd.Series(_texts_of(config, compute, leaves, arrays), dtype=object)
+
+    texts.__annotations__ = {"columns": pd.DataFrame, "return": pd.Series}
+    as_text = [_transport(name, kind).alias(f"c{number}") for number, (name, kind) in enumerate(kinds.items())]
+    return F.pandas_udf(texts, "string")(F.struct(*as_text))
+
+
+def _transport(name: str, kind: Any) -> Any:
+    """A column as text that loses nothing."""
+    column = nested_column(name)
+    if isinstance(kind, T.TimestampType):
+        return F.unix_micros(column).cast("string")
+    if isinstance(kind, T.DateType):
+        return F.unix_date(column).cast("string")
+    if isinstance(kind, T.BinaryType):
+        return F.hex(column)
+    if isinstance(kind, (T.FloatType, T.DoubleType)):
+        return column.cast("double").cast("string")
+    if isinstance(kind, _AS_TEXT):
+        return column.cast("string")
+    raise UnsupportedFeatureError(
+        f"The column {name!r} has Spark's type {kind.simpleString()}, which cannot be part of a record key or "
+        "partition path; cast it to a string."
+    )
+
+
+def _texts_of(
+    config: KeyConfig, compute: Compute, leaves: Sequence[_Leaf], arrays: Sequence[pa.Array]
+) -> list[str | None]:
+    """The core's answers; if it refuses, null for one row that it refuses, for a task to refuse the row again."""
+    try:
+        flat = pa.table([leaf.parse(array) for leaf, array in zip(leaves, arrays, strict=True)], _names(leaves))
+        stored = conform(flat, pa.schema([pa.field(leaf.name, leaf.stored) for leaf in leaves]))
+        made = compute(config, _nested(dict(zip(_names(leaves), stored.columns, strict=True))))
+        texts: list[str | None] = made.cast(pa.string()).to_pylist()
+        return texts
+    except HudiError:
+        count = len(arrays[0])
+        if count == 1:
+            return [None]
+        first = _texts_of(config, compute, leaves, [array.slice(0, count // 2) for array in arrays])
+        if None in first:
+            return [*first, *[""] * (count - len(first))]
+        return first + _texts_of(config, compute, leaves, [array.slice(count // 2) for array in arrays])
+
+
+def _names(leaves: Sequence[_Leaf]) -> list[str]:
+    return [leaf.name for leaf in leaves]
+
+
+def _nested(columns: dict[str, Any]) -> pa.Table:
+    """Columns with dotted names as the structs that these names describe."""
+    return pa.Table.from_struct_array(pa.chunked_array([_struct(columns)]))
+
+
+def _struct(columns: dict[str, Any]) -> pa.StructArray:
+    names = list(dict.fromkeys(name.split(".")[0] for name in columns))
+    arrays = []
+    for name in names:
+        inner = {other[len(name) + 1 :]: array for other, array in columns.items() if other.startswith(f"{name}.")}
+        arrays.append(_struct(inner) if inner else columns[name].combine_chunks())
+    return pa.StructArray.from_arrays(arrays, names)
 
 
 def _paths(config: KeyConfig, table: pa.Table) -> pa.Array:
-    return partition_paths(config, table).cast(pa.string())
+    return partition_paths(config, table)
 
 
-def _computed(df: Any, config: KeyConfig, schema: pa.Schema, names: Sequence[str], compute: Any) -> Any:
-    """A pandas UDF over the columns that ``names`` begin with; the core does the work, on Arrow."""
-    roots = list(dict.fromkeys(name.split(".")[0] for name in names))
-    fields = pa.schema([schema.field(name) for name in roots])
+def _spark_type(df: Any, name: str) -> Any:
+    kind: Any = df.schema
+    for part in name.split("."):
+        if part not in getattr(kind, "names", ()):
+            raise InvalidDataError(f"The field {name!r} does not exist in the input, whose columns are {df.columns}.")
+        kind = kind[part].dataType
+    return kind
 
-    def texts(columns: Any) -> Any:
-        from hudi_fast.schema.conform import conform
 
-        table = pa.Table.from_pandas(columns, preserve_index=False)
-        return compute(config, conform(table, fields)).to_pandas()
-
-    import pandas as pd
-
-    texts.__annotations__ = {"columns": pd.DataFrame, "return": pd.Series}
-    udf = F.pandas_udf(texts, "string")
-    return udf(F.struct(*[F.col(_quoted(name)) for name in roots]))
+def arrow_type(schema: pa.Schema, name: str) -> pa.DataType:
+    """The type of a column, or of the field inside a struct that a dotted name leads to."""
+    first, *inner = name.split(".")
+    kind = schema.field(first).type
+    for part in inner:
+        kind = kind.field(part).type
+    return kind

@@ -30,7 +30,6 @@ from hudi_fast.spark.broadcast import run_broadcast
 from hudi_fast.spark.fused import run_direct, run_fused
 from hudi_fast.spark.routed import run_routed
 from hudi_fast.spark.tasks import Answer
-from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
@@ -60,6 +59,7 @@ class SparkEngine:
     """
 
     def __init__(self, df: Any, options: WriteOptions) -> None:
+        self._source = df
         self._df = df
         self._options = options
         self._choice: _Choice | None = None
@@ -68,12 +68,12 @@ class SparkEngine:
 
     def input_schema(self) -> pa.Schema:
         """Columns of the DataFrame, as they reach Python."""
-        return arrow_schema(self._df)
+        return arrow_schema(self._source)
 
     def prepare(self, plan: WritePlan) -> None:
         """Choose the physical plan; rows that come to the driver are checked here, others by the tasks."""
         if self._choice is None:
-            self._df = self._df.select(*[f"`{name}`" for name in columns_for(plan, self._df.columns)])
+            self._df = self._source.select(*[f"`{name}`" for name in columns_for(plan, self._source.columns)])
             self._choice = self._choose(plan)
         if self._local is not None:
             self._local.prepare(plan)
@@ -113,12 +113,15 @@ class SparkEngine:
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
         if needs_routing and forced == "fused":
             raise ConfigError(f"hudi_fast.plan=fused cannot serve the global index {plan.index.kind}; use routed.")
+        compares_inserts = plan.operation == "insert" and plan.duplicates != "none"
+        if compares_inserts and forced == "routed":
+            raise ConfigError("hudi_fast.plan=routed cannot serve hoodie.datasource.insert.dup.policy; use fused.")
         if forced in ("fused", "routed"):
             return _Choice(forced, f"hudi_fast.plan={forced}")
         if needs_routing:
             return _Choice("routed", f"the index {plan.index.kind} looks in all partitions")
-        if _is_one_big_partition(plan):
-            return _Choice("routed", "the table is not partitioned and has several file groups")
+        if not _is_partitioned(plan) and not compares_inserts:
+            return _Choice("routed", f"the table is not partitioned; {self._too_large}")
         return _Choice("fused", self._too_large)
 
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
@@ -166,10 +169,3 @@ def _is_local(spark: Any) -> bool:
 
 def _is_partitioned(plan: WritePlan) -> bool:
     return plan.config.is_partitioned
-
-
-def _is_one_big_partition(plan: WritePlan) -> bool:
-    """Routing by table partition would leave all work to one task."""
-    if _is_partitioned(plan):
-        return False
-    return len(latest_slices(plan.view, "")) > 1 and plan.operation in _TAGGED

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.columns import key_text, partition_text, route_name
+from hudi_fast.spark.columns import key_text, partition_text
 from hudi_fast.spark.routing import addresses, pack_bins
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, RowBuffer, answers, task_token, write_partitions
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -41,7 +41,7 @@ def run_fused(df: Any, plan: WritePlan) -> list[Any]:
         placed = df.withColumn(_PATH, path)
         placed = placed.withColumn(_ADDRESS, _address(plan, tasks))
         routed = placed.repartition(tasks, _ADDRESS).sortWithinPartitions(_PATH).select(*[f"`{n}`" for n in names])
-    collected: list[Any] = routed.mapInArrow(answers(write_partitions(plan)), ANSWER_SCHEMA).collect()
+    collected: list[Any] = routed.mapInArrow(answers(plan, write_partitions(plan)), ANSWER_SCHEMA).collect()
     return collected
 
 
@@ -67,7 +67,7 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
         placed = df.withColumn(_PATH, path).repartition(spread, _PATH)
         rows = placed.sortWithinPartitions(_PATH).select(*names)
     work = write_partitions(plan) if sorted_rows else _write_unsorted(plan)
-    collected: list[Any] = rows.mapInArrow(answers(work), ANSWER_SCHEMA).collect()
+    collected: list[Any] = rows.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     return collected
 
 
@@ -83,15 +83,14 @@ def _address(plan: WritePlan, tasks: int) -> Any:
 
 
 def _partition_sizes(plan: WritePlan) -> dict[str, int]:
-    """Bytes of each table partition, by routing name; empty when there are too many to map."""
+    """Bytes of each table partition; empty when there are too many to map."""
     partitions = plan.view.lister.partitions()
     if len(partitions) > _MAPPED_PARTITIONS:
         return {}
     sizes: dict[str, int] = {}
     for name in partitions:
-        stored = sum(one.base_file.size for one in latest_slices(plan.view, name) if one.base_file is not None)
-        routing = route_name(plan.key_config, name)
-        sizes[routing] = sizes.get(routing, 0) + stored
+        slices = latest_slices(plan.view, name)
+        sizes[name] = sum(one.base_file.size for one in slices if one.base_file is not None)
     return sizes
 
 

@@ -11,6 +11,7 @@ have all the work otherwise.
 
 A row with a slice goes to the task that owns it; a row without one goes to a task by the hash of its key, and that
 task fills the small files it owns before it makes new ones. So up to one partly filled file more arises per task.
+Operations that look no keys up have no join: all their rows go by the hash of the key.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merge.rules import DELETED_FLAG
+from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.columns import key_text, partition_text, route_name
+from hudi_fast.spark.columns import arrow_type, key_text, nested_column, partition_text
 from hudi_fast.spark.routed_tasks import BIN, MOVED, SLICE, write_slices
 from hudi_fast.spark.routing import addresses, pack_bins
+from hudi_fast.spark.scan import scan_slices
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.plan import WritePlan
@@ -34,10 +37,11 @@ __all__ = ["run_routed"]
 
 _KEY, _PATH, _FILE = "__hudi_fast_key", "__hudi_fast_path", "__hudi_fast_file"
 _STORED_KEY, _STORED_PATH, _OLD = "__hudi_fast_stored_key", "__hudi_fast_stored_path", "__hudi_fast_old"
-_OWNER, _SIDE = "__hudi_fast_owner", "__hudi_fast_side"
-_STAYS, _FIRST = "__hudi_fast_stays", "__hudi_fast_first"
+_OWNER, _SIDE, _ORDER = "__hudi_fast_owner", "__hudi_fast_side", "__hudi_fast_order"
+_STAYS, _FIRST, _CLEARED = "__hudi_fast_stays", "__hudi_fast_first", "__hudi_fast_cleared"
 
 TASKS_PER_CORE = 2
+_LOOKS_KEYS_UP = frozenset({"upsert", "delete"})
 
 
 def run_routed(df: Any, plan: WritePlan) -> list[Any]:
@@ -48,19 +52,27 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     slices = [one for one in slices if one.base_file is not None]
     owners = _owners(slices, tasks)
     path = partition_text(df, plan.key_config, plan.schema)
-    rows = df.withColumn(_KEY, key_text(df, plan.key_config, plan.schema))
-    rows = rows.withColumn(_PATH, F.lit("") if path is None else path)
-    if plan.index.is_global:
-        rows = _newest_of_each_key(rows, plan)
-    placed = _placed(rows, _stored(spark, plan, slices, owners), plan) if slices else _all_new(rows, plan)
+    rows = df.withColumn(_PATH, F.lit("") if path is None else path)
+    if plan.operation in _LOOKS_KEYS_UP:
+        rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.schema))
+        rows = _newest_of_each_key(rows, plan) if plan.index.is_global else rows
+        placed = _placed(rows, _stored(spark, plan, slices, owners), plan) if slices else _all_new(rows, plan)
+    else:
+        placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)
     lane = F.coalesce(F.col(_OWNER), F.pmod(F.hash(_KEY), F.lit(tasks)))
     placed = placed.withColumn(BIN, lane)
     table = F.array(*[F.lit(number) for number in addresses(tasks)])
     addressed = placed.withColumn(_OWNER, F.element_at(table, (F.col(BIN) + F.lit(1)).cast("int")))
     routed = addressed.repartition(tasks, _OWNER).sortWithinPartitions(F.col(SLICE).asc_nulls_first(), _PATH)
     routed = routed.select(*[f"`{name}`" for name in names], SLICE, MOVED, BIN)
-    collected: list[Any] = routed.mapInArrow(answers(write_slices(plan, slices, owners)), ANSWER_SCHEMA).collect()
+    work = write_slices(plan, slices, owners)
+    collected: list[Any] = routed.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     return collected
+
+
+def _spread(df: Any, plan: WritePlan) -> Any:
+    """What decides the task of a row whose key is not looked up; rows with one key meet, to be combined."""
+    return key_text(df, plan.key_config, plan.schema) if plan.key_config.record_key_fields else F.spark_partition_id()
 
 
 def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
@@ -71,24 +83,20 @@ def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
 
 
 def _stored(spark: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
-    """One row per stored key: key, slice, owner, routing path, and what decides whether it gives way to a newer row."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
+    """One row per stored key: key, slice, owner, partition path, and what may make a newer row give way to it."""
     keyed = plan.stored_key_config
-    ordering = _ordering_roots(plan)
     roots = [name.split(".")[0] for name in plan.key_config.record_key_fields] if keyed is not None else []
-    wanted = dict.fromkeys([*roots, *ordering])
-    fields = [plan.schema.field(name).with_nullable(True) for name in wanted]
+    ordering = _ordering_roots(plan)
+    fields = [plan.schema.field(name).with_nullable(True) for name in dict.fromkeys([*roots, *ordering])]
     if keyed is None:
         fields = [pa.field("_hoodie_record_key", pa.string()), *fields]
-    files = [plan.storage.absolute(one.base_file.path) for one in slices if one.base_file is not None]
-    schema = from_arrow_schema(pa.schema(fields), prefer_timestamp_ntz=True)
-    scan = spark.read.schema(schema).parquet(*files)
+    wanted = pa.schema(fields)
+    scan = scan_slices(spark, SliceScan(plan.storage, plan.config, wanted, wanted, None), slices, file_name=_FILE)
     key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema)
     old = F.struct(*[F.col(f"`{name}`") for name in ordering]) if ordering else F.lit(None)
-    scan = scan.select(key.alias(_STORED_KEY), F.col("_metadata.file_name").alias(_FILE), old.alias(_OLD))
+    scan = scan.select(key.alias(_STORED_KEY), _FILE, old.alias(_OLD))
     listed = [
-        (one.base_file.name, number, owners[number], route_name(plan.key_config, one.partition))
+        (one.base_file.name, number, owners[number], one.partition)
         for number, one in enumerate(slices)
         if one.base_file is not None
     ]
@@ -101,15 +109,15 @@ def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
     on = F.col(_KEY) == F.col(_STORED_KEY)
     if not plan.index.is_global:
         on = on & (F.col(_PATH) == F.col(_STORED_PATH))
-    joined = rows.join(stored, on, "inner" if plan.operation == "delete" else "left")
+    joined = _without_idle(rows.join(stored, on, "left"), plan)
     if not plan.index.is_global or not plan.index.update_partition_path or plan.operation == "delete":
         return joined.withColumn(MOVED, F.lit(False))
     same_key = Window.partitionBy(_KEY)
     here = F.coalesce(F.col(_STORED_PATH) == F.col(_PATH), F.lit(False))
     moved = F.col(SLICE).isNotNull() & ~here & ~_is_delete(joined, plan)
-    first = F.row_number().over(same_key.orderBy(SLICE)) == 1
-    judged = joined.withColumn(MOVED, moved).withColumn(_STAYS, F.max(here).over(same_key)).withColumn(_FIRST, first)
-    judged = judged.filter(~F.col(MOVED) | _wins(plan))
+    judged = joined.withColumn(MOVED, moved).withColumn(_STAYS, F.max(here).over(same_key))
+    judged = judged.filter(~F.col(MOVED) | _wins(judged, plan))
+    judged = judged.withColumn(_FIRST, F.row_number().over(same_key.orderBy(SLICE)) == 1)
     stored_side = F.struct(F.col(SLICE).alias("slice"), F.col(_OWNER).alias("owner"), F.col(MOVED).alias("moved"))
     nothing = F.lit(None).cast("int")
     new_side = F.struct(nothing.alias("slice"), nothing.alias("owner"), F.lit(False).alias("moved"))
@@ -122,43 +130,85 @@ def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
 
 
 def _all_new(rows: Any, plan: WritePlan) -> Any:
-    """A table without files: every row is an insert."""
+    """Rows that are inserted whatever the table holds."""
     nothing = F.lit(None).cast("int")
-    rows = rows.filter(F.lit(False)) if plan.operation == "delete" else rows
-    return rows.withColumn(SLICE, nothing).withColumn(_OWNER, nothing).withColumn(MOVED, F.lit(False))
+    rows = rows.withColumn(SLICE, nothing).withColumn(_OWNER, nothing).withColumn(MOVED, F.lit(False))
+    return _without_idle(rows, plan)
+
+
+def _without_idle(rows: Any, plan: WritePlan) -> Any:
+    """Deletes of keys that are not stored need no task; a row without a key gets one, which refuses it."""
+    return rows.filter(F.col(SLICE).isNotNull() | F.col(_KEY).isNull()) if plan.operation == "delete" else rows
 
 
 def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
-    """Combine before keys are looked up: with a global index rows of one key may belong to different partitions."""
-    if not plan.combine:
-        return rows
-    deciding = plan.rules.ordering_fields if plan.rules.compares and plan.operation != "delete" else ()
-    newest = [F.col(f"`{name}`").desc_nulls_last() for name in deciding]
-    order = Window.partitionBy(_KEY).orderBy(*(newest or [F.lit(0)]))
-    return rows.withColumn(_FIRST, F.row_number().over(order) == 1).filter(F.col(_FIRST)).drop(_FIRST)
+    """Combine before keys are looked up: with a global index rows of one key may belong to different partitions.
+
+    The rules are those of :mod:`hudi_fast.merge.combine`.
+    """
+    same_key = Window.partitionBy(_KEY)
+    rows = rows.withColumn(_ORDER, F.monotonically_increasing_id())
+    orderings = [] if plan.operation == "delete" else _orderings(rows, plan)
+    newest = [value.desc_nulls_last() for value, _ in orderings]
+    if orderings and _delete_flags(rows, plan):
+        without = F.lit(True)
+        for _, raw in orderings:
+            without = without & raw.isNull()
+        rows = rows.withColumn(_CLEARED, F.when(_is_delete(rows, plan) & without, F.col(_ORDER)))
+        rows = rows.withColumn(_FIRST, F.max(_CLEARED).over(same_key))
+        rows = rows.filter(F.col(_FIRST).isNull() | (F.col(_ORDER) >= F.col(_FIRST)))
+        newest = [F.col(_CLEARED).isNotNull().asc(), *newest]
+    order = same_key.orderBy(*newest, F.col(_ORDER).desc())
+    rows = rows.withColumn(_FIRST, F.row_number().over(order) == 1).filter(F.col(_FIRST))
+    return rows.drop(_FIRST, _ORDER, _CLEARED)
 
 
-def _wins(plan: WritePlan) -> Any:
-    """Whether the incoming ordering value is at least the stored one's; nulls count as in hudi_fast.merge.rules."""
-    if not plan.rules.compares:
-        return F.lit(True)
+def _wins(joined: Any, plan: WritePlan) -> Any:
+    """Whether the incoming ordering value is at least the stored one's."""
     result: Any = F.lit(True)
-    for name in reversed(plan.rules.ordering_fields):
-        new, old = F.col(f"`{name}`"), F.col(f"{_OLD}.{name}")
-        if pa.types.is_integer(kind := _type_of(plan, name)) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-            new, old = F.coalesce(new, F.lit(0)), F.coalesce(old, F.lit(0))
+    stored = _orderings(joined, plan, within=_OLD)
+    for (new, _), (old, _) in reversed(list(zip(_orderings(joined, plan), stored, strict=True))):
         greater = (new > old) | (new.isNotNull() & old.isNull())
         result = F.coalesce(greater, F.lit(False)) | (new.eqNullSafe(old) & result)
     return result
 
 
+def _orderings(rows: Any, plan: WritePlan, within: str = "") -> list[tuple[Any, Any]]:
+    """Ordering values, in the table's types: as they compare (see :mod:`hudi_fast.merge.rules`), and as they are.
+
+    ``within``: the struct of ``rows`` that holds them.
+    """
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    found = []
+    for name in plan.rules.ordering_fields if plan.rules.compares else ():
+        kind = arrow_type(plan.schema, name)
+        given = bool(within) or name.split(".")[0] in rows.columns
+        raw = nested_column(f"{within}.{name}" if within else name) if given else F.lit(None)
+        value = raw.cast(from_arrow_type(kind, prefer_timestamp_ntz=True))
+        if pa.types.is_boolean(kind):
+            value = value.cast("int")
+        if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or _is_fraction(kind):
+            value = F.coalesce(value, F.lit(0))
+        found.append((value, raw))
+    return found
+
+
+def _is_fraction(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def _is_delete(rows: Any, plan: WritePlan) -> Any:
     flags = F.lit(False)
-    if DELETED_FLAG in rows.columns:
-        flags = flags | F.coalesce(F.col(DELETED_FLAG), F.lit(False))
+    for flag in _delete_flags(rows, plan):
+        flags = flags | F.coalesce(flag, F.lit(False))
+    return flags
+
+
+def _delete_flags(rows: Any, plan: WritePlan) -> list[Any]:
+    flags = [F.col(DELETED_FLAG)] if DELETED_FLAG in rows.columns else []
     if plan.rules.delete_field is not None and plan.rules.delete_field in rows.columns:
-        marked = F.col(f"`{plan.rules.delete_field}`").cast("string") == F.lit(plan.rules.delete_marker)
-        flags = flags | F.coalesce(marked, F.lit(False))
+        flags.append(F.col(f"`{plan.rules.delete_field}`").cast("string") == F.lit(plan.rules.delete_marker))
     return flags
 
 
@@ -166,11 +216,3 @@ def _ordering_roots(plan: WritePlan) -> list[str]:
     if not plan.rules.compares or plan.operation == "delete":
         return []
     return list(dict.fromkeys(name.split(".")[0] for name in plan.rules.ordering_fields))
-
-
-def _type_of(plan: WritePlan, name: str) -> pa.DataType:
-    first, *inner = name.split(".")
-    kind = plan.schema.field(first).type
-    for part in inner:
-        kind = kind.field(part).type
-    return kind

@@ -7,11 +7,13 @@ when they have all been seen; what goes to a small file waits for that file's tu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys, match_slice
 from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -20,7 +22,7 @@ from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
-from hudi_fast.writing.prepare import prepare_rows
+from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
 __all__ = ["BIN", "MOVED", "SLICE", "write_slices"]
 
@@ -71,7 +73,7 @@ class _Task:
         """Deal out all inserts of this task."""
         owner = table.column(BIN)[0].as_py()
         rows = table.drop_columns([SLICE, MOVED, BIN])
-        incoming = prepare_rows(self._plan, rows)
+        incoming = self._prepared(rows)
         names = incoming.partitions.dictionary.to_pylist()
         codes = np.asarray(incoming.partitions.indices)
         mine = {number: one for number, one in enumerate(self._slices) if self._owners[number] == owner}
@@ -96,34 +98,39 @@ class _Task:
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         keys = IncomingKeys.of(gather_array(incoming.key_array(), kept), kept)
         match = match_slice(self._plan.storage, slice_, keys, self._plan.index, self._plan.stored_key_config)
-        base_rows = _NO_ROWS if match is None else match.base_rows
-        sources = _NO_ROWS if match is None else match.incoming_rows
-        moved = np.asarray(table.column(MOVED))[sources] if len(sources) else None
+        lost = kept if match is None else np.setdiff1d(kept, match.incoming_rows)
+        if match is None or len(lost):
+            raise self._lost(slice_, incoming, lost)
         inserts = np.arange(updates, incoming.count, dtype=np.int64)
-        self._write(slice_, base_rows, sources, None if moved is None or not moved.any() else moved, inserts, incoming)
+        moved = np.asarray(table.column(MOVED))[match.incoming_rows]
+        found = PartitionMatches([slice_], [match], [moved if moved.any() else None], _NO_ROWS)
+        for work in deal_out(self._plan, slice_.partition, incoming, found, self._token, self._sequence):
+            self._write(replace(work, inserts=inserts), incoming)
 
     def finish(self) -> None:
         """Write small files that only receive inserts."""
         for number, rows in sorted(self._waiting.items()):
-            incoming = prepare_rows(self._plan, rows)
+            incoming, one = self._prepared(rows), self._slices[number]
             inserts = np.arange(incoming.count, dtype=np.int64)
-            self._write(self._slices[number], _NO_ROWS, _NO_ROWS, None, inserts, incoming)
+            work = FileGroupWork(one.partition, one.file_id, one, _NO_ROWS, _NO_ROWS, None, inserts, self._token)
+            self._write(work, incoming)
         self._waiting = {}
 
-    def _write(
-        self,
-        slice_: FileSlice,
-        base_rows: Rows,
-        sources: Rows,
-        moved: npt.NDArray[np.bool_] | None,
-        inserts: Rows,
-        incoming: Incoming,
-    ) -> None:
-        work = FileGroupWork(
-            slice_.partition, slice_.file_id, slice_, base_rows, sources, moved, inserts, self._token, self._sequence
+    def _prepared(self, rows: pa.Table) -> Incoming:
+        return with_auto_keys(self._plan, prepare_rows(self._plan, rows), self._token.task, self._sequence)
+
+    def _write(self, work: FileGroupWork, incoming: Incoming) -> None:
+        self.stats += write_file_group(self._plan, replace(work, first_sequence=self._sequence), incoming)
+        self._sequence += len(work.base_rows) + len(work.inserts)
+
+    def _lost(self, slice_: FileSlice, incoming: Incoming, rows: Rows) -> CommitError:
+        """Spark and the core disagree about a key: better no write than one that lacks rows."""
+        key = incoming.key_array()[int(rows[0])].as_py()
+        return CommitError(
+            f"{len(rows)} rows were sent to file group {slice_.file_id} of {self._plan.storage.uri}, partition "
+            f"{slice_.partition!r}, which does not hold their keys, for example {key!r}. The table is as before; this "
+            "is a bug of hudi_fast. With hudi_fast.plan=driver the write takes another way."
         )
-        self._sequence += len(base_rows) + len(inserts)
-        self.stats += write_file_group(self._plan, work, incoming)
 
 
 def _by_slice(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.Table]]:

@@ -24,6 +24,7 @@ from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
+from hudi_fast.writing.markers import has_markers
 from hudi_fast.writing.plan import TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
@@ -59,7 +60,9 @@ class Answer:
     error: HudiError | None = None
 
 
-def answers(work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
+def answers(
+    plan: WritePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]
+) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
     A :class:`HudiError` becomes an answer: Spark would run the task again, and bury the error in its own.
@@ -68,11 +71,19 @@ def answers(work: Callable[[Iterator[pa.RecordBatch]], Answer]) -> Callable[[Ite
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             answer = work(iter(batches))
+            _clear_if_left_behind(plan, answer)
         except HudiError as error:
             answer = Answer(error=error)
         yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
 
     return run
+
+
+def _clear_if_left_behind(plan: WritePlan, answer: Answer) -> None:
+    """Delete what a task wrote whose write has ended without it: it was too late for the sweep at the end."""
+    if answer.stats and not has_markers(plan.storage, plan.instant):
+        for stat in answer.stats:
+            plan.storage.delete_file(stat.path)
 
 
 def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
