@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
@@ -138,7 +139,7 @@ def _as_int64(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64] | Non
 def _default_filled(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return pc.fill_null(column, pa.scalar(0, kind) if pa.types.is_floating(kind) else pc.cast(pa.scalar(0), kind))
+        return pc.fill_null(column, pa.scalar(0 if pa.types.is_floating(kind) else Decimal(0), kind))
     return column
 
 

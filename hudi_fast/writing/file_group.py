@@ -9,12 +9,14 @@ from __future__ import annotations
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.gather import gather_array
 from hudi_fast.writing.key_footer import KeyFooter
-from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
+from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 from hudi_fast.writing.rewrite import rewrite_file_group
 
 __all__ = ["write_file_group"]
+
+_FEWEST_ROWS = 100
 
 
 def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
@@ -43,10 +45,10 @@ def _create_file(
 ) -> WriteStat:
     ceiling = plan.sizing.max_file_size * (1 + plan.sizing.compression_slack) - 2 * plan.average_record_size
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
-        for part in chunks(rows):
+        for part in chunks(rows, _rows_at_once(incoming, ceiling)):
             output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))
             output.footer.add(gather_array(incoming.key_array(), part))
-            if output.estimated_size() > ceiling:
+            if output.rows < len(rows) and output.is_full(ceiling):
                 break
         size = output.close()
     return WriteStat(
@@ -59,3 +61,9 @@ def _create_file(
         total_write_bytes=size,
         file_size=size,
     )
+
+
+def _rows_at_once(incoming: Incoming, ceiling: float) -> int:
+    """Rows between two looks at the file's size: a small part of what fits into it."""
+    bytes_per_row = max(1.0, incoming.rows.nbytes / max(1, incoming.count))
+    return int(min(max(ceiling / 16 / bytes_per_row, _FEWEST_ROWS), BATCH_ROWS))

@@ -29,6 +29,12 @@ Rows = npt.NDArray[np.int64]
 
 BATCH_ROWS = 65536
 
+_LEARN_FROM = 8
+"""Share of a file's size, as a divisor, whose compression stands for that of the rest."""
+
+_NO_ROWS_YET = 16
+"""A Parquet file begins with four bytes of magic; more of them are rows."""
+
 
 class OutputFile:
     """One base file under way: announced by a marker, opened with its first rows.
@@ -47,6 +53,7 @@ class OutputFile:
         self.rows = 0
         self.footer = footer
         self._plan = plan
+        self._arrow_bytes = 0
         self._writer: BaseFileWriter | None = None
         create_marker(plan.storage, plan.instant, self.path, kind)
 
@@ -56,12 +63,21 @@ class OutputFile:
             self._writer = self._open(table)
         self._writer.write(table)
         self.rows += table.num_rows
+        self._arrow_bytes += table.nbytes
 
-    def estimated_size(self) -> float:
-        """Bytes that the file would have if it ended now; rows that wait are taken to compress as rows do."""
+    def is_full(self, ceiling: float) -> bool:
+        """Whether the file would have more than ``ceiling`` bytes if it ended now.
+
+        Rows that wait are taken to compress as those did that are in the file; to learn how that is, the first row
+        group is closed early.
+        """
         if self._writer is None:
-            return 0.0
-        return self._writer.bytes_encoded + self._writer.bytes_waiting * 0.35
+            return False
+        if self._writer.bytes_encoded < _NO_ROWS_YET and self._writer.bytes_waiting > ceiling / _LEARN_FROM:
+            self._writer.flush()
+        encoded, waiting = self._writer.bytes_encoded, self._writer.bytes_waiting
+        known = self._arrow_bytes - waiting
+        return encoded + waiting * (encoded / known if known else 1.0) > ceiling
 
     def close(self) -> int:
         """Finish the file, which may be one without rows; its length in bytes."""
@@ -105,7 +121,7 @@ def new_rows(
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def chunks(rows: Rows) -> Iterator[Rows]:
-    """``rows`` in parts of at most :data:`BATCH_ROWS`."""
-    for start in range(0, len(rows), BATCH_ROWS):
-        yield rows[start : start + BATCH_ROWS]
+def chunks(rows: Rows, size: int = BATCH_ROWS) -> Iterator[Rows]:
+    """``rows`` in parts of at most ``size``."""
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
