@@ -1,0 +1,114 @@
+"""``docs/architecture.md`` is kept: which folder may import which, and who may import what from outside."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "hudi_fast"
+KERNELS = ROOT / "kernels"
+DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
+NEIGHBOURS = {("writing", "reading")}
+UPWARDS = {("api", "spark")}
+OUTSIDE = {
+    "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
+    "cli": {"click", "rich", "pyarrow"},
+    "kernels": {"numpy", "numba", "llvmlite"},
+    "formats": {"pyarrow", "numpy", "fastavro"},
+    "timeline": {"fastavro"},
+    "config": set(),
+    "errors": set(),
+    "storage": {"pyarrow"},
+}
+PLAIN = {"pyarrow", "numpy"}
+
+
+def sources() -> list[Path]:
+    return sorted([*PACKAGE.rglob("*.py"), *KERNELS.rglob("*.py")])
+
+
+def part_of(path: Path) -> str:
+    """The folder, or the module's own name for what lies at the top."""
+    if path.is_relative_to(KERNELS):
+        return "kernels"
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Dotted names of imported modules, those inside functions too; relative ones in full."""
+    folder = ("hudi_fast", *path.relative_to(KERNELS.parent if path.is_relative_to(KERNELS) else PACKAGE).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(folder[: len(folder) - node.level + 1]) if node.level else ""
+            module = ".".join(filter(None, (base, node.module)))
+            yield from (f"{module}.{alias.name}" for alias in node.names) if module == "hudi_fast" else (module,)
+
+
+def layers() -> list[list[str]]:
+    """The lines of the drawing in the document, lowest first."""
+    drawing = re.search(r"```\n(.*?)```", DOCUMENT, re.DOTALL)
+    assert drawing is not None
+    lines = [re.findall(r"\b(\w+)(?:/|\.py)", line[:34]) for line in drawing[1].splitlines()]
+    return [line for line in reversed(lines) if line]
+
+
+def level_of(part: str) -> int:
+    return next(level for level, line in enumerate(layers()) if part in line)
+
+
+def test_every_folder_is_in_the_drawing_and_the_other_way_round() -> None:
+    parts = {part_of(path) for path in sources()} - {"__init__"}
+    assert parts == {part for line in layers() for part in line}
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_downwards(path: Path) -> None:
+    part = part_of(path)
+    if part == "__init__":
+        return
+    for name in imported(path):
+        if name == "hudi_fast" or not name.startswith("hudi_fast."):
+            continue
+        other = name.split(".")[1]
+        if (PACKAGE / f"{other}.py").exists() or (PACKAGE / other).is_dir() or other == "kernels":
+            allowed = other == part or (part, other) in NEIGHBOURS | UPWARDS or level_of(other) < level_of(part)
+            assert allowed, f"{path.relative_to(ROOT)} imports {name}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_libraries_stay_where_they_belong(path: Path) -> None:
+    part = part_of(path)
+    allowed = OUTSIDE.get(part, PLAIN)
+    for name in imported(path):
+        top = name.split(".")[0]
+        if top not in sys.stdlib_module_names and top != "hudi_fast":
+            assert top in allowed, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_pyspark_is_imported_in_its_folder_alone() -> None:
+    users = {part_of(path) for path in sources() for name in imported(path) if name.split(".")[0] == "pyspark"}
+    assert users == {"spark"}
+
+
+def test_kernels_are_imported_under_the_name_that_they_are_shipped_with() -> None:
+    everything = [*sources(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "benchmarks").rglob("*.py")]
+    for path in everything:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            assert not any(name.split(".")[0] == "kernels" for name in names), path
+
+
+def test_modules_stay_small() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
+    assert {path: length for path, length in lengths.items() if length > 400} == {}
