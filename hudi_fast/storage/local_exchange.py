@@ -12,7 +12,7 @@ import errno
 import os
 import sys
 
-__all__ = ["exchange_folders"]
+__all__ = ["exchange_by_renames", "exchange_folders"]
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -26,8 +26,16 @@ def exchange_folders(first: str, second: str) -> None:
     Raises:
         OSError: they cannot; both are where they were.
     """
-    if _exchange_at_once(os.fsencode(first), os.fsencode(second)):
-        return
+    if not _exchange_at_once(os.fsencode(first), os.fsencode(second)):
+        exchange_by_renames(first, second)
+
+
+def exchange_by_renames(first: str, second: str) -> None:
+    """The same in three steps, for systems that have no other way.
+
+    Raises:
+        OSError: they cannot; both are where they were.
+    """
     aside = f"{second}.aside"
     os.rename(first, aside)
     try:
