@@ -12,9 +12,8 @@ import pyarrow as pa
 __all__ = ["SPARK_TYPES", "all_types"]
 
 _POINT = pa.struct([("x", pa.int32()), ("label", pa.string())])
-_DEEP = pa.struct(
-    [("n", pa.int64()), ("inner", pa.struct([("when", pa.timestamp("us", "UTC")), ("d", pa.decimal128(9, 3))]))]
-)
+_INNER = pa.struct([("when", pa.timestamp("us", "UTC")), ("d", pa.decimal128(9, 3))])
+_DEEP = pa.struct([("n", pa.int64()), ("inner", _INNER)])
 
 _COLUMNS: dict[str, tuple[pa.DataType, str, Any]] = {
     # name: Arrow type, Spark type, value of the i-th row

@@ -13,7 +13,8 @@ from sides import Sides, after_upsert, trip_options
 
 
 def sides_of(hudi: RealHudi, version: int, path: Path) -> Sides:
-    return Sides(hudi, path, trip_options(version, hoodie__datasource__write__partitionpath__field="part"))
+    options = trip_options(version, hoodie__datasource__write__partitionpath__field="part")
+    return Sides(hudi, path, options, plainly=True)
 
 
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 8), ("hudi_12", 6), ("hudi_015", 6)])
