@@ -138,6 +138,8 @@ def _as_int64(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64] | Non
 
 def _default_filled(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
     kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return pc.fill_null(column, pa.scalar(0).cast(kind))
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return pc.fill_null(column, pa.scalar(0 if pa.types.is_floating(kind) else Decimal(0), kind))
     return column

@@ -1,0 +1,56 @@
+"""How much memory a file group of full size costs, each step in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+SCRIPT = """
+import resource, sys
+import numpy as np, pyarrow as pa
+import hudi_fast as hf
+
+def rows(ids):
+    random, count = np.random.default_rng(1), len(ids)
+    numbers = {f"c{i}": random.random(count) for i in range(10)}
+    return pa.table({"id": pa.array(ids).cast(pa.string()), "ts": np.ones(count, np.int64), **numbers})
+
+path, step = sys.argv[1:]
+if step == "create":
+    hf.write(rows(np.arange(1_600_000)), path, {
+        "hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts", "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.parquet.max.file.size": str(400 << 20), "hudi_fast.threads": "1"})
+elif step == "read":
+    assert sum(batch.num_rows for batch in hf.HudiTable.open(path).to_batches()) == 1_600_000
+else:
+    assert hf.HudiTable.open(path).upsert(rows(np.arange(0, 1_600_000, int(step)))).inserts == 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+"""
+
+
+def peak(path: Path, step: str) -> int:
+    done = subprocess.run([sys.executable, "-c", SCRIPT, str(path), step], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("memory") / "t"
+    peak(path, "create")
+    (file,) = path.glob("*.parquet")
+    assert 110 * MIB < file.stat().st_size < 140 * MIB
+    return path
+
+
+@pytest.mark.parametrize(("every", "limit"), [(100, 700 * MIB), (1, 1024 * MIB)], ids=["1 %", "100 %"])
+def test_a_merge_of_a_full_file_group_stays_below_a_gibibyte(every: int, limit: int, table: Path) -> None:
+    assert peak(table, str(every)) < limit
+
+
+def test_a_stream_of_rows_holds_a_few_batches(table: Path) -> None:
+    assert peak(table, "read") < 500 * MIB
