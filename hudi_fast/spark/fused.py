@@ -47,28 +47,31 @@ def run_fused(df: Any, plan: WritePlan) -> list[Any]:
 
 def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
     """Bulk insert: each task writes the rows that it reads, in the distribution that the sort mode asks for."""
-    names = [f"`{name}`" for name in df.columns]
+    mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.schema)
-    count = tasks
-    sorted_rows = True
-    if plan.sort_mode == "NONE" or (path is None and plan.sort_mode.startswith("PARTITION_PATH")):
-        rows, sorted_rows = (df.coalesce(count) if count else df), False
-    elif plan.sort_mode in ("GLOBAL_SORT", "PARTITION_SORT"):
-        key = key_text(df, plan.key_config, plan.schema) if plan.key_config.record_key_fields else F.lit("")
-        placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
-        if plan.sort_mode == "GLOBAL_SORT":
-            ranges = count or parallelism(df.sparkSession) * TASKS_PER_CORE
-            placed = placed.repartitionByRange(ranges, _PATH, _ADDRESS)
-        elif count:
-            placed = placed.coalesce(count)
-        rows = placed.sortWithinPartitions(_PATH, _ADDRESS).select(*names)
+    if not plan.combine and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
+        rows, work = (df.coalesce(tasks) if tasks else df), _write_unsorted(plan)
     else:
-        spread = count or parallelism(df.sparkSession) * TASKS_PER_CORE
-        placed = df.withColumn(_PATH, path).repartition(spread, _PATH)
-        rows = placed.sortWithinPartitions(_PATH).select(*names)
-    work = write_partitions(plan) if sorted_rows else _write_unsorted(plan)
+        rows, work = _distributed(df, plan, path, tasks), write_partitions(plan)
     collected: list[Any] = rows.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     return collected
+
+
+def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
+    """Rows of each table partition follow each other; where rows are combined, those of one key are in one task."""
+    mode = plan.sort_mode
+    spread = tasks or parallelism(df.sparkSession) * TASKS_PER_CORE
+    keyed = bool(plan.key_config.record_key_fields)
+    key = key_text(df, plan.key_config, plan.schema) if keyed else F.lit("")
+    placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
+    if mode == "GLOBAL_SORT":
+        placed = placed.repartitionByRange(spread, _PATH, _ADDRESS)
+    elif plan.combine or mode.startswith("PARTITION_PATH"):
+        placed = placed.repartition(spread, _ADDRESS if path is None else _PATH)
+    elif tasks:
+        placed = placed.coalesce(tasks)
+    order = [_PATH, _ADDRESS] if mode in ("GLOBAL_SORT", "PARTITION_SORT") else [_PATH]
+    return placed.sortWithinPartitions(*order).select(*[f"`{name}`" for name in df.columns])
 
 
 def _address(plan: WritePlan, tasks: int) -> Any:

@@ -1,0 +1,96 @@
+"""One sequence of writes, done by the local engine and by a plan of the Spark engine: both tables must be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from rows import assert_same_rows
+from small_tables import assert_tidy
+
+import hudi_fast as hf
+
+__all__ = ["Step", "assert_same_writes", "batch", "frame", "numbers_of"]
+
+PARTS = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """One write: what to do with which rows, and options for this write alone."""
+
+    operation: str
+    rows: pa.Table
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def frame(spark: Any, table: pa.Table, tasks: int = 3) -> Any:
+    """A DataFrame of these rows, spread over some tasks."""
+    return spark.createDataFrame(table).repartition(tasks)
+
+
+def batch(
+    ids: Sequence[int], ts: int | Sequence[int] = 100, deletes: Sequence[int] = (), seed: int = 0, shift: int = 0
+) -> pa.Table:
+    """Rows with ``id``, ``part`` (of :data:`PARTS`, moved on by ``shift``), ``day``, ``ts``, ``v``, delete flag."""
+    numbers = np.asarray(ids, dtype=np.int64)
+    rng = np.random.default_rng(seed)
+    place = (numbers + shift) % PARTS
+    return pa.table(
+        {
+            "id": [f"k{number:04d}" for number in numbers],
+            "number": pa.array(numbers, pa.int32()),
+            "part": [f"p{number}" for number in place],
+            "day": pa.array((18262 + place).astype(np.int32), pa.int32()).cast(pa.date32()),
+            "at": pa.array((1_577_836_800 + 40_000 * place) * 1_000_000, pa.timestamp("us", "UTC")),
+            "ts": pa.array(np.broadcast_to(np.asarray(ts), len(numbers)), pa.int64()),
+            "v": rng.random(len(numbers)),
+            "_hoodie_is_deleted": np.isin(numbers, np.asarray(deletes, dtype=np.int64)),
+        }
+    )
+
+
+def numbers_of(result: hf.WriteResult) -> tuple[int, int, int]:
+    """What a write says that it did to rows."""
+    return result.inserts, result.updates, result.deletes
+
+
+def assert_same_writes(
+    spark: Any,
+    folder: Path,
+    plan: str,
+    options: dict[str, str],
+    steps: Sequence[Step],
+    ran: str | None = None,
+    ignore: Sequence[str] = (),
+) -> Path:
+    """Do the steps with both engines and compare after each; the table that Spark wrote.
+
+    Args:
+        spark: the session.
+        folder: for both tables.
+        plan: the plan to force.
+        options: of every write.
+        steps: the writes.
+        ran: name of the plan that has to have run; by default the forced one.
+        ignore: columns that need not be the same.
+    """
+    local, remote = folder / "local", folder / f"spark_{plan}"
+    for number, step in enumerate(steps):
+        settings = {**options, "hoodie.datasource.write.operation": step.operation, **step.options}
+        expected = hf.write(step.rows, local, {**settings, "hudi_fast.threads": "1"})
+        result = hf.write(frame(spark, step.rows), remote, {**settings, "hudi_fast.plan": plan})
+        assert numbers_of(result) == numbers_of(expected), f"step {number}"
+        assert result.plan == (ran or plan)
+        assert result.reason
+        found, wanted = hf.HudiTable.open(remote).to_arrow(), hf.HudiTable.open(local).to_arrow()
+        assert_same_rows(found, wanted, ignore=(*NOT_COMPARED, *ignore))
+    assert_tidy(remote)
+    return remote
+
+
+NOT_COMPARED = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")

@@ -1,0 +1,176 @@
+"""Keys on Spark: every index, keys in several places, keys that are made, keys that are refused."""
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+from rows import assert_same_rows
+from small_tables import assert_tidy
+from spark_writes import Step, assert_same_writes, batch, frame, numbers_of
+
+import hudi_fast as hf
+
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "500",
+}
+MOVING = batch(
+    [*range(60, 140), *range(10), *range(60, 70), 62],
+    ts=[*[200] * 80, *[50] * 10, *[300] * 10, 10],
+    deletes=[70, 75, 130],
+    seed=1,
+    shift=1,  # stored in the partition before
+)
+
+
+def without_order(table):
+    """Two rows of a key, the later one without ordering value."""
+    ts = pa.array([None if n % 3 == 0 else 5 for n in range(table.num_rows)], pa.int64())
+    return table.set_column(table.column_names.index("ts"), "ts", ts)
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("plan", ["fused", "routed"])
+def test_indexes_of_a_partition(spark, tmp_path, plan, index):
+    steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
+    assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps)
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("moves", ["true", "false"])
+def test_global_indexes(spark, tmp_path, index, moves):
+    options = {
+        **TABLE,
+        "hoodie.index.type": index,
+        "hoodie.simple.index.update.partition.path": moves,
+        "hoodie.bloom.index.update.partition.path": moves,
+    }
+    steps = [
+        Step("upsert", batch(range(100))),
+        Step("upsert", MOVING),
+        Step("upsert", batch(range(0, 150, 5), ts=[0, 1000] * 15, shift=2)),
+        Step("delete", batch(range(0, 90, 2), shift=3)),
+    ]
+    assert_same_writes(spark, tmp_path, "routed", options, steps)
+
+
+def test_a_global_index_and_rows_without_ordering_values(spark, tmp_path):
+    twice = pa.concat_tables([batch(range(30), deletes=[3, 4, 6]), batch(range(10, 40), deletes=[9, 12, 15], shift=1)])
+    options = {**TABLE, "hoodie.index.type": "GLOBAL_SIMPLE"}
+    local, remote = tmp_path / "local", tmp_path / "spark"
+    for rows in (batch(range(35), ts=-1), without_order(twice)):
+        expected = hf.write(rows, local, options)
+        # In one task: among rows that compare as equal the later one stays.
+        result = hf.write(spark.createDataFrame(rows).coalesce(1), remote, {**options, "hudi_fast.plan": "routed"})
+        assert numbers_of(result) == numbers_of(expected)
+    tables = [hf.HudiTable.open(path).to_arrow() for path in (remote, local)]
+    assert_same_rows(*tables)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+def test_tables_without_meta_columns(spark, tmp_path, plan):
+    options = {**TABLE, "hoodie.populate.meta.fields": "false"}
+    steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
+    assert_same_writes(spark, tmp_path, plan, options, steps)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
+    def rows(ids, ts, deletes=()):
+        table = batch(ids, ts=ts, deletes=deletes)
+        numbers = table["number"].to_pylist()
+        big = pa.array([None if n % 5 == 0 else (1 << 60) + n for n in numbers], pa.int64())
+        text = pa.array(["" if n % 7 == 0 else None if n % 3 == 0 else f"t{n}" for n in numbers])
+        ratio = pa.array([n / 8 for n in numbers])
+        inner = pa.StructArray.from_arrays([pa.array([f"in{n}" for n in numbers])], ["name"])
+        return (
+            table.append_column("big", big)
+            .append_column("text", text)
+            .append_column("ratio", ratio)
+            .append_column("inner", inner)
+        )
+
+    steps = [
+        Step("upsert", rows(range(60), 1)),
+        Step("upsert", rows(range(40, 80), 2, deletes=[41])),
+        Step("delete", rows(range(50, 55), 3)),
+    ]
+    for number, fields in enumerate(("big,text,number", "big,ratio", "inner.name")):
+        options = {**TABLE, "hoodie.datasource.write.recordkey.field": fields}
+        assert_same_writes(spark, tmp_path / str(number), plan, options, steps)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize("partition", ["part", ""])
+def test_keys_that_are_made(spark, tmp_path, plan, partition):
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.partitionpath.field": partition,
+        "hoodie.index.bloom.num_entries": "500",
+    }
+    steps = [Step("insert", batch(range(50))), Step("insert", batch(range(20), seed=9))]
+    path = assert_same_writes(spark, tmp_path, plan, options, steps, ignore=["_hoodie_record_key"])
+    keys = hf.HudiTable.open(path).to_arrow(["_hoodie_record_key"])["_hoodie_record_key"].to_pylist()
+    assert len(set(keys)) == len(keys) == 70
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused"])
+@pytest.mark.parametrize("partition", ["part", ""])
+def test_inserts_of_stored_keys(spark, tmp_path, plan, partition):
+    options = {**TABLE, "hoodie.datasource.write.partitionpath.field": partition}
+    drop = {"hoodie.datasource.insert.dup.policy": "drop"}
+    fail = {"hoodie.datasource.insert.dup.policy": "fail"}
+    steps = [
+        Step("insert", batch(range(50))),
+        Step("insert", batch(range(40, 60))),  # keeps both
+        Step("insert", batch(range(30, 70)), drop),
+    ]
+    path = assert_same_writes(spark, tmp_path, plan, options, steps)
+    before = hf.HudiTable.open(path).to_arrow()
+    settings = {**options, **fail, "hoodie.datasource.write.operation": "insert", "hudi_fast.plan": plan}
+    with pytest.raises(hf.DuplicateKeyError, match="k0049"):
+        hf.write(frame(spark, batch([49])), path, settings)
+    assert_same_rows(hf.HudiTable.open(path).to_arrow(), before, ignore=())
+    assert_tidy(path)
+
+
+def test_rows_of_one_key_in_different_tasks_are_combined_before_an_insert(spark, tmp_path):
+    twice = pa.concat_tables([batch(range(40), ts=2), batch(range(40), ts=1)])
+    for partition in ("part", ""):
+        options = {
+            **TABLE,
+            "hoodie.datasource.write.partitionpath.field": partition,
+            "hoodie.combine.before.insert": "true",
+            "hudi_fast.driver.max.bytes": "0",
+        }
+        for operation in ("insert", "bulk_insert"):
+            path = tmp_path / f"{operation}{partition}"
+            rows = spark.createDataFrame(twice).repartition(4, "ts")
+            assert hf.write(rows, path, {**options, "hoodie.datasource.write.operation": operation}).inserts == 40
+            assert hf.HudiTable.open(path).to_arrow(["ts"])["ts"].unique().to_pylist() == [2]
+
+
+@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+@pytest.mark.parametrize("operation", ["upsert", "delete"])
+@pytest.mark.parametrize("key", ["id", "v"])  # v: text by the core
+def test_a_null_key_is_refused_as_itself(spark, tmp_path, plan, operation, key):
+    options = {**TABLE, "hoodie.datasource.write.recordkey.field": key, "hudi_fast.plan": plan}
+    path = tmp_path / "t"
+    hf.write(batch(range(20)), path, options | {"hudi_fast.plan": "auto"})
+    before = hf.HudiTable.open(path).to_arrow()
+    bad = frame(spark, batch(range(30))).withColumn(key, F.when(F.col("number") != 7, F.col(key)))
+    with pytest.raises(hf.InvalidDataError, match=f"Record key field '{key}'") as caught:
+        hf.write(bad, path, {**options, "hoodie.datasource.write.operation": operation})
+    assert type(caught.value) is hf.InvalidDataError
+    assert_same_rows(hf.HudiTable.open(path).to_arrow(), before, ignore=())
+    assert_tidy(path)
+
+
+@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+def test_a_first_write_that_is_refused_leaves_no_table(spark, tmp_path, plan):
+    bad = frame(spark, batch(range(30))).withColumn("part", F.when(F.col("number") == 7, F.lit("../up")).otherwise("a"))
+    with pytest.raises(hf.InvalidDataError, match=r"'\.\./up'"):
+        hf.write(bad, tmp_path / "t", {**TABLE, "hudi_fast.plan": plan})
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,133 @@
+"""Whatever moves the rows, the table is the same: every plan against the local engine, for every kind of table."""
+
+import pyarrow as pa
+import pytest
+from spark_writes import Step, assert_same_writes, batch
+
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "500",
+}
+PARTITIONED = {**TABLE, "hoodie.datasource.write.partitionpath.field": "part"}
+SMALL_FILES = {  # several file groups in each partition, and inserts that fill small files
+    "hoodie.parquet.max.file.size": "20000",
+    "hoodie.parquet.small.file.limit": "18000",
+    "hoodie.copyonwrite.record.size.estimate": "300",
+}
+HIVE = {
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+TIMEBASED = {
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMICROSECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd HH",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+CHANGES = batch(
+    # updates, inserts, late rows, rows that are in there twice, deletes of stored and of unknown keys
+    [*range(150, 260), *range(20), *range(150, 170), 170],
+    ts=[*[200] * 110, *[50] * 20, *[300] * 20, 10],
+    deletes=[3, 155, 180, 185, 190, 250, 255],
+    seed=1,
+)
+UPSERTS = [Step("upsert", batch(range(200))), Step("upsert", CHANGES), Step("upsert", batch(range(0, 300, 7), ts=400))]
+DELETES = [Step("delete", batch([*range(100, 140), 5000], shift=0))]
+
+
+@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+def test_every_operation_in_turn(spark, tmp_path, plan):
+    steps = [
+        *UPSERTS,
+        Step("insert", batch(range(300, 340))),
+        *DELETES,
+        Step("insert_overwrite", batch([400, 404, 408, 401], ts=7)),
+        Step("upsert", batch([400, 401, 402], ts=8)),
+        Step("insert_overwrite_table", batch(range(500, 520))),
+        Step("delete", batch([500, 501])),
+    ]
+    assert_same_writes(spark, tmp_path, plan, {**PARTITIONED, **SMALL_FILES}, steps)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_older_table_versions(spark, tmp_path, plan, version):
+    assert_same_writes(
+        spark, tmp_path, plan, {**PARTITIONED, "hoodie.write.table.version": version}, [*UPSERTS[:2], *DELETES]
+    )
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+def test_without_partitions(spark, tmp_path, plan):
+    steps = [*UPSERTS, Step("insert", batch(range(300, 330))), *DELETES, Step("insert_overwrite", batch(range(30)))]
+    assert_same_writes(spark, tmp_path, plan, {**TABLE, **SMALL_FILES}, steps)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize(
+    ("keys", "styles"),
+    [("id", {}), ("id", HIVE), ("id,number", {"hoodie.datasource.write.hive_style_partitioning": "true"})],
+)
+def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, keys, styles):
+    values = ["plain", None, "", "ä ö", "100%", "%2F", "a-b", "[x]*"]
+    if styles == HIVE:
+        values += ["a/b", "c=d", 'q"', "x:y", "\x01"]
+    rows = [
+        batch(range(40), seed=1),
+        batch(range(20, 60), ts=200, deletes=[21, 22], seed=2),
+        batch(range(0, 60, 3), ts=300, seed=3),
+    ]
+    placed = [
+        table.set_column(
+            2, "part", pa.array([values[number % len(values)] for number in table["number"].to_pylist()], pa.string())
+        )
+        for table in rows
+    ]
+    options = {
+        **TABLE,
+        **styles,
+        "hoodie.datasource.write.recordkey.field": keys,
+        "hoodie.datasource.write.partitionpath.field": "part",
+    }
+    steps = [Step("upsert", placed[0]), Step("upsert", placed[1]), Step("delete", placed[2])]
+    assert_same_writes(spark, tmp_path, plan, options, steps)
+
+
+@pytest.mark.parametrize("plan", ["fused", "routed"])
+@pytest.mark.parametrize("styles", [HIVE, {"hoodie.datasource.write.hive_style_partitioning": "true"}])
+def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, plan, styles):
+    # ("a/b", "c") and ("a", "b/c"), rows of both in turn: a task must still see each partition in one piece
+    base = batch(range(60))
+    rows = base.set_column(2, "part", pa.array(["a/b" if n % 2 else "a" for n in range(60)]))
+    rows = rows.append_column("sub", pa.array(["c" if n % 2 else "b/c" for n in range(60)]))
+    options = {**TABLE, **styles, "hoodie.datasource.write.partitionpath.field": "part,sub"}
+    steps = [Step("upsert", rows), Step("upsert", rows.slice(10, 30))]
+    assert_same_writes(spark, tmp_path, plan, options, steps)
+
+
+@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize(
+    ("field", "generator"),
+    [("at", "TIMESTAMP"), ("part:SIMPLE,at:TIMESTAMP", "CUSTOM"), ("day", "SIMPLE"), ("v", "SIMPLE")],
+)
+def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
+    options = {
+        **TABLE,
+        **(TIMEBASED if generator != "SIMPLE" else {}),
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.keygenerator.type": generator,
+        "hoodie.datasource.write.partitionpath.field": field,
+    }
+    few = pa.array([0.5, None, 1e300, float("nan")])
+    base, changes = (
+        table.set_column(6, "v", few.take(pa.compute.cast(table["number"], pa.int64()).combine_chunks().to_numpy() % 4))
+        for table in (batch(range(40)), batch(range(20, 50), ts=200, deletes=[20]))
+    )
+    assert_same_writes(
+        spark,
+        tmp_path,
+        plan,
+        options,
+        [Step("upsert", base), Step("upsert", changes), Step("delete", base.slice(0, 8))],
+    )
