@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from hudi_fast.errors import CommitError
-from hudi_fast.storage.base import Storage
+from hudi_fast.errors import CommitError, ConfigError, CorruptTableError
+from hudi_fast.storage.base import Storage, check_relative
 
 __all__ = [
     "create_marker",
@@ -52,7 +52,11 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
 
 
 def marked_files(storage: Storage, instant: str) -> dict[str, str]:
-    """Data files (relative paths) that the write announced, each with its kind; both marker forms are read."""
+    """Data files (relative paths) that the write announced, each with its kind; both marker forms are read.
+
+    Raises:
+        CorruptTableError: a marker names a file outside the table.
+    """
     folder = _folder(instant)
     found: dict[str, str] = {}
     for entry in storage.list_dir(folder, recursive=True):
@@ -65,8 +69,15 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
         for name in names:
             match = _DIRECT.match(name.strip())
             if match is not None:
-                found[match["file"]] = match["kind"]
+                found[_inside(storage, match["file"], entry.path)] = match["kind"]
     return found
+
+
+def _inside(storage: Storage, path: str, marker: str) -> str:
+    try:
+        return check_relative(path)
+    except ConfigError as error:
+        raise CorruptTableError(f"A marker of {storage.uri} names a file outside the table: {path}.", marker) from error
 
 
 def has_markers(storage: Storage, instant: str) -> bool:

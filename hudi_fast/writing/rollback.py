@@ -137,6 +137,6 @@ def _relative(storage: Storage, path: str) -> str:
     """Plans name files by absolute path, with or without a scheme, as their writer knew the table."""
     base = storage.absolute("")
     for prefix in (base, f"file://{base}", f"file:{base}"):
-        if path.startswith(prefix + "/"):
+        if path.startswith(prefix + "/") and "/../" not in path:
             return path[len(prefix) + 1 :]
     raise CorruptTableError(f"A rollback plan of {storage.uri} names a file outside the table: {path}.")

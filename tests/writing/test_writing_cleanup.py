@@ -1,0 +1,222 @@
+"""What other writers left on a table: undone, finished, waited for or respected by the next write."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import (
+    RollbackPlan,
+    RollbackRequest,
+    decode_rollback_metadata,
+    decode_rollback_plan,
+    encode_rollback_plan,
+)
+from hudi_fast.timeline.service_plans import (
+    ClusteringGroup,
+    ClusteringPlan,
+    ClusteringSlice,
+    RequestedReplace,
+    encode_requested_replace,
+)
+from hudi_fast.timeline.transition import create_requested, to_inflight
+from hudi_fast.view.table_state import TableState, load_state
+
+NOW = "20300101000000000"
+
+
+@pytest.fixture(params=["6", "9"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    hf.write(plain_rows(range(10)), tmp_path / "t", options(table_version=request.param))
+    return tmp_path / "t"
+
+
+def state_of(path: Path) -> TableState:
+    return load_state(Storage(path))
+
+
+def begin_by_hand(path: Path, state: State, action: str = "commit", body: bytes = b"") -> None:
+    at = state_of(path)
+    create_requested(at.storage, at.config, Instant(NOW, action, State.REQUESTED), body)
+    if state is State.INFLIGHT:
+        to_inflight(at.storage, at.config, Instant(NOW, action, State.REQUESTED))
+
+
+def leave_file(path: Path, partition: str = "p0") -> Path:
+    """A data file of the write under way: a copy of another one."""
+    (source,) = (path / partition).glob("*.parquet")
+    left = path / partition / f"{source.name.partition('_')[0]}_9-9-9_{NOW}.parquet"
+    shutil.copy(source, left)
+    return left
+
+
+def mark(path: Path, left: Path, by_server: bool) -> None:
+    folder = path / ".hoodie/.temp" / NOW
+    name = f"{left.relative_to(path)}.marker.MERGE"
+    if by_server:
+        folder.mkdir(parents=True)
+        (folder / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
+        (folder / "MARKERS0").write_text("")
+        (folder / "MARKERS7").write_text(f"{name}\n")
+    else:
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).touch()
+
+
+@pytest.mark.parametrize("form", ["direct", "server", "none"])
+def test_a_write_that_died_is_undone_from_markers_or_by_listing(form: str, table: Path) -> None:
+    begin_by_hand(table, State.INFLIGHT)
+    left = leave_file(table)
+    if form != "none":
+        mark(table, left, form == "server")
+    assert len(table_rows(table)) == 10  # its file is not seen
+    hf.write(plain_rows([3], ts=2), table, OPTIONS)
+    assert not left.exists()
+    assert_tidy(table)
+    state = state_of(table)
+    (rollback,) = state.timeline.of_action("rollback")
+    assert rollback.state is State.COMPLETED
+    folder = table / state.config.timeline_folder
+    (requested,) = folder.glob(f"{rollback.requested}.rollback.requested")
+    plan = decode_rollback_plan(requested.read_bytes())
+    assert (plan.instant, plan.action) == (NOW, "commit")
+    assert [each.files_to_be_deleted for each in plan.requests] == [(str(left),)]
+    done = decode_rollback_metadata((folder / str(rollback.file_name)).read_bytes())
+    assert [(each.partition_path, each.deleted) for each in done.partitions] == [("p0", (str(left),))]
+
+
+def test_a_write_that_died_before_it_did_anything_is_undone(table: Path) -> None:
+    begin_by_hand(table, State.REQUESTED)
+    with pytest.raises(hf.ConfigError, match=f"must be earlier than the first incomplete .*{NOW}"):
+        hf.HudiTable.open(table).to_arrow(as_of=NOW)
+    hf.write(plain_rows([3], ts=2), table, OPTIONS)
+    assert_tidy(table)
+    assert hf.HudiTable.open(table).to_arrow(as_of="20310101000000").num_rows == 10
+
+
+def test_several_dead_writes_are_undone(table: Path) -> None:
+    begin_by_hand(table, State.INFLIGHT)
+    begin_by_hand(table, State.REQUESTED, "replacecommit", encode_requested_replace(RequestedReplace()))
+    hf.write(plain_rows([3], ts=2), table, OPTIONS)
+    assert_tidy(table)
+    assert len(state_of(table).timeline.of_action("rollback")) == 2
+
+
+@pytest.mark.parametrize("state", [State.REQUESTED, State.INFLIGHT])
+@pytest.mark.parametrize("scheme", ["", "file://", "file:"])
+def test_a_rollback_that_died_is_finished_from_its_plan(state: State, scheme: str, table: Path) -> None:
+    begin_by_hand(table, State.INFLIGHT)
+    left = leave_file(table)
+    plan = RollbackPlan(NOW, "commit", (RollbackRequest("p0", files_to_be_deleted=(f"{scheme}{left}",)),))
+    at = state_of(table)
+    rollback = Instant("20300101000000999", "rollback", State.REQUESTED)
+    create_requested(at.storage, at.config, rollback, encode_rollback_plan(plan))
+    if state is State.INFLIGHT:
+        to_inflight(at.storage, at.config, rollback)
+    hf.write(plain_rows([3], ts=2), table, OPTIONS)
+    assert not left.exists()
+    assert_tidy(table)
+    assert [one.requested for one in state_of(table).timeline.of_action("rollback")] == [rollback.requested]
+
+
+@pytest.mark.parametrize("victim", ["/etc/hostname", "{table}/../outside"])
+def test_a_plan_that_names_files_outside_the_table_is_not_carried_out(victim: str, table: Path) -> None:
+    outside = table.parent / "outside"
+    outside.write_text("precious")
+    begin_by_hand(table, State.INFLIGHT)
+    request = RollbackRequest("p0", files_to_be_deleted=(victim.format(table=table),))
+    at = state_of(table)
+    rollback = Instant("20300101000000999", "rollback", State.REQUESTED)
+    create_requested(at.storage, at.config, rollback, encode_rollback_plan(RollbackPlan(NOW, "commit", (request,))))
+    with pytest.raises(hf.CorruptTableError, match="outside the table"):
+        hf.write(plain_rows([3]), table, OPTIONS)
+    assert outside.read_text() == "precious"
+
+
+def test_a_marker_that_names_files_outside_the_table_is_not_followed(table: Path) -> None:
+    outside = table.parent / "outside"
+    outside.write_text("precious")
+    begin_by_hand(table, State.INFLIGHT)
+    folder = table / ".hoodie/.temp" / NOW
+    folder.mkdir(parents=True)
+    (folder / "MARKERS0").write_text("../outside.marker.CREATE\n")
+    with pytest.raises(hf.CorruptTableError, match="outside the table"):
+        hf.write(plain_rows([3]), table, OPTIONS)
+    assert outside.read_text() == "precious"
+
+
+def test_no_write_begins_while_the_table_is_being_restored(table: Path) -> None:
+    begin_by_hand(table, State.REQUESTED, "restore")
+    with pytest.raises(hf.CommitConflictError, match="pending restore"):
+        hf.write(plain_rows([3]), table, OPTIONS)
+    assert len(table_rows(table)) == 10
+
+
+# ---- clustering
+
+
+@pytest.fixture
+def clustering(table: Path) -> tuple[Path, str]:
+    """A planned clustering of the one file group of partition p0; gives the table and the group."""
+    (row,) = (row for row in hf.HudiTable.open(table).files().to_pylist() if row["partition"] == "p0")
+    group = ClusteringGroup((ClusteringSlice("p0", row["file_id"], str(table / "p0" / row["base_file"])),))
+    body = encode_requested_replace(RequestedReplace("CLUSTER", ClusteringPlan((group,))))
+    action = "clustering" if state_of(table).config.layout_version == 2 else "replacecommit"
+    begin_by_hand(table, State.REQUESTED, action, body)
+    return table, row["file_id"]
+
+
+def pending(path: Path) -> list[str]:
+    return [instant.requested for instant in state_of(path).timeline.pending()]
+
+
+def test_a_planned_clustering_stays_and_its_files_are_still_read(clustering: tuple[Path, str]) -> None:
+    table, _ = clustering
+    assert len(table_rows(table)) == 10
+    assert hf.write(plain_rows([1, 3], ts=2), table, OPTIONS).updates == 2  # in another partition
+    assert pending(table) == [NOW]
+    assert hf.HudiTable.open(table).to_arrow(as_of="2040-01-01").num_rows == 10
+
+
+@pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite", "insert_overwrite_table"])
+def test_file_groups_that_are_to_be_clustered_are_left_alone(operation: str, clustering: tuple[Path, str]) -> None:
+    table, group = clustering
+    with pytest.raises(hf.CommitConflictError, match=f"{group}.*pending clustering|pending clustering.*{group}"):
+        hf.HudiTable.open(table).write(plain_rows([0]), operation)
+    assert pending(table) == [NOW]
+    assert len(table_rows(table)) == 10
+
+
+def test_partitions_that_are_to_be_clustered_are_not_deleted(clustering: tuple[Path, str]) -> None:
+    table, _ = clustering
+    with pytest.raises(hf.CommitConflictError, match="pending clustering"):
+        hf.HudiTable.open(table).delete_partitions(["p0"])
+    hf.HudiTable.open(table).delete_partitions(["p1"])
+    assert len(table_rows(table)) == 5
+
+
+def test_inserts_pass_a_small_file_over_that_is_to_be_clustered(clustering: tuple[Path, str]) -> None:
+    table, group = clustering
+    result = hf.write(plain_rows([20, 22]), table, OPTIONS)
+    assert (result.inserts, result.updates) == (2, 0)
+    files = hf.HudiTable.open(table).files().to_pylist()
+    rows = {row["file_id"]: row["rows"] for row in files if row["partition"] == "p0"}
+    assert rows[group] == 5
+    assert sorted(rows.values()) == [2, 5]
+
+
+def test_a_table_of_other_columns_than_the_rows_is_told_apart_from_a_stale_one(table: Path) -> None:
+    """Rows are checked before anything that died is cleaned up."""
+    begin_by_hand(table, State.INFLIGHT)
+    with pytest.raises(hf.SchemaMismatchError):
+        hf.write(plain_rows([1]).drop_columns(["text"]), table, OPTIONS)
+    assert pending(table) == [NOW]
+    assert hf.write(pa.concat_tables([plain_rows([1], ts=2)]), table, OPTIONS).updates == 1
+    assert_tidy(table)
