@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,6 +89,12 @@ class Sides:
         if not (self.path / ".hoodie" / "metadata").exists():
             return contextlib.nullcontext()
         return pytest.warns(HudiWarning, match="metadata table .* is dropped")
+
+    def in_catalog(self) -> str:
+        """A name of the table for Hudi's SQL."""
+        name = "at_" + hashlib.md5(os.fsencode(self.path)).hexdigest()
+        self.hudi.sql(f"CREATE TABLE IF NOT EXISTS {name} USING hudi LOCATION '{self.path}'")
+        return name
 
     def agree(self, expected: pa.Table | None = None) -> pa.Table:
         """Both sides read the same rows, meta columns too, and they are ``expected``; what hudi_fast read."""
