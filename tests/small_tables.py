@@ -64,10 +64,10 @@ def plain_rows(numbers: Iterable[int], ts: int = 1, text: str = "a", partitions:
     each = list(numbers)
     return pa.table(
         {
-            "id": [f"k{number:05d}" for number in each],
-            "part": [f"p{number % partitions}" for number in each],
+            "id": pa.array([f"k{number:05d}" for number in each], pa.string()),
+            "part": pa.array([f"p{number % partitions}" for number in each], pa.string()),
             "ts": pa.array([ts] * len(each), pa.int64()),
-            "text": [f"{text}{number}" for number in each],
+            "text": pa.array([f"{text}{number}" for number in each], pa.string()),
         }
     )
 
