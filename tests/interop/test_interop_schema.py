@@ -1,0 +1,118 @@
+"""A table whose schema grows under both sides: new columns, wider types, old files in between."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from sides import Sides, after_upsert, trip_options
+
+WRITERS = [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)]
+
+SMALL = pa.schema(
+    {
+        "id": pa.string(),
+        "part": pa.string(),
+        "ts": pa.int64(),
+        "n": pa.int32(),
+        "m": pa.int32(),
+        "f": pa.float32(),
+        "dec": pa.decimal128(5, 2),
+        "box": pa.struct([("x", pa.int32())]),
+        "all": pa.list_(pa.int32()),
+        "word": pa.string(),
+    }
+)
+WIDE = pa.schema(
+    {
+        **{name: SMALL.field(name).type for name in SMALL.names},
+        "n": pa.int64(),
+        "m": pa.float64(),
+        "f": pa.float64(),
+        "box": pa.struct([("x", pa.int32()), ("y", pa.string())]),
+        "added": pa.string(),
+    }
+)
+WIDEST = pa.schema({**{name: WIDE.field(name).type for name in WIDE.names}, "again": pa.list_(pa.float64())})
+
+
+def rows_of(schema: pa.Schema, ids: range, ts: int) -> pa.Table:
+    """Rows whose values fit every schema here."""
+    values = {
+        "id": [f"k{i:02d}" for i in ids],
+        "part": [f"p{i % 2}" for i in ids],
+        "ts": [ts] * len(ids),
+        "n": [None if i % 4 == 0 else -i for i in ids],
+        "m": [i * ts for i in ids],
+        "f": [i / 4 for i in ids],
+        "dec": [Decimal(i * ts).scaleb(-2) for i in ids],
+        "box": [{"x": i, "y": f"y{i}"} for i in ids],
+        "all": [[i] * (i % 3) for i in ids],
+        "word": [f"w{i}" for i in ids],
+        "added": [f"a{i}" for i in ids],
+        "again": [[i / 2] for i in ids],
+    }
+    columns = dict(values)
+    columns["box"] = [{field.name: each[field.name] for field in schema.field("box").type} for each in values["box"]]
+    return pa.table([pa.array(columns[name], schema.field(name).type) for name in schema.names], schema=schema)
+
+
+def widened(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of an older schema as the newer one shows them."""
+    columns = {name: rows[name].to_pylist() for name in rows.column_names}
+    return pa.table(
+        [pa.array(columns.get(name, [None] * rows.num_rows), schema.field(name).type) for name in schema.names],
+        schema=schema,
+    )
+
+
+@pytest.mark.parametrize(("peer", "version"), WRITERS)
+@pytest.mark.parametrize("we_widen_first", [True, False], ids=["we_widen", "hudi_widens"])
+def test_the_schema_grows_on_either_side(
+    peer: str, version: int, we_widen_first: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    options = trip_options(version, hoodie__datasource__write__partitionpath__field="part")
+    sides = Sides(request.getfixturevalue(peer), tmp_path / "t", options, plainly=True)
+    us, them = sides.we_write, sides.hudi_writes
+    one, other = (us, them) if we_widen_first else (them, us)
+    rows = rows_of(SMALL, range(20), 1)
+    other(rows)
+    # Only partition p0 gets new files: those of p1 stay in the old schema.
+    new = only(rows_of(WIDE, range(30), 2), "p0")
+    one(new)
+    rows = after_upsert(widened(rows, WIDE), new)
+    sides.agree(rows)
+    # Now the other side rewrites old files under the new schema, and widens in turn.
+    new = only(rows_of(WIDEST, range(5, 35), 3), "p1")
+    other(new)
+    rows = after_upsert(widened(rows, WIDEST), new)
+    sides.agree(rows)
+    new = rows_of(WIDEST, range(10, 40), 4)
+    one(new)
+    sides.agree(after_upsert(rows, new))
+    assert sides.table.schema == WIDEST
+
+
+def only(rows: pa.Table, part: str) -> pa.Table:
+    return rows.filter(pa.compute.equal(rows["part"], part))
+
+
+@pytest.mark.parametrize(("peer", "version"), WRITERS)
+def test_rows_that_lack_columns_are_filled_by_both(
+    peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    options = trip_options(
+        version,
+        hoodie__datasource__write__partitionpath__field="part",
+        hoodie__write__set__null__for__missing__columns=True,
+    )
+    sides = Sides(request.getfixturevalue(peer), tmp_path / "t", options, plainly=True)
+    rows = rows_of(WIDE, range(20), 1)
+    sides.we_write(rows)
+    for ts, write in ((2, sides.we_write), (3, sides.hudi_writes), (4, sides.we_write)):
+        new = rows_of(WIDE, range(10 + ts, 20 + ts), ts).drop_columns(["word", "added"])
+        write(new)
+        rows = after_upsert(rows, widened(new, WIDE))
+        sides.agree(rows)
