@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -204,3 +205,44 @@ def rows_or_nothing(path: Path) -> dict[str, tuple[object, ...]]:
         return table_rows(path)
     except hf.TableNotFoundError:
         return {}
+
+
+class InterruptedStorage(RecordingStorage):
+    """Ctrl-C comes in or after one call; whoever cleans up then is left in peace."""
+
+    def __init__(self, uri: Path, at: int, done: bool) -> None:
+        super().__init__(uri)
+        self._at, self._done = at, done
+
+    def _run(self, name: str, path: str, do: Callable[[], Any], tear: Callable[[], object] | None = None) -> Any:
+        hit = self._note(name, path).number == self._at
+        if hit and not self._done:
+            raise KeyboardInterrupt
+        answer = do()
+        if hit:
+            raise KeyboardInterrupt
+        return answer
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_an_interrupt_at_any_call_is_an_interrupt_and_harmless(version: str, tmp_path: Path) -> None:
+    make_table(tmp_path / "base", version)
+    old = table_rows(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    write_to(recorder, CHANGE, options())
+    new = table_rows(tmp_path / "whole")
+    outcomes = set()
+    for call in interesting(recorder.calls):
+        for done in (False, True):
+            path = tmp_path / f"{call.number}-{done}"
+            shutil.copytree(tmp_path / "base", path)
+            with pytest.raises(KeyboardInterrupt):
+                write_to(InterruptedStorage(path, call.number, done), CHANGE, options())
+            seen = table_rows(path)
+            assert seen in (old, new), call
+            outcomes.add(seen == new)
+            hf.write(NEXT, path, options())
+            assert table_rows(path) == with_next(seen), call
+            assert_tidy(path)
+    assert outcomes == {True, False}
