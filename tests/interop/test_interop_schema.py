@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
-from sides import Sides, after_upsert, trip_options
+from peer.client import RealHudi
+from sides import META, Sides, after_upsert, trip_options
 
 WRITERS = [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)]
 
@@ -93,6 +95,44 @@ def test_the_schema_grows_on_either_side(
     one(new)
     sides.agree(after_upsert(rows, new))
     assert sides.table.schema == WIDEST
+
+
+PROMOTIONS = {
+    "more digits": (pa.decimal128(5, 2), pa.decimal128(12, 2), [Decimal("1.25"), Decimal("-999.99")]),
+    "more digits on both sides": (pa.decimal128(5, 2), pa.decimal128(20, 4), [Decimal("1.25"), None]),
+    "int to text": (pa.int32(), pa.string(), [-7, None]),
+    "long to text": (pa.int64(), pa.string(), [2**62, 1]),
+    "double to text": (pa.float64(), pa.string(), [1.5, 1e10]),
+    "elements": (pa.list_(pa.int32()), pa.list_(pa.int64()), [[1, 2], []]),
+    "values": (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), [[("a", 1)], None]),
+    "fields": (pa.struct([("x", pa.int32())]), pa.struct([("x", pa.int64())]), [{"x": 1}, {"x": None}]),
+}
+
+
+def test_every_promotion_reads_and_merges_alike(hudi_12: RealHudi, tmp_path: Path) -> None:
+    options = trip_options(9, hoodie__datasource__write__partitionpath__field="part")
+    sides = Sides(hudi_12, tmp_path / "t", options, plainly=True)
+    names = [f"v{number}" for number in range(len(PROMOTIONS))]
+    wide = [kind for _, kind, _ in PROMOTIONS.values()]
+
+    def rows(part: str, ids: list[str], ts: int, values: list[pa.Array]) -> pa.Table:
+        keys = {"id": pa.array(ids), "part": pa.array([part] * 2), "ts": pa.array([ts] * 2, pa.int64())}
+        return pa.table({**keys, **dict(zip(names, values, strict=True))})
+
+    given = [pa.array(values, before) for before, _, values in PROMOTIONS.values()]
+    sides.we_write(rows("p0", ["a", "b"], 1, given))
+    nulls = [pa.nulls(2, kind) for kind in wide]
+    sides.we_write(rows("p1", ["c", "d"], 2, nulls))
+    before = sides.agree()
+    assert [before.schema.field(name).type for name in names] == wide
+    sides.hudi_writes(rows("p0", ["a", "e"], 3, nulls))  # carries b over from a file of ours in the old types
+    after = sides.agree()
+    assert row_of(after, "b") == row_of(before, "b")
+
+
+def row_of(table: pa.Table, name: str) -> dict[str, Any]:
+    (row,) = table.filter(pa.compute.equal(table["id"], name)).to_pylist()
+    return {column: value for column, value in row.items() if column not in META}
 
 
 def only(rows: pa.Table, part: str) -> pa.Table:
