@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows
+from small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
@@ -28,6 +29,10 @@ from hudi_fast.timeline.service_plans import (
 )
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.markers import create_marker
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
 NOW = "20300101000000000"
 
@@ -220,3 +225,60 @@ def test_a_table_of_other_columns_than_the_rows_is_told_apart_from_a_stale_one(t
     assert pending(table) == [NOW]
     assert hf.write(pa.concat_tables([plain_rows([1], ts=2)]), table, OPTIONS).updates == 1
     assert_tidy(table)
+
+
+# ---- tasks that were tried again
+
+
+class TwiceTriedEngine(LocalEngine):
+    """The first attempt of a task wrote a file and was given up; the second one did it again."""
+
+    lost = ""
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        self.lost = f"p0/{'0' * 8}-0000-0000-0000-{'0' * 12}-0_0-0-7_{plan.instant}.parquet"
+        create_marker(plan.storage, plan.instant, self.lost, "CREATE")
+        plan.storage.write_bytes(self.lost, b"half a file")
+        return super().execute(plan)
+
+
+def test_files_of_lost_attempts_are_gone_when_the_write_is_visible(table: Path) -> None:
+    engine = TwiceTriedEngine(plain_rows([2], ts=2))
+    result = run_write(engine, Storage(table), WriteOptions.from_options(OPTIONS), "append")
+    assert result.updates == 1
+    assert engine.lost
+    assert not (table / engine.lost).exists()
+    assert_tidy(table)
+
+
+def test_a_task_that_was_left_behind_must_not_write(table: Path) -> None:
+    result = hf.write(plain_rows([2], ts=2), table, OPTIONS)
+    with pytest.raises(hf.CommitError, match=f"The write {result.instant} .* has ended already"):
+        create_marker(Storage(table), result.instant, "p0/x.parquet", "CREATE")
+    assert_tidy(table)
+
+
+class FailingEngine(LocalEngine):
+    """Writes everything and then fails."""
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        super().execute(plan)
+        raise ArithmeticError("the engine broke")
+
+
+def test_a_write_whose_engine_fails_is_rolled_back_at_once(table: Path) -> None:
+    before = {name for name in listing(table) if not name.startswith(".hoodie/")}
+    with pytest.raises(ArithmeticError, match="the engine broke"):
+        run_write(FailingEngine(plain_rows([2, 50])), Storage(table), WriteOptions.from_options(OPTIONS), "append")
+    assert {name for name in listing(table) if not name.startswith(".hoodie/")} == before
+    assert_tidy(table)
+    assert [one.action for one in state_of(table).timeline.instants] == ["commit", "rollback"]
+
+
+def test_a_first_write_whose_engine_fails_leaves_no_table(tmp_path: Path) -> None:
+    for mode in ("append", "overwrite", "ignore", "errorifexists"):
+        with pytest.raises(ArithmeticError):
+            run_write(
+                FailingEngine(plain_rows([2])), Storage(tmp_path / "n"), WriteOptions.from_options(options()), mode
+            )
+        assert list(tmp_path.iterdir()) == []
