@@ -6,8 +6,9 @@
             └─ the others ──► the core's reader, in Python workers ────────────────────────────────┴─► union
 
 The others: files from before a column changed its type in a way that Spark's scan does not follow, columns of types
-that it lacks, and partition columns that are kept in paths which Spark cannot parse. Whether a file is one of them is
-known from the footer of one file of each commit, because a commit writes one schema.
+that it lacks, files whose path Spark would take for a pattern, and partition columns that are kept in paths which Spark
+cannot parse. The types in a file are known from the footer of one file of each commit, because a commit writes one
+schema.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ __all__ = ["scan_slices", "spark_schema"]
 
 _FOOTER_THREADS = 8
 _SCAN_OPTIONS = {
-    "__globPaths__": "false",  # a partition may be called [a-z]*
     "datetimeRebaseMode": "CORRECTED",  # Hudi's files hold the proleptic Gregorian calendar
     "int96RebaseMode": "CORRECTED",
 }
+_PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
 _LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
@@ -80,6 +81,7 @@ def _native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_
 def _read_natively(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
     """The slices that Spark's scan reads as the table means them."""
     from_path = _path_columns(scan.config, scan.output)
+    slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
     if from_path:
         slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
     samples = {one.base_file.instant: one.base_file.path for one in slices if one.base_file is not None}
