@@ -12,6 +12,9 @@ import pytest
 from small_tables import OPTIONS, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.reading.scan import plan_scan, scan_batches
+from hudi_fast.storage.instrumented import RecordingStorage
+from hudi_fast.view.table_state import load_state
 
 META = [f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")]
 
@@ -159,6 +162,16 @@ def test_a_stream_that_is_given_up_ends_its_threads(many_files: hf.HudiTable) ->
     del stream
     gc.collect()
     assert threading.active_count() <= before
+
+
+def test_a_stream_that_is_given_up_opens_no_more_files(many_files: hf.HudiTable) -> None:
+    storage = RecordingStorage(many_files.path)
+    stream = scan_batches(plan_scan(load_state(storage), threads=2))
+    stream.read_next_batch()
+    del stream
+    gc.collect()
+    opened = sum(call.name == "open_input" for call in storage.calls)
+    assert 0 < opened < len(many_files.files())
 
 
 def test_a_stream_passes_errors_on(many_files: hf.HudiTable) -> None:

@@ -113,3 +113,21 @@ def test_rows_that_no_match_names_are_left_over(tmp_path: Path) -> None:
     assert match is not None
     assert untagged_rows(rows, [match], 9).tolist() == [4, 6]
     assert untagged_rows(rows, [], 9).tolist() == [1, 4, 6]
+
+
+def test_rows_are_counted_across_the_batches_of_a_long_file(tmp_path: Path) -> None:
+    count = 300_000
+    rows = pa.table(
+        {
+            "id": pa.array(np.arange(count)).cast(pa.string()),
+            "part": pa.array(["p0"] * count),
+            "ts": pa.array(np.zeros(count, np.int64)),
+        }
+    )
+    hf.write(rows, tmp_path, options(operation="bulk_insert"))
+    storage, slice_ = only_slice(tmp_path)
+    wanted = np.array([5, 262_143, 262_144, 299_999])
+    keys = IncomingKeys.of(pa.array([str(number) for number in wanted]), np.arange(4))
+    match = match_slice(storage, slice_, keys, IndexSettings(), None)
+    assert match is not None
+    assert (match.base_rows.tolist(), match.incoming_rows.tolist()) == (wanted.tolist(), [0, 1, 2, 3])

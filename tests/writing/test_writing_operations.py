@@ -415,3 +415,12 @@ def test_key_ranges_and_bloom_filters_spare_reading_keys(tmp_path: Path) -> None
     write_to(storage, plain_rows([110, 160], ts=2, partitions=1), settings)
     opened = Counter(call.path for call in storage.calls if call.name == "open_input")
     assert sorted(opened.values()) == [1, 1, 2]  # every footer, and the one file that holds a key again
+
+
+def test_a_key_that_was_in_two_partitions_is_in_one_after_a_global_upsert(table: Path) -> None:
+    hf.write(plain_rows([1]).set_column(1, "part", pa.array(["p0"])), table, OPTIONS)
+    assert ids(table)["k00001"] == 2
+    result = hf.write(plain_rows([1], ts=5), table, options(index="GLOBAL_SIMPLE"))
+    assert counts(result)[:3] == (0, 1, 1)
+    assert table_rows(table)["k00001"] == ("p1", 5, "a1")
+    assert_tidy(table)
