@@ -41,6 +41,13 @@ PLANS = ("auto", "driver", "broadcast", "fused", "routed")
 DRIVER_ROWS = 262_144
 """Rows up to which the driver may take all of them."""
 
+ARROW_GROWTH = 2
+"""How much larger rows are in memory than Spark's estimate, which for files is their size on disk."""
+
+TINY = 1000
+"""Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would
+have to be wrong a thousandfold."""
+
 _TAGGED = frozenset({"upsert", "delete"})
 
 
@@ -128,10 +135,11 @@ class SparkEngine:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
         estimate = estimated_bytes(self._df)
-        if forced == "auto" and estimate is not None and estimate > bound:
-            self._too_large = f"Spark expects {estimate:,} bytes of input, more than {bound:,}"
+        if forced == "auto" and estimate is not None and estimate > bound // ARROW_GROWTH:
+            self._too_large = f"Spark expects {estimate:,} bytes of input, more than {bound // ARROW_GROWTH:,}"
             return None
-        rows = collect(self._df if forced == "driver" else self._df.limit(DRIVER_ROWS + 1))
+        unbounded = forced == "driver" or (estimate is not None and estimate <= bound // TINY)
+        rows = collect(self._df if unbounded else self._df.limit(DRIVER_ROWS + 1))
         if forced != "driver" and (rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
             if forced == "broadcast":
                 raise ConfigError(
