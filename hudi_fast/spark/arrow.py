@@ -12,6 +12,7 @@ import pyarrow as pa
 from hudi_fast.errors import UnsupportedFeatureError
 
 __all__ = [
+    "ARROW_GROWTH",
     "arrow_batches_of",
     "arrow_schema",
     "arrow_types",
@@ -22,6 +23,9 @@ __all__ = [
 ]
 
 _BATCH_ROWS = 65536
+
+ARROW_GROWTH = 2
+"""How much larger rows are in memory than Spark's estimate, which for files is their size on disk."""
 _REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
 
 

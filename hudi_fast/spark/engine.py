@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.spark.arrow import arrow_batches_of, arrow_schema, collect, estimated_bytes
+from hudi_fast.spark.arrow import ARROW_GROWTH, arrow_batches_of, arrow_schema, collect, estimated_bytes
 from hudi_fast.spark.broadcast import run_broadcast
 from hudi_fast.spark.fused import run_direct, run_fused
 from hudi_fast.spark.routed import run_routed
@@ -40,9 +40,6 @@ PLANS = ("auto", "driver", "broadcast", "fused", "routed")
 
 DRIVER_ROWS = 262_144
 """Rows up to which the driver may take all of them."""
-
-ARROW_GROWTH = 2
-"""How much larger rows are in memory than Spark's estimate, which for files is their size on disk."""
 
 TINY = 1000
 """Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would

@@ -10,10 +10,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.columns import key_text, partition_text
 from hudi_fast.spark.routing import addresses, pack_bins
-from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, RowBuffer, answers, task_token, write_partitions
+from hudi_fast.spark.tasks import ANSWER_SCHEMA, ROW_BUDGET, Answer, RowBuffer, answers, task_token, write_partitions
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.assign import assign_partition
@@ -50,11 +50,22 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
     mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.schema)
     if not plan.combine and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
-        rows, work = (df.coalesce(tasks) if tasks else df), _write_unsorted(plan)
+        rows, work = df.coalesce(tasks or _enough_tasks(df)), _write_unsorted(plan)
     else:
         rows, work = _distributed(df, plan, path, tasks), write_partitions(plan)
     collected: list[Any] = rows.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
     return collected
+
+
+def _enough_tasks(df: Any) -> int:
+    """As few tasks as keep all cores busy and each task's rows in memory: a Python task costs 25 to 40 ms by itself.
+
+    Input of unknown size keeps its tasks, since ``coalesce`` never makes more of them.
+    """
+    estimate = estimated_bytes(df)
+    if estimate is None:
+        return 1 << 30
+    return max(parallelism(df.sparkSession) * TASKS_PER_CORE, estimate * ARROW_GROWTH // ROW_BUDGET + 1)
 
 
 def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
