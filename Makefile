@@ -1,11 +1,15 @@
-# Everything happens in two virtual environments that this file makes: .venv for the project, .venv-hudi for real
-# Apache Hudi (another PySpark), which tests and benchmarks ask as a separate process.
+# Everything happens in virtual environments that this file makes: .venv for the project, .venv-hudi for real Apache
+# Hudi (another PySpark), which tests and benchmarks ask as a separate process, and .venv-spark35 for the project on the
+# oldest PySpark that it runs on.
 
 PYTHON ?= python3
 VENV := .venv
 PEER_VENV := .venv-hudi
+OLD_VENV := .venv-spark35
 BIN := $(VENV)/bin
 PEER_PYSPARK := pyspark>=3.5.3,<3.6
+# PySpark 3.5 imports distutils, which Python 3.12 no longer has and setuptools stands in for.
+OLD_PYSPARK := '$(PEER_PYSPARK)' 'pandas>=2.2,<3' 'setuptools<81'
 SCRATCH ?= $(CURDIR)/artifacts/against_hudi
 ROWS ?= 2000000
 HAVE_JAVA := $(shell command -v java 2>/dev/null)
@@ -19,7 +23,7 @@ KEEP ?=
 .PHONY: help setup test lint demo bench bench-hudi clean check-python
 
 help:
-	@echo 'make setup       make $(VENV) and $(PEER_VENV)'
+	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
@@ -27,7 +31,7 @@ help:
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
 	@echo 'make clean       remove environments, caches and data that this file made'
 
-setup: $(VENV)/.made-dev $(PEER_VENV)/.made
+setup: $(VENV)/.made-dev $(PEER_VENV)/.made $(OLD_VENV)/.made
 
 check-python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
@@ -51,6 +55,11 @@ $(PEER_VENV)/.made: Makefile | check-python
 	$(PEER_VENV)/bin/python -m pip install --quiet '$(PEER_PYSPARK)' setuptools
 	@touch $@
 
+$(OLD_VENV)/.made: Makefile pyproject.toml | check-python
+	@test -x $(OLD_VENV)/bin/python || $(PYTHON) -m venv $(OLD_VENV)
+	$(OLD_VENV)/bin/python -m pip install --quiet $(OLD_PYSPARK) --editable .
+	@touch $@
+
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,5 +78,5 @@ bench-hudi: setup
 	$(BIN)/python benchmarks/against_hudi/run.py --scratch $(SCRATCH) --rows $(ROWS)
 
 clean:
-	rm -rf $(VENV) $(PEER_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(PEER_VENV) $(OLD_VENV) artifacts build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -30,7 +30,11 @@ class Step:
 
 def frame(spark: Any, table: pa.Table, tasks: int = 3) -> Any:
     """A DataFrame of these rows, spread over some tasks."""
-    return spark.createDataFrame(table).repartition(tasks)
+    if int(spark.version.split(".")[0]) >= 4:
+        return spark.createDataFrame(table).repartition(tasks)
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame(table.to_pylist(), from_arrow_schema(table.schema)).repartition(tasks)
 
 
 def batch(

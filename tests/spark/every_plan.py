@@ -1,0 +1,90 @@
+"""A program: every plan against the local engine, and reading, on whatever PySpark runs it; New York's time.
+
+Argument: a scratch folder. Fails, or prints the release of Spark.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from rows import assert_same_rows
+from spark_writes import Step, assert_same_writes, batch, frame
+
+import hudi_fast as hf
+from hudi_fast.spark.arrow import collect
+
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "500",
+}
+TIMES = {
+    "hoodie.datasource.write.recordkey.field": "number,v",
+    "hoodie.datasource.write.partitionpath.field": "part:SIMPLE,at:TIMESTAMP",
+    "hoodie.datasource.write.keygenerator.type": "CUSTOM",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMICROSECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy/MM/dd HH",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+GLOBAL = {"hoodie.index.type": "GLOBAL_BLOOM"}
+UNPARTITIONED = {"hoodie.datasource.write.partitionpath.field": ""}
+CHANGES = batch([*range(80, 140), *range(80, 90), 5], ts=[*[200] * 60, *[300] * 10, 1], deletes=[81, 95, 130])
+MOVES = batch(range(60, 120), ts=400, deletes=[70], shift=1)
+
+
+def main(folder: Path) -> None:
+    """Writes, reads, and a refusal."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "America/New_York",
+    }
+    spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    steps = [
+        Step("upsert", batch(range(100))),
+        Step("upsert", CHANGES),
+        Step("insert", batch(range(200, 220))),
+        Step("delete", batch(range(90, 105))),
+        Step("insert_overwrite", batch([0, 4], ts=7)),
+    ]
+    runs = [
+        ("driver", {}),
+        ("broadcast", {}),
+        ("fused", {}),
+        ("routed", {}),
+        ("fused", TIMES),
+        ("routed", UNPARTITIONED),
+    ]
+    for number, (plan, changes) in enumerate(runs):
+        path = assert_same_writes(spark, folder / str(number), plan, {**TABLE, **changes}, steps)
+        assert_same_rows(collect(hf.read(spark, path)), hf.HudiTable.open(path).to_arrow(), ignore=())
+    assert_same_writes(spark, folder / "global", "routed", {**TABLE, **GLOBAL}, [*steps[:2], Step("upsert", MOVES)])
+    for mode in ("NONE", "GLOBAL_SORT", "PARTITION_PATH_REPARTITION"):
+        options = {**TABLE, "hoodie.bulkinsert.sort.mode": mode}
+        assert_same_writes(
+            spark, folder / mode, "fused", options, [Step("bulk_insert", batch(range(100)))], ran="direct"
+        )
+    hf.write(batch(range(3)), folder / "t", {**TABLE, "hoodie.datasource.write.drop.partition.columns": "true"})
+    assert_same_rows(collect(hf.read(spark, folder / "t")), hf.HudiTable.open(folder / "t").to_arrow(), ignore=())
+    bad = frame(spark, batch(range(20))).withColumn("id", F.lit(None).cast("string"))
+    refused = False
+    try:
+        hf.write(bad, folder / "bad", {**TABLE, "hudi_fast.plan": "fused"})
+    except hf.InvalidDataError:
+        refused = True
+    assert refused
+    assert not (folder / "bad").exists()
+    print(spark.version)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

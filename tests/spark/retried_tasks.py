@@ -1,0 +1,103 @@
+"""A program: tasks that fail after they have written files, in a session that tries each task three times.
+
+Argument: a scratch folder. Fails, or prints the plans that it has tried.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from flaky_storage import ALWAYS, LOG, FlakyStorage
+from pyspark.sql import SparkSession
+from rows import assert_same_rows
+from small_tables import assert_tidy
+from spark_writes import NOT_COMPARED, batch, frame, numbers_of
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.spark.engine import SparkEngine
+from hudi_fast.writing.flow import run_write
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "500",
+}
+PLANS = {
+    "broadcast": {},
+    "fused": {},
+    "routed": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "direct": {"hoodie.datasource.write.operation": "bulk_insert"},
+}
+
+
+def rows(ids: range, partitions: int, **how: Any) -> pa.Table:
+    """A batch in enough partitions that each task writes several files."""
+    table = batch(ids, **how)
+    return table.set_column(2, "part", pa.array([f"p{number % partitions}" for number in ids]))
+
+
+BASE = rows(range(100), 8)
+CHANGES = rows(range(60, 140), 9, ts=200, deletes=[61, 70])
+
+
+def main(folder: Path) -> None:
+    """Every plan with tasks that succeed at the second attempt; one with tasks that never do."""
+    (folder / "log").mkdir()
+    os.environ[LOG], os.environ[ALWAYS] = str(folder / "log"), str(folder / "always")
+    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    spark = SparkSession.builder.master("local[2,3]").config(map=settings).getOrCreate()
+    spark.sparkContext.setLogLevel("OFF")
+    for plan in PLANS:
+        second_attempt_succeeds(spark, folder, plan)
+        print(plan, flush=True)
+    before = no_attempt_succeeds(spark, folder / "fused")
+    spark.stop()  # a task that was left behind has had its chance
+    assert_same_rows(hf.HudiTable.open(folder / "fused").to_arrow(), before, ignore=())
+    assert_tidy(folder / "fused")
+
+
+def write(spark: SparkSession, path: Path, plan: str) -> hf.WriteResult:
+    """Write :data:`CHANGES` to a storage that fails."""
+    forced = plan.replace("direct", "fused")
+    settings = WriteOptions.from_options({**OPTIONS, **PLANS[plan], "hudi_fast.plan": forced})
+    return run_write(SparkEngine(frame(spark, CHANGES), settings), FlakyStorage(path), settings, "append")
+
+
+def second_attempt_succeeds(spark: SparkSession, folder: Path, plan: str) -> None:
+    """The same table as without failures, and no file of a failed attempt."""
+    local, remote = folder / f"{plan}_local", folder / plan
+    for path in (local, remote):
+        hf.write(BASE, path, OPTIONS)
+    expected = hf.write(CHANGES, local, {**OPTIONS, **PLANS[plan]})
+    failures = len(list((folder / "log").glob("*.failed")))
+    result = write(spark, remote, plan)
+    assert result.plan == plan
+    assert numbers_of(result) == numbers_of(expected)
+    assert len(list((folder / "log").glob("*.failed"))) > failures, "no task has failed"
+    assert_same_rows(hf.HudiTable.open(remote).to_arrow(), hf.HudiTable.open(local).to_arrow(), NOT_COMPARED)
+    assert_tidy(remote)
+
+
+def no_attempt_succeeds(spark: SparkSession, path: Path) -> pa.Table:
+    """The error of the storage arrives; what the table held before."""
+    before = hf.HudiTable.open(path).to_arrow()
+    (folder := path.parent / "always").touch()
+    failure = ""
+    try:
+        write(spark, path, "fused")
+    except Exception as error:
+        failure = str(error)
+    folder.unlink()
+    assert "no room for" in failure, failure
+    return before
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
