@@ -132,8 +132,9 @@ class SparkEngine:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
         estimate = estimated_bytes(self._df)
-        if forced == "auto" and estimate is not None and estimate > bound // ARROW_GROWTH:
-            self._too_large = f"Spark expects {estimate:,} bytes of input, more than {bound // ARROW_GROWTH:,}"
+        if forced == "auto" and estimate is not None and estimate * ARROW_GROWTH > bound:
+            in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
+            self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"
             return None
         unbounded = forced == "driver" or (estimate is not None and estimate <= bound // TINY)
         rows = collect(self._df if unbounded else self._df.limit(DRIVER_ROWS + 1))
