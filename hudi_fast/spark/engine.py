@@ -165,7 +165,7 @@ def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
 
 
 def _distinct_partitions(df: Any, plan: WritePlan) -> pa.Table:
-    roots = list(dict.fromkeys(name.split(".")[0] for name in plan.key_config.partition_fields))
+    roots = [root for root in df.columns if root in {name.split(".")[0] for name in plan.key_config.partition_fields}]
     return collect(df.select(*[f"`{name}`" for name in roots]).distinct()) if roots else pa.table({})
 
 

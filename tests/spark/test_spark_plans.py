@@ -4,6 +4,8 @@ import pyarrow as pa
 import pytest
 from spark_writes import Step, assert_same_writes, batch
 
+import hudi_fast as hf
+
 TABLE = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -48,6 +50,18 @@ def test_every_operation_in_turn(spark, tmp_path, plan):
         Step("delete", batch([500, 501])),
     ]
     assert_same_writes(spark, tmp_path, plan, {**PARTITIONED, **SMALL_FILES}, steps)
+
+
+@pytest.mark.parametrize("plan", ["auto", "fused"])
+def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
+    named = {"hoodie.datasource.write.partitions.to.delete": "p3,p0"}
+    steps = [Step("delete_partition", batch([1, 5, 2])), Step("delete_partition", batch([]), named)]
+    hf.write(batch(range(20)), tmp_path / "local", PARTITIONED)
+    hf.write(batch(range(20)), tmp_path / f"spark_{plan}", PARTITIONED)
+    path = assert_same_writes(spark, tmp_path, plan, PARTITIONED, steps[:1], ran="driver")
+    assert hf.HudiTable.open(path).to_arrow(["part"])["part"].unique().to_pylist() == ["p0", "p3"]
+    assert_same_writes(spark, tmp_path, plan, PARTITIONED, steps[1:], ran="driver")
+    assert hf.HudiTable.open(path).to_arrow().num_rows == 0
 
 
 @pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
