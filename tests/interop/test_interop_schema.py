@@ -111,6 +111,8 @@ PROMOTIONS = {
 
 def test_every_promotion_reads_and_merges_alike(hudi_12: RealHudi, tmp_path: Path) -> None:
     options = trip_options(9, hoodie__datasource__write__partitionpath__field="part")
+    # Its vectorised reader says of nested columns that were widened that it cannot read them, and to turn it off.
+    hudi_12.sql("SET spark.sql.parquet.enableVectorizedReader=false")
     sides = Sides(hudi_12, tmp_path / "t", options, plainly=True)
     names = [f"v{number}" for number in range(len(PROMOTIONS))]
     wide = [kind for _, kind, _ in PROMOTIONS.values()]
@@ -128,6 +130,7 @@ def test_every_promotion_reads_and_merges_alike(hudi_12: RealHudi, tmp_path: Pat
     sides.hudi_writes(rows("p0", ["a", "e"], 3, nulls))  # carries b over from a file of ours in the old types
     after = sides.agree()
     assert row_of(after, "b") == row_of(before, "b")
+    hudi_12.sql("RESET spark.sql.parquet.enableVectorizedReader")
 
 
 def row_of(table: pa.Table, name: str) -> dict[str, Any]:
