@@ -20,7 +20,7 @@ OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
     "cli": {"click", "rich", "pyarrow"},
     "kernels": {"numpy", "numba", "llvmlite"},
-    "formats": {"pyarrow", "numpy", "fastavro"},
+    "formats": {"pyarrow", "numpy", "fastavro", "pyroaring"},
     "timeline": {"fastavro"},
     "config": set(),
     "errors": set(),
