@@ -1,16 +1,51 @@
-"""Framing of Hudi's log files: where the blocks of a file are and what their headers say; content is not read."""
+"""Framing of Hudi's log files: where the blocks of a file are and what their headers say; content is not read.
+
+Design: one forward walk. A block is looked at in three places only: its head (magic, size, version, type, headers,
+content length), its tail (footer, length field) and the six bytes behind it, which have to be another magic or the
+end of the file. All reads go through a window onto the file: the whole file where it is local (memory-mapped), a
+range of it elsewhere, placed so that a block's tail and the next block's head are one request.
+
+::
+
+    #HUDI# | size S | version | type | headers | content length | content | footer | S + 6
+             8 bytes  4         4      map       8                            map      8        all big endian
+
+A block whose *frame* is damaged (it ends past the file, its two lengths differ, or no block follows it) is what a
+crashed writer leaves: it becomes a CORRUPT block that reaches to the next magic found by scanning. A block whose
+frame is sound but whose *inside* makes no sense is damage that nobody expects: :class:`CorruptTableError`.
+
+Source: spec sections 6.2, 6.3 and 6.8; HoodieLogFileReader and HoodieLogFormatWriter, Hudi 1.2.0.
+"""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 import pyarrow as pa
 
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["BlockType", "HeaderKey", "LogBlock", "read_content", "scan_log_blocks"]
+__all__ = ["LOG_FORMAT_VERSION", "MAGIC", "BlockType", "HeaderKey", "LogBlock", "read_content", "scan_log_blocks"]
+
+MAGIC = b"#HUDI#"
+"""What every block begins with."""
+
+LOG_FORMAT_VERSION = 1
+"""Of every block that is read or written here; version 0 ended with Hudi 0.5."""
+
+_HEAD = struct.Struct(">qii")  # S, version, type
+_MAP_ENTRY = struct.Struct(">ii")
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+# Version, type, empty header map, content length, empty footer map, length field.
+_LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + 8
+# One request to an object store: a tail and the next block's head with its schema.
+_WINDOW = 64 << 10
+_SCAN_STEP = 1 << 20
 
 
 class BlockType(IntEnum):
@@ -46,10 +81,10 @@ class LogBlock:
     Attributes:
         path: the log file, relative to the table's base path.
         offset: byte position of the block's magic.
-        kind: what the block holds; CORRUPT for a span that is to be skipped (no headers).
+        kind: what the block holds; CORRUPT for a span that is to be skipped (it has no headers).
         headers: header map.
-        content_start: byte position of the content.
-        content_length: bytes of the content.
+        content_start: byte position of the content; of a CORRUPT block, of the first byte behind its magic.
+        content_length: bytes of the content; of a CORRUPT block, up to the next magic or the end of the file.
     """
 
     path: str
@@ -61,15 +96,226 @@ class LogBlock:
 
     @property
     def instant(self) -> str:
-        """Requested time of the action that wrote the block."""
-        return self.headers[HeaderKey.INSTANT_TIME]
+        """Requested time of the action that wrote the block.
+
+        Raises:
+            CorruptTableError: the block does not say.
+        """
+        try:
+            return self.headers[HeaderKey.INSTANT_TIME]
+        except KeyError:
+            raise CorruptTableError(
+                f"Expected a log block with the header INSTANT_TIME, found {self.kind.name} with "
+                f"{[key.name for key in self.headers]}.",
+                self.path,
+                self.offset,
+            ) from None
 
 
 def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
-    """Blocks of a log file in file order; corrupt spans come as CORRUPT blocks."""
-    raise NotImplementedError
+    """Blocks of a log file in file order, damaged ones as CORRUPT blocks; reads no content.
+
+    A file that ends within a magic ends before it, as for HoodieLogFileReader.
+
+    Args:
+        storage: of the table.
+        path: the log file, relative to the table's base path.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        CorruptTableError: no block begins where one must, or a block's lengths contradict each other.
+        UnsupportedFeatureError: a block of log format version 0 or above 1, of an unknown type, or with an unknown
+            header key.
+    """
+    with _open(storage, path) as source:
+        file = _Window(source, path, whole=storage.is_local)
+        at = 0
+        while at + len(MAGIC) <= file.size:
+            if file.read(at, len(MAGIC)) != MAGIC:
+                raise CorruptTableError(
+                    f"Expected a log block (it begins with {MAGIC.decode()}), found {file.read(at, len(MAGIC))!r}.",
+                    path,
+                    at,
+                )
+            block, at = _next_block(file, at)
+            yield block
 
 
 def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
-    """Content of a block; memory-mapped where the file is local."""
-    raise NotImplementedError
+    """Content of a block: a view of the mapped file where it is local, one ranged read elsewhere.
+
+    Args:
+        storage: of the table.
+        block: as :func:`scan_log_blocks` gave it.
+
+    Raises:
+        FileNotFoundError: the file is gone.
+        CorruptTableError: the file became shorter.
+    """
+    with _open(storage, block.path) as source:
+        found = max(0, int(source.size()) - block.content_start)
+        if found < block.content_length:
+            raise CorruptTableError(
+                f"Expected {block.content_length} bytes of block content, found {found}: the file became shorter.",
+                block.path,
+                block.content_start,
+            )
+        source.seek(block.content_start)
+        return source.read_buffer(block.content_length)
+
+
+def _open(storage: Storage, path: str) -> pa.NativeFile:
+    if storage.is_local:
+        return pa.memory_map(storage.fs_path(path), "r")
+    return storage.open_input(path)
+
+
+class _Window:
+    """Random access to a file of any size through one buffer at a time.
+
+    Args:
+        source: the open file.
+        path: its path, for messages.
+        whole: whether the window is the whole file from the start (a mapped file: that reads nothing yet).
+    """
+
+    def __init__(self, source: pa.NativeFile, path: str, whole: bool) -> None:
+        self.path = path
+        self.size = int(source.size())
+        self._source = source
+        self._start = 0
+        self._view = memoryview(b"")
+        if whole and self.size:
+            self._load(0, self.size)
+
+    def read(self, start: int, length: int) -> bytes:
+        """``length`` bytes from ``start`` on, fewer at the end of the file."""
+        length = max(0, min(length, self.size - start))
+        if start < self._start or start + length > self._start + len(self._view):
+            self._load(start, min(max(length, _WINDOW), self.size - start))
+        first = start - self._start
+        return bytes(self._view[first : first + length])
+
+    def find_magic(self, start: int) -> int:
+        """Position of the first magic that begins at ``start`` or later; the file's size when there is none."""
+        while start < self.size:
+            found = self.read(start, _SCAN_STEP).find(MAGIC)
+            if found >= 0:
+                return start + found
+            # A magic may begin in the last bytes of this step.
+            start += _SCAN_STEP - len(MAGIC) + 1
+        return self.size
+
+    def _load(self, start: int, length: int) -> None:
+        self._source.seek(start)
+        self._view = memoryview(self._source.read_buffer(length))
+        self._start = start
+
+
+def _next_block(file: _Window, offset: int) -> tuple[LogBlock, int]:
+    """The block whose magic is at ``offset``, and where the next magic or the end of the file is."""
+    start = offset + len(MAGIC)
+    head = file.read(start, _HEAD.size)
+    if len(head) == _HEAD.size:
+        size, version, kind = _HEAD.unpack(head)
+        end = start + 8 + size
+        if size >= 8 and _frame_holds(file, size, end):
+            return _sound_block(file, offset, end, version, kind), end
+    end = file.find_magic(start)
+    return LogBlock(file.path, offset, BlockType.CORRUPT, {}, start, end - start), end
+
+
+def _frame_holds(file: _Window, size: int, end: int) -> bool:
+    """Whether the length before ``end`` agrees with the block's size, and a magic or the file's end follows it."""
+    if end > file.size:
+        return False
+    tail = file.read(end - 8, 8 + len(MAGIC))
+    after = tail[8:]
+    return _LONG.unpack_from(tail)[0] == size + len(MAGIC) and (len(after) < len(MAGIC) or after == MAGIC)
+
+
+def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) -> LogBlock:
+    """The block that ends at ``end`` and whose frame holds."""
+    start = offset + len(MAGIC) + _HEAD.size
+    _check_version(version, file.path, offset)
+    if end - start < _LEAST_SIZE - 8:
+        raise CorruptTableError(f"Expected a log block of at least {_LEAST_SIZE} bytes.", file.path, offset)
+    headers, at = _read_headers(file, start, end - 20)
+    content_length = _LONG.unpack(file.read(at, 8))[0]
+    content_start = at + 8
+    # An empty footer map and the length field are all that may follow the content.
+    if content_start + content_length + 12 != end or content_length < 0:
+        raise CorruptTableError(
+            f"Expected a content length of {end - content_start - 12} (what the block's size leaves for it, with an "
+            f"empty footer), found {content_length}.",
+            file.path,
+            at,
+        )
+    footers = _INT.unpack(file.read(end - 12, 4))[0]
+    if footers:
+        raise CorruptTableError(f"Expected an empty block footer, found {footers} entries.", file.path, end - 12)
+    return LogBlock(file.path, offset, _block_type(kind, file.path, offset), headers, content_start, content_length)
+
+
+def _check_version(version: int, path: str, offset: int) -> None:
+    if version == LOG_FORMAT_VERSION:
+        return
+    if version < 0:
+        raise CorruptTableError(f"Expected log format version 1, found {version}.", path, offset)
+    told = "blocks of log format version 0 (written before Hudi 0.5)" if version == 0 else "this log format version"
+    raise UnsupportedFeatureError(
+        f"Expected log format version 1, found {version} [file {path}, byte {offset}]; {told} cannot be read. "
+        "Compact the file group with Apache Hudi first."
+    )
+
+
+def _block_type(kind: int, path: str, offset: int) -> BlockType:
+    if kind < 0 or kind == BlockType.CORRUPT:
+        raise CorruptTableError(f"Expected a log block type, found {kind}, which is never written.", path, offset)
+    try:
+        return BlockType(kind)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"Expected one of the log block types {[t.value for t in BlockType]}, found {kind} "
+            f"[file {path}, byte {offset}]; a later release of Hudi may have written it."
+        ) from None
+
+
+def _read_headers(file: _Window, start: int, limit: int) -> tuple[dict[HeaderKey, str], int]:
+    """The header map at ``start``, which may reach to ``limit``, and where it ends."""
+    count = _INT.unpack(file.read(start, 4))[0]
+    if not 0 <= count <= max(0, limit - start - 4) // _MAP_ENTRY.size:
+        raise CorruptTableError(f"Expected a number of block headers, found {count}.", file.path, start)
+    headers: dict[HeaderKey, str] = {}
+    at = start + 4
+    for _ in range(count):
+        if at + _MAP_ENTRY.size > limit:
+            raise CorruptTableError("Expected a block header, found the end of the block.", file.path, at)
+        ordinal, length = _MAP_ENTRY.unpack(file.read(at, _MAP_ENTRY.size))
+        text_at = at + _MAP_ENTRY.size
+        key = _header_key(ordinal, file.path, at)
+        # Refusing the repetition also bounds the loop.
+        if key in headers:
+            raise CorruptTableError(f"Expected each block header once, found {key.name} again.", file.path, at)
+        if not 0 <= length <= limit - text_at:
+            raise CorruptTableError(
+                f"Expected at most {limit - text_at} bytes of block header {key.name}, found {length}.", file.path, at
+            )
+        try:
+            headers[key] = file.read(text_at, length).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptTableError(f"Block header {key.name} is not UTF-8: {error}.", file.path, text_at) from error
+        at = text_at + length
+    return headers, at
+
+
+def _header_key(ordinal: int, path: str, at: int) -> HeaderKey:
+    if ordinal < 0:
+        raise CorruptTableError(f"Expected a block header key, found {ordinal}.", path, at)
+    try:
+        return HeaderKey(ordinal)
+    except ValueError:
+        raise UnsupportedFeatureError(
+            f"Expected one of the block header keys {[k.value for k in HeaderKey]}, found {ordinal} "
+            f"[file {path}, byte {at}]; a later release of Hudi may have written it."
+        ) from None
