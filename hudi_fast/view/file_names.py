@@ -10,7 +10,15 @@ from dataclasses import dataclass
 
 from hudi_fast.storage.base import FileStat
 
-__all__ = ["BaseFile", "LogFile", "base_file_name", "parse_base_file", "parse_log_file"]
+__all__ = [
+    "BaseFile",
+    "LogFile",
+    "base_file_name",
+    "log_file_name",
+    "log_order",
+    "parse_base_file",
+    "parse_log_file",
+]
 
 _BASE = re.compile(r"^([A-Za-z0-9-]+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$")
 _LOG = re.compile(r"^\.([^._]+)_([^.]*)\.log\.(\d+)(?:_((?:\d+)-(?:\d+)-(?:\d+))(\.cdc)?)?$")
@@ -62,10 +70,25 @@ class LogFile:
     is_cdc: bool
     size: int
 
+    @property
+    def name(self) -> str:
+        """The file's name without its folder."""
+        return self.path.rpartition("/")[2]
+
 
 def base_file_name(file_id: str, write_token: str, instant: str, extension: str = "parquet") -> str:
     """The name of a base file."""
     return f"{file_id}_{write_token}_{instant}.{extension}"
+
+
+def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
+    """The name of a log file; ``instant`` is its slice's before table version 8, its own write's from then on."""
+    return f".{file_id}_{instant}.log.{version}_{write_token}"
+
+
+def log_order(log: LogFile) -> tuple[str, int, str]:
+    """Sorts the log files of a slice into the order in which they apply (``HoodieLogFile.LogFileComparator``)."""
+    return log.instant, log.version, log.write_token
 
 
 def parse_base_file(entry: FileStat) -> BaseFile | None:

@@ -1,21 +1,35 @@
-"""From files and the timeline to the file slices that a snapshot sees (``AbstractTableFileSystemView``, Hudi 1.2.0).
+"""From files and the timeline to the file slices that a query sees (``AbstractTableFileSystemView``, Hudi 1.2.0).
 
 A :class:`TableView` pins one state of the table: its timeline, the file groups that completed replace commits took
-away, and a lister. All functions here are pure in that value and in what the lister answers, so a task that runs
-twice sees the same slices twice: files of later instants are ignored.
+away, those that a planned service will rewrite, and a lister. All functions here are pure in that value and in what
+the lister answers, so a task that runs twice sees the same slices twice: files of later instants are ignored.
+
+::
+
+    files of a partition ─► base files and log files that count ─► per file group: where its slices begin
+        ─► each log file to its slice (by the name, or by the completion of its write) ─► the newest slice
+
+A slice begins at a base file, at a pending compaction, or at the first log file of a group without base file. The slice
+at a pending compaction has log files only; merged with the one before it, it is what a snapshot sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.timeline.archived import ArchivedTimes
+from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
 
-__all__ = ["FileSlice", "TableView", "latest_slices"]
+__all__ = ["FileSlice", "TableView", "base_slices", "latest_slices"]
+
+Group = tuple[str, str]
+"""Partition path and file id."""
+
+_LOGS_NAMED_BY_WRITE = 8
+"""From this table version on a log file is named after the delta commit that wrote it, before after its slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +41,19 @@ class FileSlice:
         file_id: the file group.
         base_file: None when only log files exist so far.
         log_files: in the order in which they apply.
+        base_instant: where the slice begins: the instant of the pending compaction that the group is in, else of the
+            base file, else the one that the oldest log file begins its slice at.
     """
 
     partition: str
     file_id: str
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
+    base_instant: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.base_instant and self.base_file is not None:
+            object.__setattr__(self, "base_instant", self.base_file.instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,42 +67,151 @@ class TableView:
             did, the latest.
         as_of: newest requested time that counts; None for the end of the timeline.
         pending_groups: (partition path, file id) of file groups in a pending clustering.
+        pending_compactions: (partition path, file id) to the instant of the pending compaction that the group is in.
+        pending_log_compactions: the same for pending log compactions.
+        table_version: decides how log files are named.
+        archive: completion times of instants that have left the timeline; None when they cannot be looked up.
     """
 
     timeline: Timeline
     lister: Lister
-    replaced: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    replaced: Mapping[Group, str] = field(default_factory=dict)
     as_of: str | None = None
-    pending_groups: frozenset[tuple[str, str]] = frozenset()
+    pending_groups: frozenset[Group] = frozenset()
+    pending_compactions: Mapping[Group, str] = field(default_factory=dict)
+    pending_log_compactions: Mapping[Group, str] = field(default_factory=dict)
+    table_version: int = 9
+    archive: ArchivedTimes | None = None
 
 
 def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
-    """The newest committed slice of each file group of a partition, ordered by file id.
+    """The newest committed slice of each file group of a partition with its log files, ordered by file id.
+
+    A group in a pending compaction gets one slice: the base file and log files before it, then those since.
 
     Raises:
-        UnsupportedFeatureError: the partition holds log files or base files that are not Parquet.
+        CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
-    newest: dict[str, BaseFile] = {}
+    bases, logs = _files_that_count(view, partition)
+    completions = _completions(view, partition, bases, logs)
+    found = (
+        _newest(view, partition, file_id, bases.get(file_id, {}), logs.get(file_id, ()), completions)
+        for file_id in sorted(bases.keys() | logs.keys())
+        if not _is_replaced(view, (partition, file_id))
+    )
+    return [one for one in found if one is not None]
+
+
+def base_slices(view: TableView, partition: str) -> list[FileSlice]:
+    """The newest committed base file of each file group, ordered by file id: what a read-optimized query sees."""
+    bases, _ = _files_that_count(view, partition)
+    chosen: list[FileSlice] = []
+    for file_id, versions in sorted(bases.items()):
+        instants = [one for one in versions if view.as_of is None or one <= view.as_of]
+        if instants and not _is_replaced(view, (partition, file_id)):
+            chosen.append(FileSlice(partition, file_id, versions[max(instants)]))
+    return chosen
+
+
+# ---- files
+
+
+def _files_that_count(
+    view: TableView, partition: str
+) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]]]:
+    """By file id: base files of completed writes by instant, and log files that may hold completed blocks."""
+    bases: dict[str, dict[str, BaseFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
     for entry in view.lister.files(partition):
         base = parse_base_file(entry)
-        if base is None:
-            log = parse_log_file(entry)
-            if log is not None and not log.is_cdc:
-                raise UnsupportedFeatureError(
-                    f"Partition {partition!r} holds the log file {entry.path}: merge-on-read data is not supported yet."
-                )
+        if base is not None:
+            if view.timeline.is_completed_or_archived(base.instant):
+                bases.setdefault(base.file_id, {})[base.instant] = base  # of two of one write the last listed
             continue
-        if _is_visible(view, partition, base):
-            known = newest.get(base.file_id)
-            if known is None or base.instant >= known.instant:
-                newest[base.file_id] = base
-    return [FileSlice(partition, file_id, base) for file_id, base in sorted(newest.items())]
+        log = parse_log_file(entry)
+        if log is not None and not log.is_cdc and _log_counts(view, log):
+            logs.setdefault(log.file_id, []).append(log)
+    for found in logs.values():
+        found.sort(key=log_order)
+    return bases, logs
 
 
-def _is_visible(view: TableView, partition: str, base: BaseFile) -> bool:
-    if view.as_of is not None and base.instant > view.as_of:
+def _log_counts(view: TableView, log: LogFile) -> bool:
+    """Whether the name leaves open that the log file holds rows for this view; blocks are looked at when it is read."""
+    if view.table_version < _LOGS_NAMED_BY_WRITE:
+        return True
+    return view.timeline.is_completed_or_archived(log.instant) and (view.as_of is None or log.instant <= view.as_of)
+
+
+def _is_replaced(view: TableView, group: Group) -> bool:
+    replaced_at = view.replaced.get(group)
+    return replaced_at is not None and (view.as_of is None or replaced_at <= view.as_of)
+
+
+# ---- slices
+
+
+def _newest(
+    view: TableView,
+    partition: str,
+    file_id: str,
+    bases: Mapping[str, BaseFile],
+    logs: Sequence[LogFile],
+    completions: Mapping[str, str],
+) -> FileSlice | None:
+    """The newest slice of a group; the one of a pending compaction together with the one before."""
+    pending = view.pending_compactions.get((partition, file_id))
+    by_slice: dict[str, list[LogFile]] = {instant: [] for instant in bases}
+    if pending is not None:
+        by_slice.setdefault(pending, [])
+    for log in logs:
+        by_slice.setdefault(_slice_of(view, log, by_slice, completions), []).append(log)
+    committed = sorted(one for one in by_slice if _is_committed(view, one, pending))
+    if not committed:
+        return None
+    last = committed[-1]
+    if committed == [pending] and not by_slice[last]:
+        return None
+    if last != pending or len(committed) == 1:
+        return FileSlice(partition, file_id, bases.get(last), tuple(by_slice[last]), last)
+    before = committed[-2]
+    return FileSlice(partition, file_id, bases.get(before), (*by_slice[before], *by_slice[last]), last)
+
+
+def _slice_of(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
+    """Where the slice begins that a log file belongs to."""
+    if view.table_version < _LOGS_NAMED_BY_WRITE:
+        return log.instant
+    begins = sorted(slices)
+    if not begins:
+        return log.instant
+    completion = _completion(view, log.instant, completions)
+    if completion is None:
+        return begins[-1]
+    if len(completion) != len(begins[-1]):
+        completion = log.instant  # one of them is no date and time: they do not compare
+    return next((one for one in reversed(begins) if one <= completion), log.instant)
+
+
+def _is_committed(view: TableView, instant: str, pending: str | None) -> bool:
+    if view.as_of is not None and instant > view.as_of:
         return False
-    if not view.timeline.is_completed_or_archived(base.instant):
-        return False
-    replaced_at = view.replaced.get((partition, base.file_id))
-    return replaced_at is None or (view.as_of is not None and replaced_at > view.as_of)
+    return instant == pending or view.timeline.is_completed_or_archived(instant)
+
+
+def _completion(view: TableView, instant: str, archived: Mapping[str, str]) -> str | None:
+    return view.timeline.completion_of(instant) or archived.get(instant)
+
+
+def _completions(
+    view: TableView, partition: str, bases: Mapping[str, Mapping[str, BaseFile]], logs: Mapping[str, Sequence[LogFile]]
+) -> dict[str, str]:
+    """Completion times of archived writes, of those where they decide: a slice of the group begins after the write."""
+    if view.table_version < _LOGS_NAMED_BY_WRITE or view.archive is None:
+        return {}
+    wanted: set[str] = set()
+    for file_id, found in logs.items():
+        begins = [*bases.get(file_id, ()), view.pending_compactions.get((partition, file_id), "")]
+        newest = max(begins)
+        wanted |= {one.instant for one in found if one.instant < newest and not view.timeline.find(one.instant)}
+    return view.archive.completions(wanted) if wanted else {}

@@ -1,7 +1,8 @@
 """A table at one moment: its configuration, its timeline, and the view on its files that follows from them.
 
 Loading costs one read of ``hoodie.properties``, one listing of the timeline, and the bodies of completed replace
-commits (they say which file groups ended) and of pending clusterings. Data folders are listed when somebody asks.
+commits (they say which file groups ended) and of pending clusterings and compactions. Data folders are listed when
+somebody asks.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
+from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.listing import Lister, StorageLister
-from hudi_fast.view.pending import pending_clusterings
+from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.slices import TableView, latest_slices
 
 __all__ = ["TableState", "commits_newest_first", "load_state", "read_commit", "table_schema"]
@@ -71,7 +73,17 @@ def load_state(storage: Storage, as_of: str | None = None, lister: Lister | None
     groups = frozenset(
         (one.partition_path, one.file_id) for _, plan in planned for group in plan.groups for one in group.slices
     )
-    view = TableView(timeline, lister or StorageLister(storage), replaced, as_of, groups)
+    view = TableView(
+        timeline,
+        lister or StorageLister(storage),
+        replaced,
+        as_of,
+        groups,
+        compacted_groups(storage, config, timeline.pending_compactions),
+        compacted_groups(storage, config, timeline.pending_log_compactions),
+        config.version,
+        ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
+    )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 
 

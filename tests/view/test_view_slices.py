@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
@@ -97,11 +96,10 @@ def test_other_files_in_the_folder_are_passed_over() -> None:
     assert seen(TableView(DONE, Folder([*others, base(A, "100")]))) == {A: "100"}
 
 
-def test_log_files_are_refused_unless_they_hold_change_data() -> None:
+def test_change_data_is_no_part_of_a_slice() -> None:
     log = f".{A}_100.log.1_0-1-0"
-    with pytest.raises(UnsupportedFeatureError, match=r"log\.1_0-1-0"):
-        latest_slices(TableView(DONE, Folder([base(A, "100"), log])), "p")
-    assert seen(TableView(DONE, Folder([base(A, "100"), log + ".cdc"]))) == {A: "100"}
+    (slice_,) = latest_slices(TableView(DONE, Folder([base(A, "100"), log, log + ".cdc"])), "p")
+    assert [one.name for one in slice_.log_files] == [log]
 
 
 def test_names_of_base_files_are_taken_apart() -> None:
