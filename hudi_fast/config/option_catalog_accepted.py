@@ -66,8 +66,8 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.write.application.id hoodie.write.ignore.failed hoodie.block.writes.on.speculative.execution
         hoodie.skip.default.partition.validation hoodie.sensitive.config.keys hoodie.payload.ordering.field
         hoodie.payload.event.time.field hoodie.is.update.record.for.mor hoodie.write.track.event.time.watermark
-        hoodie.write.record.positions hoodie.merge.use.record.positions hoodie.auto.commit
-        hoodie.write.can.ignore.post.commit.failures hoodie.datasource.partition_extractor_class
+        hoodie.merge.use.record.positions hoodie.auto.commit
+        hoodie.datasource.partition_extractor_class
         hoodie.table.partition_extractor_class hoodie.datasource.write.streaming.retry.count
         hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.streaming.ignore.failed.batch
         hoodie.datasource.write.streaming.checkpoint.identifier hoodie.datasource.write.streaming.disable.compaction
@@ -137,16 +137,10 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "A write does not compact; settings of a service that is not asked for do nothing.",
+        "How a compaction is planned and read is hudi_fast's own; the key for log compaction is its inline one.",
         """
-        hoodie.table.services.enabled hoodie.table.services.incremental.enabled
-        hoodie.fail.writes.on.inline.table.service.exception hoodie.datasource.compaction.async.enable
-        hoodie.compact.inline.max.delta.commits hoodie.compact.inline.max.delta.seconds
-        hoodie.compact.inline.trigger.strategy hoodie.compaction.target.io
-        hoodie.compaction.logfile.size.threshold hoodie.compaction.logfile.num.threshold hoodie.compaction.strategy
-        hoodie.compaction.daybased.target.partitions hoodie.compaction.partition.path.regex
-        hoodie.compaction.plan.generator hoodie.log.compaction.blocks.threshold hoodie.compaction.lazy.block.read
-        hoodie.compaction.reverse.log.read
+        hoodie.compaction.plan.generator hoodie.compaction.lazy.block.read hoodie.compaction.reverse.log.read
+        hoodie.log.compaction.enable
         """,
     ),
     (

@@ -111,6 +111,20 @@ SIZING_OPTIONS = (
         unit="bytes",
         minimum=1,
     ),
+    Option(
+        "hoodie.logfile.data.block.format",
+        Kind.ENUM,
+        "avro",
+        "Format of the data blocks in log files.",
+        choices=("avro", "parquet", "hfile"),
+        supported=("avro", "parquet"),
+    ),
+    Option(
+        "hoodie.write.record.positions",
+        Kind.BOOL,
+        True,
+        "Log blocks say which rows of the base file they are about (table version 8 and later, SIMPLE and BLOOM).",
+    ),
 )
 
 PARQUET_OPTIONS = (

@@ -367,8 +367,6 @@ TRANSACTION_OPTIONS = (
         minimum=0,
         families=BOTH,
     ),
-    Option("hoodie.compact.inline", Kind.BOOL, False, "Compact after a write; refused for MERGE_ON_READ."),
-    Option("hoodie.compact.schedule.inline", Kind.BOOL, False, "Plan a compaction after a write; likewise."),
 )
 
 ENGINE_OPTIONS = (

@@ -16,7 +16,7 @@ from hudi_fast.config.merge_mode import translate_merge
 from hudi_fast.config.new_table import NewTable
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 
 __all__ = ["check_against_table", "effective_operation", "new_table_from_options"]
 
@@ -32,7 +32,6 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
     Raises:
         ConfigError: listing every conflict (``Config conflict(key<TAB>current value<TAB>existing value):`` and a line
             for each), or options that a table of this kind does not take.
-        UnsupportedFeatureError: compaction after the write asked for, on a MERGE_ON_READ table.
     """
     finders = (_key_conflicts, _table_conflicts, _merge_conflicts)
     conflicts = [conflict for find in finders for conflict in find(options, config)]
@@ -44,11 +43,6 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
         )
     if not config.record_key_fields:
         _check_auto_keys(options)
-    if config.is_mor and (options.compact_inline or options.compact_schedule_inline):
-        raise UnsupportedFeatureError(
-            f"Table {config.name} is MERGE_ON_READ and compaction after the write was asked for (hoodie.compact.inline "
-            "or hoodie.compact.schedule.inline), which is not supported. Set it to false."
-        )
 
 
 def new_table_from_options(options: WriteOptions) -> NewTable:

@@ -12,6 +12,7 @@ from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_P
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
+from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.option_catalog_write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -35,7 +36,9 @@ _SECTIONS = (
     ("Writing: Parquet", PARQUET_OPTIONS),
     ("Writing: bloom filters", BLOOM_OPTIONS),
     ("Writing: index", INDEX_OPTIONS),
-    ("Writing: transactions and services", TRANSACTION_OPTIONS),
+    ("Writing: transactions", TRANSACTION_OPTIONS),
+    ("Table services", SERVICE_OPTIONS),
+    ("Compaction", COMPACTION_OPTIONS),
     ("hudi_fast's own", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),
     ("Taken at some values only", LIMITED_OPTIONS),

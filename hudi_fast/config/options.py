@@ -26,6 +26,7 @@ from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
+from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.option_catalog_write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -51,6 +52,8 @@ OPTIONS: tuple[Option, ...] = (
     *BLOOM_OPTIONS,
     *INDEX_OPTIONS,
     *TRANSACTION_OPTIONS,
+    *SERVICE_OPTIONS,
+    *COMPACTION_OPTIONS,
     *ENGINE_OPTIONS,
     *QUERY_OPTIONS,
     *LIMITED_OPTIONS,

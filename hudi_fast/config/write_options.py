@@ -17,7 +17,7 @@ from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_catalog_write import TIMEBASED_OPTIONS
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import WRITE, find_option, resolve, text_of
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 
 __all__ = ["PartitionSpec", "WriteOptions"]
 
@@ -118,6 +118,8 @@ class WriteOptions:
     parquet_compression_ratio: float = option_field("hoodie.parquet.compression.ratio")
     log_file_max_size: int = option_field("hoodie.logfile.max.size")
     log_block_max_size: int = option_field("hoodie.logfile.data.block.max.size")
+    log_block_format: str = option_field("hoodie.logfile.data.block.format")
+    write_record_positions: bool = option_field("hoodie.write.record.positions")
     # Parquet
     parquet_codec: str = option_field("hoodie.parquet.compression.codec")
     parquet_level: int | None = option_field("hudi_fast.parquet.compression.level")
@@ -141,8 +143,6 @@ class WriteOptions:
     lock_wait_ms: int = option_field("hoodie.write.lock.wait_time_ms")
     failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
-    compact_inline: bool = option_field("hoodie.compact.inline")
-    compact_schedule_inline: bool = option_field("hoodie.compact.schedule.inline")
     # engine
     plan: str = option_field("hudi_fast.plan")
     threads: int = option_field("hudi_fast.threads")
@@ -181,7 +181,6 @@ class WriteOptions:
         _check_delete_marker(self)
         _check_level(self)
         _check_partition_types(self)
-        _check_compaction(self)
 
     def __repr__(self) -> str:
         return differing_repr(self)
@@ -297,18 +296,4 @@ def _check_partition_types(options: WriteOptions) -> None:
         raise ConfigError(
             f"Partition columns have types ({','.join(options.partition_path_fields or ())}), which only the CUSTOM "
             f"key generator takes, but {options.key_generator} was asked for."
-        )
-
-
-def _check_compaction(options: WriteOptions) -> None:
-    if options.compact_inline and options.compact_schedule_inline:
-        raise ConfigError(
-            "Either of inline compaction (hoodie.compact.inline) or schedule inline compaction "
-            "(hoodie.compact.schedule.inline) can be enabled, not both."
-        )
-    if options.table_type == "MERGE_ON_READ" and (options.compact_inline or options.compact_schedule_inline):
-        key = "hoodie.compact.inline" if options.compact_inline else "hoodie.compact.schedule.inline"
-        raise UnsupportedFeatureError(
-            f"{key}=true is not supported for MERGE_ON_READ tables: a write does not compact. Set it to false, or use "
-            "Apache Hudi to compact."
         )

@@ -4,7 +4,7 @@ from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import check_against_table, effective_operation, new_table_from_options
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 
 W = "hoodie.datasource.write."
 MODEL = "org.apache.hudi.common.model."
@@ -109,12 +109,6 @@ def test_partition_types_of_a_custom_key_generator_must_be_the_table_s():
     check_against_table(WriteOptions.from_options({f"{W}partitionpath.field": "city"}), config)
     with pytest.raises(ConfigError, match="PartitionPath:\tcity:TIMESTAMP\tcity:SIMPLE"):
         check_against_table(WriteOptions.from_options({f"{W}partitionpath.field": "city:TIMESTAMP"}), config)
-
-
-def test_compaction_after_a_write_is_refused_on_a_merge_on_read_table():
-    config = table_of({**BASE, f"{W}table.type": "MERGE_ON_READ"})
-    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.compact\.inline"):
-        check_against_table(WriteOptions.from_options({"hoodie.compact.inline": True}), config)
 
 
 @pytest.mark.parametrize(

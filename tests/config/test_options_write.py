@@ -3,6 +3,7 @@ import pickle
 
 import pytest
 
+from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
@@ -23,7 +24,8 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
-    bound = {option_of_field(field) for field in dataclasses.fields(WriteOptions)}
+    classes = (WriteOptions, CompactionOptions)
+    bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
         for option in OPTIONS
@@ -187,14 +189,6 @@ def test_a_level_outside_the_codec_s_range_is_refused(codec, level, said):
 def test_the_level_of_other_codecs_is_their_own_unless_given():
     assert WriteOptions(parquet_codec="gzip").compression_level is None
     assert WriteOptions(parquet_codec="gzip", parquet_level=6).compression_level == 6
-
-
-def test_compaction_after_a_write_is_refused_for_merge_on_read_and_harmless_otherwise():
-    assert WriteOptions.from_options({"hoodie.compact.inline": "true"}).compact_inline is True
-    with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.compact\.inline=true"):
-        WriteOptions.from_options({"hoodie.compact.inline": "true", f"{W}table.type": "MERGE_ON_READ"})
-    with pytest.raises(ConfigError, match="not both"):
-        WriteOptions(compact_inline=True, compact_schedule_inline=True)
 
 
 def test_the_wait_for_clock_skew_is_a_millisecond_unless_given():
