@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from hudi_fast.errors import ConfigError
 
 __all__ = [
+    "BUILT_IN_PAYLOADS",
     "COMMIT_TIME",
     "COMMIT_TIME_STRATEGY",
     "CUSTOM",
@@ -25,6 +26,7 @@ __all__ = [
     "MERGE_MODES",
     "MERGE_PROPERTY_PREFIX",
     "OVERWRITE_PAYLOAD",
+    "PARTIAL_UPDATE_PAYLOAD",
     "PAYLOAD_STRATEGY",
     "MergeSettings",
     "infer_merge",
@@ -45,6 +47,7 @@ MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
 _PACKAGE = "org.apache.hudi.common.model."
 DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
 OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
+PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
 
 _MODE_OF_PAYLOAD = {
     DEFAULT_PAYLOAD: EVENT_TIME,
@@ -82,12 +85,11 @@ _DELETE_OF_DEBEZIUM = {
     "hoodie.payload.delete.field": "_change_operation_type",
     "hoodie.payload.delete.marker": "d",
 }
-# Version 9: the classes that are folded away, and what stands for them.
-_FOLDED: Mapping[str, MergeSettings] = {
+BUILT_IN_PAYLOADS: Mapping[str, MergeSettings] = {
     DEFAULT_PAYLOAD: MergeSettings(EVENT_TIME),
     _PACKAGE + "EventTimeAvroPayload": MergeSettings(EVENT_TIME),
     OVERWRITE_PAYLOAD: MergeSettings(COMMIT_TIME),
-    _PACKAGE + "PartialUpdateAvroPayload": MergeSettings(EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS"),
+    PARTIAL_UPDATE_PAYLOAD: MergeSettings(EVENT_TIME, partial_update_mode="IGNORE_DEFAULTS"),
     _PACKAGE + "OverwriteNonDefaultsWithLatestAvroPayload": MergeSettings(
         COMMIT_TIME, partial_update_mode="IGNORE_DEFAULTS"
     ),
@@ -107,6 +109,7 @@ _FOLDED: Mapping[str, MergeSettings] = {
         EVENT_TIME, properties=_DELETE_OF_DEBEZIUM, ordering_fields=("_event_bin_file", "_event_pos")
     ),
 }
+"""Hudi's own payload classes and what stands for them; on version 9 they are folded away into it."""
 
 
 def infer_merge(
@@ -151,8 +154,8 @@ def translate_merge(
     """
     if mode is not None and mode not in MERGE_MODES:
         raise ConfigError(f"hoodie.record.merge.mode is {mode!r}; expected one of {', '.join(MERGE_MODES)}.")
-    if version >= 9 and payload_class is not None and payload_class in _FOLDED:
-        folded = _FOLDED[payload_class]
+    if version >= 9 and payload_class is not None and payload_class in BUILT_IN_PAYLOADS:
+        folded = BUILT_IN_PAYLOADS[payload_class]
         _check_same(mode, folded.mode, payload_class)
         return replace(folded, legacy_payload_class=payload_class)
     settings = _explicit(version, mode, payload_class, strategy_id, ordering_fields)

@@ -1,34 +1,76 @@
 """Which of two rows with one key stays: Hudi's merge modes as vectorised rules.
 
-Three questions, each answered for whole columns (``BufferedRecordMergerFactory``, ``OrderingValues``; Hudi 1.2.0):
+:func:`merge_rules_of` reads from a table's configuration what its rules are. They answer, for whole columns
+(``BufferedRecordMergerFactory``, ``OrderingValues``; Hudi 1.2.0):
 
-* :func:`delete_mask`: which incoming rows are deletes?
-* :func:`ordering_rank`: how do the rows of one batch compare?  A number per row, for picking winners.
-* :func:`at_least`: is an incoming row's ordering value at least the stored one's?
+* :func:`delete_mask`: which rows are deletes?
+* :func:`ordering_rank`: how do the rows of one batch, or of one log, compare?  A number per row.
+* :func:`default_ordering`: which rows have Hudi's default ordering value, the integer 0?
+* :func:`at_least`, :func:`greater`: how does an incoming row's ordering value compare with the stored one's?
 
-A null ordering value stands for Hudi's default, the integer 0: beside numbers it counts as 0, beside other types it is
-the lowest. A delete whose ordering value is that default is a *commit-time delete* and beats whatever came before.
+A null ordering value stands for that default: beside numbers it counts as 0, beside other types it is the lowest. A
+delete whose ordering value is the default is a *commit-time delete* and beats whatever came before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import InvalidDataError, SchemaMismatchError
+from hudi_fast.config.merge_mode import (
+    BUILT_IN_PAYLOADS,
+    COMMIT_TIME,
+    CUSTOM,
+    EVENT_TIME,
+    OVERWRITE_PAYLOAD,
+    PARTIAL_UPDATE_PAYLOAD,
+    PAYLOAD_STRATEGY,
+)
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 
-__all__ = ["COMMIT_TIME", "EVENT_TIME", "MergeRules", "at_least", "delete_mask", "ordering_columns", "ordering_rank"]
+__all__ = [
+    "COMMIT_TIME",
+    "CUSTOM",
+    "EVENT_TIME",
+    "FILL_UNAVAILABLE",
+    "IGNORE_DEFAULTS",
+    "MergeRules",
+    "Merger",
+    "at_least",
+    "default_ordering",
+    "delete_mask",
+    "greater",
+    "merge_rules_of",
+    "merging_columns",
+    "ordering_columns",
+    "ordering_rank",
+]
 
-COMMIT_TIME = "COMMIT_TIME_ORDERING"
-EVENT_TIME = "EVENT_TIME_ORDERING"
+IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
+FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 
 DELETED_FLAG = "_hoodie_is_deleted"
+OPERATION = "_hoodie_operation"
+RECORD_KEY = "_hoodie_record_key"
+
+_SAME_ORDERING_UPDATES = "hoodie.payload.update.on.same.ordering.field"
+_UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
+_STRATEGY = "hoodie.record.merge.strategy.id"
+
+Merger: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
+"""``merge(older, newer)``: row i of both has one key; the merged rows, in the same order, all columns.
+
+A boolean column ``_hoodie_is_deleted`` that is true makes a row go. Deletes are not given to it: they win over what was
+before them, and a row after a delete is a new one.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +78,151 @@ class MergeRules:
     """How rows with one key are merged.
 
     Attributes:
-        mode: :data:`COMMIT_TIME` or :data:`EVENT_TIME`.
+        mode: :data:`COMMIT_TIME`, :data:`EVENT_TIME`, or :data:`CUSTOM` with a merger.
         ordering_fields: columns of the ordering value, possibly nested (``a.b``); empty for none.
         delete_field: column whose text marks a delete; None for none.
         delete_marker: the text that does.
+        partial_mode: :data:`IGNORE_DEFAULTS`, :data:`FILL_UNAVAILABLE`, or None: whole rows win.
+        unavailable_value: the text that stands for a value that was not sent.
+        same_ordering_updates: whether of equal ordering values the incoming row wins over the stored one.
+        log_ordering: rows of the log, or of one batch, compare their ordering values although the mode does not
+            (releases before 1.0 with OverwriteWithLatestAvroPayload).
+        partial_payload: as PartialUpdateAvroPayload of tables before version 9 does: a delete wins whatever its
+            ordering value, ordering values of unlike kinds do not compare, meta columns are those of the newer row.
+        defaults: default values by column, other than null.
+        merger: function of the user that merges rows; None for none.
     """
 
     mode: str
     ordering_fields: tuple[str, ...] = ()
     delete_field: str | None = None
     delete_marker: str | None = None
+    partial_mode: str | None = None
+    unavailable_value: str | None = None
+    same_ordering_updates: bool = True
+    log_ordering: bool = False
+    partial_payload: bool = False
+    defaults: Mapping[str, object] = field(default_factory=dict)
+    merger: Merger | None = None
 
     @property
     def compares(self) -> bool:
-        """Whether ordering values decide at all."""
+        """Whether ordering values decide between an incoming and a stored row."""
         return self.mode == EVENT_TIME and bool(self.ordering_fields)
+
+    @property
+    def orders(self) -> bool:
+        """Whether ordering values decide between rows of one batch, or of one log."""
+        return self.compares or (self.log_ordering and bool(self.ordering_fields))
+
+    @property
+    def blends(self) -> bool:
+        """Whether a merged row may be made of both rows."""
+        return self.partial_mode is not None or self.merger is not None
+
+
+def merge_rules_of(
+    config: TableConfig,
+    delete_field: str | None = None,
+    delete_marker: str | None = None,
+    merger: Merger | None = None,
+    defaults: Mapping[str, object] | None = None,
+) -> MergeRules:
+    """The rules of a table.
+
+    Args:
+        config: the table's configuration.
+        delete_field: column that marks deletes, where the table does not name one.
+        delete_marker: text that does.
+        merger: merges rows of a table whose merge mode is CUSTOM.
+        defaults: default values by column, other than null.
+
+    Raises:
+        UnsupportedFeatureError: the table merges by a payload class, a strategy or a partial update mode that is
+            unknown here.
+        ConfigError: a merger for a table that says how it merges.
+    """
+    if merger is not None and config.merge_mode != CUSTOM:
+        raise ConfigError(
+            f"Table {config.name} merges by {config.merge_mode}; hudi_fast.merger is for tables whose merge mode is "
+            "CUSTOM. Leave the option out, or create the table with hoodie.write.record.merge.mode=CUSTOM."
+        )
+    rules = MergeRules(
+        config.merge_mode,
+        config.ordering_fields,
+        config.delete_field or delete_field,
+        config.delete_marker or delete_marker,
+        defaults=defaults or {},
+        merger=merger,
+    )
+    if config.merge_mode == CUSTOM:
+        return rules if merger is not None else _payload_rules(config, rules)
+    return replace(
+        rules,
+        partial_mode=_partial_mode(config),
+        unavailable_value=config.merge_properties.get(_UNAVAILABLE),
+        log_ordering=_is_overwrite_of_release_0(config),
+    )
+
+
+def _partial_mode(config: TableConfig) -> str | None:
+    mode = config.partial_update_mode
+    if mode not in (None, IGNORE_DEFAULTS, FILL_UNAVAILABLE):
+        raise UnsupportedFeatureError(
+            f"Table {config.name} has the partial update mode {mode!r} (hoodie.table.partial.update.mode); supported "
+            f"are {IGNORE_DEFAULTS} and {FILL_UNAVAILABLE}."
+        )
+    return mode
+
+
+def _is_overwrite_of_release_0(config: TableConfig) -> bool:
+    """Releases from 1.0 on store a strategy id, and take the latest log record."""
+    return config.version < 8 and config.payload_class == OVERWRITE_PAYLOAD and _STRATEGY not in config.raw
+
+
+def _payload_rules(config: TableConfig, rules: MergeRules) -> MergeRules:
+    """The rules that a payload class of Hudi's own stands for."""
+    known = BUILT_IN_PAYLOADS.get(config.payload_class or "")
+    if known is None or config.merge_strategy_id not in (None, PAYLOAD_STRATEGY):
+        by = f"merge strategy {config.merge_strategy_id}"
+        if known is None and config.payload_class:
+            by = f"payload class {config.payload_class}"
+        raise UnsupportedFeatureError(
+            f"Table {config.name} merges rows by the {by}, which is Java code that hudi_fast does not run. Give a "
+            "function of your own as hudi_fast.merger, or use Apache Hudi."
+        )
+    partial = config.payload_class == PARTIAL_UPDATE_PAYLOAD
+    return replace(
+        rules,
+        mode=known.mode,
+        ordering_fields=known.ordering_fields or rules.ordering_fields,
+        delete_field=rules.delete_field or known.properties.get("hoodie.payload.delete.field"),
+        delete_marker=rules.delete_marker or known.properties.get("hoodie.payload.delete.marker"),
+        partial_mode=known.partial_update_mode,
+        unavailable_value=config.merge_properties.get(_UNAVAILABLE) or known.properties.get(_UNAVAILABLE),
+        same_ordering_updates=config.merge_properties.get(_SAME_ORDERING_UPDATES, "true").lower() != "false",
+        partial_payload=partial,
+        defaults={} if partial else rules.defaults,
+    )
+
+
+def merging_columns(rules: MergeRules, columns: Sequence[str]) -> list[str] | None:
+    """Which of ``columns`` merging looks at, record key aside; None for all of them."""
+    if rules.merger is not None:
+        return None
+    wanted = {DELETED_FLAG, OPERATION, rules.delete_field}
+    if rules.orders:
+        wanted.update(name if name in columns else name.split(".")[0] for name in rules.ordering_fields)
+    return [name for name in columns if name in wanted]
 
 
 def ordering_columns(rules: MergeRules, rows: pa.Table) -> tuple[pa.ChunkedArray, ...]:
-    """The ordering columns of ``rows``; empty when the mode does not compare.
+    """The ordering columns of ``rows``; empty when ordering values decide nothing.
 
     Raises:
         InvalidDataError: an ordering field is not among the columns.
     """
-    return tuple(_column(rows, name) for name in rules.ordering_fields) if rules.compares else ()
+    return tuple(_column(rows, name) for name in rules.ordering_fields) if rules.orders else ()
 
 
 def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | None:
@@ -74,14 +237,31 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
         if not pa.types.is_boolean(flag.type):
             raise SchemaMismatchError(f"{DELETED_FLAG} has to be a boolean column; the incoming rows have {flag.type}.")
         masks.append(flag)
+    if OPERATION in rows.column_names:
+        masks.append(pc.is_in(rows.column(OPERATION), pa.array(["D", "-U"], rows.column(OPERATION).type)))
     if rules.delete_field is not None and rules.delete_field in rows.column_names:
         text = pc.cast(rows.column(rules.delete_field), pa.string())
         masks.append(pc.equal(text, rules.delete_marker))
     if not masks:
         return None
-    combined = masks[0] if len(masks) == 1 else pc.or_kleene(masks[0], masks[1])
+    combined = masks[0]
+    for mask in masks[1:]:
+        combined = pc.or_kleene(combined, mask)
     flags = pc.fill_null(combined, False).to_numpy()
     return np.asarray(flags, dtype=np.bool_) if flags.any() else None
+
+
+def default_ordering(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> npt.NDArray[np.bool_]:
+    """bool[count], rows whose ordering value is exactly Hudi's default, the integer 0.
+
+    So it is without ordering columns and where a single one is null, or a 32-bit zero; never with several columns.
+    """
+    if len(columns) != 1:
+        return np.full(count, not columns)
+    default = pc.is_null(columns[0])
+    if pa.types.is_int32(columns[0].type):
+        default = pc.or_(default, pc.fill_null(pc.equal(columns[0], 0), False))
+    return np.asarray(default.to_numpy(zero_copy_only=False) if isinstance(default, pa.Array) else default.to_numpy())
 
 
 def ordering_rank(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> npt.NDArray[np.int64]:
@@ -103,16 +283,33 @@ def at_least(
         incoming: ordering columns, all of one length.
         stored: as many columns of the same types and length.
     """
-    result: npt.NDArray[np.bool_] | None = None
+    return _compare(incoming, stored, equal_counts=True)
+
+
+def greater(
+    incoming: Sequence[pa.ChunkedArray | pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]
+) -> npt.NDArray[np.bool_]:
+    """For each row, whether the incoming ordering value is greater than the stored one.
+
+    Args:
+        incoming: ordering columns, all of one length.
+        stored: as many columns of the same types and length.
+    """
+    return _compare(incoming, stored, equal_counts=False)
+
+
+def _compare(
+    incoming: Sequence[pa.ChunkedArray | pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array], equal_counts: bool
+) -> npt.NDArray[np.bool_]:
+    if not incoming:
+        raise ValueError("comparing ordering values needs at least one ordering column")
+    result: npt.NDArray[np.bool_] = np.full(len(incoming[0]), equal_counts)
     for new, old in zip(reversed(incoming), reversed(stored), strict=True):
         new_rank, old_rank = _as_int64(new), _as_int64(old)
         if new_rank is None or old_rank is None:
             joined = _dense_rank(_default_filled(pa.chunked_array([*_chunks(new), *_chunks(old)])))
             new_rank, old_rank = joined[: len(new)], joined[len(new) :]
-        greater, equal = new_rank > old_rank, new_rank == old_rank
-        result = greater | equal if result is None else greater | (equal & result)
-    if result is None:
-        raise ValueError("at_least needs at least one ordering column")
+        result = (new_rank > old_rank) | ((new_rank == old_rank) & result)
     return result
 
 
