@@ -25,7 +25,14 @@ from hudi_fast.timeline.instant import (
     with_state,
 )
 
-__all__ = ["complete", "create_requested", "delete_instant_files", "revert_to_inflight", "to_inflight"]
+__all__ = [
+    "complete",
+    "create_requested",
+    "delete_instant_files",
+    "revert_to_inflight",
+    "revert_to_requested",
+    "to_inflight",
+]
 
 
 def create_requested(storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"") -> Instant:
@@ -88,6 +95,12 @@ def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) 
     """Make a complete instant invisible again by deleting its completed file, before it is rolled back."""
     storage.delete_file(_path(config, instant))
     return replace(instant, state=State.INFLIGHT, completion=None, file_name=None)
+
+
+def revert_to_requested(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
+    """Let an inflight instant wait again, its plan as it was; one that is requested stays so."""
+    storage.delete_file(_path(config, with_state(instant, State.INFLIGHT)))
+    return with_state(instant, State.REQUESTED)
 
 
 def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant) -> list[str]:

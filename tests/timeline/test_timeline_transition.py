@@ -12,6 +12,7 @@ from hudi_fast.timeline.transition import (
     create_requested,
     delete_instant_files,
     revert_to_inflight,
+    revert_to_requested,
     to_inflight,
 )
 
@@ -155,3 +156,13 @@ def test_a_completed_instant_can_be_made_pending_again(table):
     reverted = revert_to_inflight(storage, config, commit(storage, config))
     (found,) = load_timeline(storage, config).instants
     assert (found.requested, found.state) == (reverted.requested, State.INFLIGHT)
+
+
+def test_a_compaction_that_died_waits_again_with_its_plan(table):
+    storage, config = table
+    requested = create_requested(storage, config, Instant(T, "compaction", State.REQUESTED), b"plan")
+    inflight = to_inflight(storage, config, requested)
+    assert revert_to_requested(storage, config, inflight) == Instant(T, "compaction", State.REQUESTED)
+    assert files(storage, config) == [f"{T}.compaction.requested"]
+    assert revert_to_requested(storage, config, requested).state is State.REQUESTED
+    assert to_inflight(storage, config, requested).state is State.INFLIGHT
