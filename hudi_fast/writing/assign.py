@@ -29,7 +29,7 @@ from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
-__all__ = ["PartitionMatches", "Runner", "assign_partition", "combined_rows", "deal_out"]
+__all__ = ["PartitionMatches", "Runner", "assign_partition", "combined_rows", "deal_out", "files_to_fill"]
 
 Rows = npt.NDArray[np.int64]
 Runner = Callable[..., Iterable[SliceMatches | None]]
@@ -144,18 +144,30 @@ def deal_out(
 
 
 def _assignments(plan: WritePlan, partition: str, slices: Sequence[FileSlice], inserts: int) -> list[InsertAssignment]:
-    small: list[SmallFile] = []
-    if plan.operation in ("upsert", "insert"):
-        small = [
-            SmallFile(one.file_id, one.base_file.size)
-            for one in slices
-            if one.base_file is not None
-            and one.base_file.size < plan.sizing.small_file_limit
-            and (partition, one.file_id) not in plan.view.pending_groups
-        ]
     if plan.operation == "bulk_insert":  # files roll by size while they are written
         return [InsertAssignment(None, inserts)] if inserts else []
+    fill = files_to_fill(plan, partition, slices) if inserts and plan.operation in ("upsert", "insert") else []
+    small = [SmallFile(one.file_id, one.base_file.size) for one in fill if one.base_file is not None]
     return assign_inserts(inserts, small, plan.average_record_size, plan.sizing)
+
+
+def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) -> list[FileSlice]:
+    """Those of a partition's slices that take up inserts, the first one first.
+
+    Of a MERGE_ON_READ table the smallest few without log files, since inserts make a new base file and no index in use
+    here could find them in a log (``SparkUpsertDeltaCommitPartitioner``, Hudi 1.2.0).
+    """
+    group = [(partition, one.file_id) for one in slices]
+    busy = {*plan.view.pending_groups, *plan.view.pending_compactions}
+    small = [
+        (one.base_file.size, one)
+        for one, key in zip(slices, group, strict=True)
+        if one.base_file is not None and one.base_file.size < plan.sizing.small_file_limit and key not in busy
+    ]
+    if not plan.config.is_mor:
+        return [one for _, one in small]
+    small = sorted((each for each in small if not each[1].log_files), key=lambda each: each[0])
+    return [one for _, one in small[: plan.sizing.small_file_candidates]]
 
 
 def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:

@@ -23,7 +23,7 @@ from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, commits_newest_first, table_schema
-from hudi_fast.writing.plan import BloomSettings, WritePlan
+from hudi_fast.writing.plan import BloomSettings, LogSettings, WritePlan
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
 __all__ = ["commit_schema", "draft_plan"]
@@ -55,7 +55,7 @@ def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) ->
         _check_columns(config, schema, incoming, operation)
     file_schema = with_meta(_stored_columns(schema, config))
     sizing = _sizing(options)
-    commits = (meta for instant, meta in commits_newest_first(state) if instant.action == "commit")
+    commits = (meta for instant, meta in commits_newest_first(state) if instant.action != "replacecommit")
     return WritePlan(
         storage=state.storage,
         config=config,
@@ -81,6 +81,7 @@ def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) ->
             options.bloom_fpp,
             options.bloom_max_entries,
         ),
+        log=_log(options, config),
         combine=options.combine_before_write,
         duplicates=options.dup_policy,
         sort_mode=options.bulk_insert_sort_mode,
@@ -108,7 +109,6 @@ def _check_supported(state: TableState, options: WriteOptions, operation: str) -
     problems = {
         f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the table "
         "with Apache Hudi)": config.version not in WRITE_VERSIONS,
-        "table type MERGE_ON_READ": config.is_mor,
         f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
         "change data capture (hoodie.table.cdc.enabled)": config.cdc_enabled,
         f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
@@ -240,7 +240,14 @@ def _sizing(options: WriteOptions) -> SizingSettings:
         options.estimator_max_commits,
         options.estimator_metadata_size,
         options.parquet_compression_ratio,
+        options.small_file_candidates_limit,
     )
+
+
+def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
+    """Positions need table version 8, and an index that finds them (``HoodieIndex``, Hudi 1.2.0)."""
+    positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
+    return LogSettings(options.log_block_format, options.log_block_max_size, options.log_file_max_size, positions)
 
 
 def _parquet(options: WriteOptions) -> ParquetSettings:

@@ -1,12 +1,20 @@
-"""Step 4 of a write: one file group's rows become base files.
+"""Step 4 of a write: one file group's rows become files.
 
-Pure in the plan, the work and the files of the pinned slice; returns plain write stats. New file groups are written
-here (``HoodieCreateHandle``, Hudi 1.2.0), existing ones in :mod:`hudi_fast.writing.rewrite`.
+Pure in the plan, the work and the files of the pinned slice; returns plain write stats.
+
+===================================  ===============================================================================
+file group                           what is written
+===================================  ===============================================================================
+new                                  base files, here (``HoodieCreateHandle``, Hudi 1.2.0)
+existing                             its base file anew: :mod:`hudi_fast.writing.rewrite`
+existing, MERGE_ON_READ, no inserts  log files: :mod:`hudi_fast.writing.append`
+===================================  ===============================================================================
 """
 
 from __future__ import annotations
 
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.append import append_log
 from hudi_fast.writing.gather import gather_array
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
@@ -22,8 +30,12 @@ _FEWEST_ROWS = 100
 def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
     """Write one file group and say what was written."""
     ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
-    if work.slice is None or work.slice.base_file is None:
+    if work.slice is None:
         return _create_file_group(plan, work, incoming)
+    if plan.config.is_mor and not len(work.inserts):
+        return append_log(plan, work, incoming)
+    if work.slice.base_file is None:
+        raise ValueError(f"rows are inserted into {work.file_id}, which has no base file")
     return [rewrite_file_group(plan, work, work.slice.base_file, incoming)]
 
 

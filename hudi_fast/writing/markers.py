@@ -1,8 +1,8 @@
 """Markers: which files a write was about to make, so that whoever cleans up after it knows what to delete.
 
-An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE>`` is made before each data file
-(``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until its commit:
-a task that finds it gone was left behind and must not write.
+An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE|APPEND>`` is made before each data
+file (``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until its
+commit: a task that finds it gone was left behind and must not write.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
         storage: the table's storage.
         instant: the write.
         path: the data file, relative to the table.
-        kind: ``CREATE`` for a new file group, ``MERGE`` for a new version of a base file.
+        kind: ``CREATE`` for a new file group, ``MERGE`` for a new version of a base file. A log file has
+            ``APPEND`` before table version 8, ``CREATE`` from then on.
 
     Raises:
         CommitError: the write is over; this task was left behind.
+        FileExistsError: the file is announced already.
     """
     if not storage.exists(_folder(instant)):
         raise CommitError(

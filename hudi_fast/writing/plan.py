@@ -26,7 +26,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.writing.sizing import SizingSettings
 
-__all__ = ["BloomSettings", "FileGroupWork", "Incoming", "TaskToken", "WriteOutcome", "WritePlan"]
+__all__ = ["BloomSettings", "FileGroupWork", "Incoming", "LogSettings", "TaskToken", "WriteOutcome", "WritePlan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,23 @@ class BloomSettings:
     max_entries: int = 100000
 
 
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """Log files of a MERGE_ON_READ table; sizes in bytes.
+
+    Attributes:
+        block_format: ``avro`` or ``parquet``, of data blocks.
+        max_block_size: a data block is written out when it holds that much.
+        max_file_size: a file that holds more than that is followed by another.
+        positions: whether blocks say which rows of the base file they are about.
+    """
+
+    block_format: str = "avro"
+    max_block_size: int = 268435456
+    max_file_size: int = 1073741824
+    positions: bool = True
+
+
 @dataclass(frozen=True)
 class WritePlan:
     """What is true for a whole write.
@@ -67,6 +84,7 @@ class WritePlan:
         average_record_size: bytes.
         parquet: encoding of base files.
         bloom: filters of base files.
+        log: log files.
         combine: whether rows of the input that share a key are combined first.
         duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
         concat: for ``insert``: whether rows are appended to small files without looking for their keys there.
@@ -90,6 +108,7 @@ class WritePlan:
     average_record_size: int
     parquet: ParquetSettings
     bloom: BloomSettings
+    log: LogSettings
     combine: bool
     duplicates: str = "none"
     concat: bool = True
@@ -157,11 +176,13 @@ class TaskToken:
 class FileGroupWork:
     """Rows for one file group.
 
+    A group of a MERGE_ON_READ table without ``inserts`` gets a log file, any other a base file.
+
     Attributes:
         partition: partition path.
         file_id: the file group, existing or new.
         slice: its newest slice; None for a new file group.
-        base_rows: int64[m], ascending: rows of the base file whose keys come in.
+        base_rows: int64[m], ascending: rows of the base file whose keys come in; -1 each where there is no base file.
         incoming_rows: int64[m]: the incoming row for each of them.
         moved: bool[m]: matches whose row moves to another partition, so that the stored row goes; None for none.
         inserts: int64[k]: incoming rows that are appended.

@@ -27,7 +27,7 @@ from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State, instant_file_name
+from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPartition,
@@ -186,11 +186,11 @@ def _carry_out(
 
 
 def _delete_failed(storage: Storage, config: TableConfig, plan: RollbackPlan) -> None:
-    if plan.action != "compaction":
-        delete_instant_files(storage, config, Instant(plan.instant, plan.action, State.INFLIGHT))
-        return
-    name = instant_file_name(Instant(plan.instant, plan.action, State.INFLIGHT), config.layout_version)
-    storage.delete_file(f"{config.timeline_folder}/{name}")
+    inflight = Instant(plan.instant, plan.action, State.INFLIGHT)
+    if plan.action == "compaction":
+        revert_to_requested(storage, config, inflight)
+    else:
+        delete_instant_files(storage, config, inflight)
 
 
 def _take_back(storage: Storage, rollback: str, failed: str, request: RollbackRequest) -> dict[str, int]:

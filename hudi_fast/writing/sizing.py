@@ -29,6 +29,7 @@ class SizingSettings:
         estimator_max_commits: how many commits are looked at, newest first.
         estimator_file_metadata: bytes subtracted per file.
         compression_slack: share above ``max_file_size`` at which a file being written is full.
+        small_file_candidates: MERGE_ON_READ: how many files of a partition one write fills.
     """
 
     max_file_size: int = 125829120
@@ -40,6 +41,7 @@ class SizingSettings:
     estimator_max_commits: int = 5
     estimator_file_metadata: int = 0
     compression_slack: float = 0.1
+    small_file_candidates: int = 1
 
     def records_per_new_file(self, average: int) -> int:
         """Records of ``average`` bytes that a new file takes."""
@@ -66,7 +68,8 @@ def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSetti
     """Bytes per record, from the newest commit that wrote enough to be trusted.
 
     Args:
-        commits: newest first, replace commits left out; read no further than needed.
+        commits: newest first, replace commits left out; read no further than needed. Of a delta commit the base files
+            count alone.
         settings: thresholds and the estimate to fall back to.
     """
     threshold = settings.estimation_threshold * settings.small_file_limit

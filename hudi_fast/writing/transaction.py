@@ -89,7 +89,7 @@ def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool
         replaces: whether the write ends file groups, and is a replace commit.
     """
     storage, config = state.storage, state.config
-    action = "replacecommit" if replaces else "commit"
+    action = "replacecommit" if replaces else "deltacommit" if config.is_mor else "commit"
     instant = Instant(clock.next_time(state.timeline.newest_time), action, State.REQUESTED)
     requested = (
         RequestedReplace("DELETE_PARTITION", extra_metadata={})

@@ -20,7 +20,6 @@ Unzip = Callable[[str], Golden]
 COW = [name for name in (*golden_names("cow_"), *golden_names("h015_cow")) if name != "cow_v9_cdc"]
 TEXT_AS_NUMBER = "hudi_rs/cow_v9_timebasedkeygen_unixtimestamp"
 HUDI_RS = [name for name in golden_names("hudi_rs/cow") if "empty" not in name and name != TEXT_AS_NUMBER]
-MOR = ["mor_v6_mixed", "mor_v9_alltypes", "h015_mor"]
 
 
 def data_of(table: pa.Table) -> pa.Table:
@@ -162,14 +161,4 @@ def test_a_table_with_change_data_is_read_but_not_written(golden: Unzip) -> None
     for operation in ("upsert", "insert", "delete", "insert_overwrite"):
         with pytest.raises(hf.UnsupportedFeatureError, match=r"hoodie\.table\.cdc\.enabled"):
             opened.write(rows, operation)
-    assert listing(table.table) == before
-
-
-@pytest.mark.parametrize("name", MOR)
-def test_merge_on_read_tables_are_not_written(name: str, golden: Unzip) -> None:
-    table = golden(name)
-    opened = hf.HudiTable.open(table.table)
-    before = listing(table.table)
-    with pytest.raises(hf.UnsupportedFeatureError, match="MERGE_ON_READ"):
-        opened.upsert(pa.table({"id": ["k"], "part": ["p"], "ts": [1]}))
     assert listing(table.table) == before

@@ -203,11 +203,11 @@ NEW: dict[str, tuple[pa.Table, dict[str, Any], type[Exception], str]] = {
 } | {
     "no name": (GOOD, {"hoodie.table.name": None}, hf.ConfigError, "'hoodie.table.name' must be set"),
     "version that nobody writes": (GOOD, {"hoodie.write.table.version": "7"}, hf.HudiError, "7"),
-    "merge on read": (
+    "log blocks in HFile": (
         GOOD,
-        {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+        {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.logfile.data.block.format": "hfile"},
         hf.UnsupportedFeatureError,
-        "MERGE_ON_READ",
+        "hoodie.logfile.data.block.format",
     ),
     "delete": (GOOD, {"hoodie.datasource.write.operation": "delete"}, hf.TableNotFoundError, "does not exist"),
     "no meta columns and timestamps in paths": (

@@ -1,0 +1,116 @@
+"""Changes to a file slice of a MERGE_ON_READ table become log blocks (``HoodieAppendHandle``, Hudi 1.2.0).
+
+::
+
+    rows that change a stored one ─► with meta columns, some rows at a time  ─► data blocks
+    rows that delete it           ─► key, partition path, ordering value     ─► one delete block, the last
+
+Nothing is compared with what is stored: that is done when the slice is read. Memory holds one block. Blocks are in the
+order of the base file's rows, so that their headers can say which rows they are about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.record_positions import encode_positions
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.file_columns import new_meta_columns
+from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.log_data import data_blocks, delete_records
+from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
+from hudi_fast.writing.output_file import Rows, chunks
+from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+
+__all__ = ["append_log"]
+
+Flags = npt.NDArray[np.bool_]
+
+_ONE_DELETE_VALUE = 9
+"""Readers of tables before this version know delete entries of one ordering value alone."""
+
+
+def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
+    """Log the changes of one file group; one stat per log file.
+
+    Args:
+        plan: the write.
+        work: rows of an existing slice, none to insert.
+        incoming: rows of the write.
+    """
+    if work.slice is None or len(work.inserts):
+        raise ValueError("a log takes changes to an existing slice alone")
+    dropped, buried = _deletes(plan, work, incoming)
+    kept = ~dropped
+    target = LogTarget(
+        plan.storage, plan.config.layout_version, plan.instant, work.slice, str(work.token), plan.log.max_file_size
+    )
+    with LogOutput(target) as output:
+        rows, sources, buried = work.base_rows[kept], work.incoming_rows[kept], buried[kept]
+        start = 0
+        for block in data_blocks(
+            _log_rows(plan, work, incoming, sources), plan.file_schema, plan.avro_schema, plan.log, plan.parquet
+        ):
+            part = slice(start, start + block.rows)
+            deletes = int(buried[part].sum())
+            counts = BlockCounts(updates=block.rows - deletes, deletes=deletes)
+            output.append(block.kind, _headers(plan, work.slice, rows[part]), block.content, counts)
+            start += block.rows
+        if dropped.any():
+            content = encode_delete_block(_delete_entries(work, incoming, dropped))
+            headers = _headers(plan, work.slice, work.base_rows[dropped])
+            output.append(BlockType.DELETE, headers, [content], BlockCounts(deletes=int(dropped.sum())))
+    return output.stats
+
+
+def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[Flags, Flags]:
+    """Which rows become entries of the delete block, and which deletes stay among the data rows.
+
+    The latter are for tables whose readers could not make sense of the entry; they see the mark on the row.
+    """
+    none = np.zeros(len(work.incoming_rows), dtype=np.bool_)
+    marked = none if incoming.deletes is None else incoming.deletes[work.incoming_rows]
+    if len(incoming.ordering) > 1 and plan.config.version < _ONE_DELETE_VALUE:
+        return none if work.moved is None else work.moved, marked
+    return marked if work.moved is None else marked | work.moved, none
+
+
+def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:
+    """Incoming rows with new meta columns; a log names the file group where a base file has its own name."""
+    first = work.first_sequence
+    for part in chunks(sources):
+        keys = gather_array(incoming.key_array(), part)
+        meta = new_meta_columns(plan, keys, work.partition, work.file_id, work.token.task, first)
+        data = gather(incoming.rows, part)
+        columns = [_plain(one) for one in meta] + [data.column(field.name) for field in list(plan.file_schema)[5:]]
+        yield pa.Table.from_arrays(columns, schema=plan.file_schema)
+        first += len(part)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
+def _delete_entries(work: FileGroupWork, incoming: Incoming, dropped: Flags) -> DeleteRecords:
+    sources = work.incoming_rows[dropped]
+    keys = gather_array(incoming.key_array(), sources)
+    partitions = pa.repeat(pa.scalar(work.partition, pa.string()), len(sources))
+    ordering = [gather_array(column, sources) for column in incoming.ordering]
+    # A row that moves leaves whatever its ordering value is: it was compared when it was looked up.
+    default = np.zeros(len(sources), dtype=np.bool_) if work.moved is None else work.moved[dropped]
+    return delete_records(keys, partitions, ordering, default)
+
+
+def _headers(plan: WritePlan, slice_: FileSlice, base_rows: Rows) -> dict[HeaderKey, str]:
+    headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.SCHEMA: plan.avro_schema}
+    if plan.log.positions and slice_.base_file is not None and (base_rows >= 0).all():
+        headers[HeaderKey.RECORD_POSITIONS] = encode_positions(base_rows)
+        headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = slice_.base_file.instant
+    return headers

@@ -1,0 +1,166 @@
+"""The new log files of one file group: named, announced, rolled over (``HoodieAppendHandle``, Hudi 1.2.0).
+
+Every write opens files of its own and never appends to one that is there. A version is claimed by its marker, so
+attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit.
+
+====================  =========================================  ================================================
+table version         file name                                  version, write token
+====================  =========================================  ================================================
+6                     the instant that the slice begins at       the next free one; that of the slice's newest log
+8 and later           the instant of the write                   1 and up; the writer's own
+====================  =========================================  ================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log_writer import LogFileWriter
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.file_names import LogFile, log_file_name
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.markers import create_marker
+
+__all__ = ["BlockCounts", "LogOutput", "LogTarget"]
+
+_MOST_VERSIONS_TRIED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class LogTarget:
+    """Where log blocks go.
+
+    Attributes:
+        storage: the table's storage.
+        layout_version: of the timeline; decides how files are named.
+        instant: the write.
+        slice: the slice that is added to.
+        token: write token of the writer.
+        max_file_size: bytes beyond which no further block goes into a file.
+    """
+
+    storage: Storage
+    layout_version: int
+    instant: str
+    slice: FileSlice
+    token: str
+    max_file_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCounts:
+    """What a block holds: rows of keys that were new to the slice, rows of known keys, deleted keys."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+
+class LogOutput:
+    """The log files that one write adds to one slice; a context manager. What was written is in :attr:`stats`.
+
+    Args:
+        target: where they go.
+    """
+
+    def __init__(self, target: LogTarget) -> None:
+        self.stats: list[WriteStat] = []
+        self._target = target
+        self._version, self._token = _first_version(target)
+        self._writer: LogFileWriter | None = None
+        self._counts = BlockCounts()
+
+    def append(
+        self, kind: BlockType, headers: Mapping[HeaderKey, str], content: Sequence[Any], counts: BlockCounts
+    ) -> None:
+        """Write a block, in a new file if the last one is full."""
+        if self._writer is not None and self._writer.size > self._target.max_file_size:
+            self.close()
+        if self._writer is None:
+            self._writer = self._open()
+        self._writer.append(kind, headers, content)
+        have = self._counts
+        self._counts = BlockCounts(
+            have.inserts + counts.inserts, have.updates + counts.updates, have.deletes + counts.deletes
+        )
+
+    def close(self) -> None:
+        """Finish the file that is open, if any, and note what it holds."""
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        writer.close()
+        self.stats.append(self._stat(writer))
+        self._counts = BlockCounts()
+        self._version += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is None:
+            self.close()
+        elif self._writer is not None:  # the write fails; a rollback finds what cannot be deleted now
+            with contextlib.suppress(OSError):
+                self._writer.close()
+            with contextlib.suppress(OSError):
+                self._target.storage.delete_file(self._writer.path)
+
+    def _open(self) -> LogFileWriter:
+        """The first version that nobody has taken."""
+        target, one = self._target, self._target.slice
+        old = target.layout_version < 2
+        folder = f"{one.partition}/" if one.partition else ""
+        for _ in range(_MOST_VERSIONS_TRIED):
+            name = log_file_name(one.file_id, one.base_instant if old else target.instant, self._version, self._token)
+            if not target.storage.exists(folder + name):
+                try:
+                    create_marker(target.storage, target.instant, folder + name, "APPEND" if old else "CREATE")
+                    return LogFileWriter(target.storage, folder + name)
+                except FileExistsError:  # taken by another attempt of this task
+                    pass
+            self._version += 1
+        raise FileExistsError(f"{folder}{name} and {_MOST_VERSIONS_TRIED - 1} versions before it exist")
+
+    def _stat(self, writer: LogFileWriter) -> WriteStat:
+        target, one, counts = self._target, self._target.slice, self._counts
+        old = target.layout_version < 2
+        before = [log.name for log in reversed(_own_logs(one))] if old else []
+        based = old and one.base_file is not None and one.base_file.instant == one.base_instant
+        written = [stat.path.rpartition("/")[2] for stat in self.stats]
+        return WriteStat(
+            file_id=one.file_id,
+            path=writer.path,
+            prev_commit=one.base_instant if old else target.instant,
+            partition_path=one.partition,
+            num_writes=counts.inserts + counts.updates,
+            num_inserts=counts.inserts,
+            num_update_writes=counts.updates,
+            num_deletes=counts.deletes,
+            total_write_bytes=writer.size,
+            file_size=writer.size,
+            base_file=one.base_file.name if based and one.base_file is not None else "",
+            log_files=(*before, *written, writer.path.rpartition("/")[2]),
+            log_version=self._version,
+            log_offset=0,
+        )
+
+
+def _first_version(target: LogTarget) -> tuple[int, str]:
+    if target.layout_version > 1:
+        return 1, target.token
+    mine = _own_logs(target.slice)
+    if not mine:
+        return 1, target.token
+    newest = mine[-1]
+    return newest.version + 1, newest.write_token or target.token
+
+
+def _own_logs(one: FileSlice) -> list[LogFile]:
+    """Log files that go by the slice's own instant: not those before a pending compaction that it is merged with."""
+    return [log for log in one.log_files if log.instant == one.base_instant]
