@@ -1,14 +1,95 @@
-"""Which log blocks of a file slice count, and in which order (``BaseHoodieLogRecordReader``, Hudi 1.2.0)."""
+"""Which log blocks of a file slice count, and in which order (``BaseHoodieLogRecordReader``, Hudi 1.2.0).
+
+::
+
+    log files in order ─► blocks in file order ─► without corrupt, foreign and rolled back ones, by instant
+        ─► log-compacted blocks in the place of those that they hold ─► one list, in order of application
+
+Only headers are read.
+"""
 
 from __future__ import annotations
 
-from hudi_fast.formats.log_blocks import LogBlock
+from collections.abc import Iterator
+
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
 from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["visible_blocks"]
 
+_ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+_ROLLBACK = "0"
+_BLOCKS_ARE_CHECKED_BEFORE = 8
+"""Before this table version a log file may hold blocks of failed writes; from it on, file names say it all."""
+
 
 def visible_blocks(merge: SliceMerge, slice_: FileSlice) -> list[LogBlock]:
-    """Data and delete blocks in the order in which they apply."""
-    raise NotImplementedError
+    """Data and delete blocks in the order in which they apply.
+
+    Raises:
+        CorruptTableError: a log file is gone or cannot be understood.
+        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+    """
+    by_instant: dict[str, list[LogBlock]] = {}
+    for log in slice_.log_files:
+        for block in _blocks(merge, log):
+            if block.kind is BlockType.COMMAND:
+                by_instant.pop(_rolled_back(block), None)
+            elif block.kind in _ROWS and _counts(merge, block):
+                by_instant.setdefault(block.instant, []).append(block)
+    return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
+
+
+def _blocks(merge: SliceMerge, log: LogFile) -> Iterator[LogBlock]:
+    try:
+        yield from scan_log_blocks(merge.storage, log.path)
+    except FileNotFoundError as error:
+        raise CorruptTableError(
+            f"Table {merge.storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
+            log.path,
+        ) from error
+
+
+def _rolled_back(block: LogBlock) -> str:
+    """The instant whose blocks a command block takes away."""
+    kind = block.headers.get(HeaderKey.COMMAND_BLOCK_TYPE)
+    target = block.headers.get(HeaderKey.TARGET_INSTANT_TIME)
+    if kind != _ROLLBACK:
+        raise UnsupportedFeatureError(
+            f"A command block is of type {kind!r}; only {_ROLLBACK!r} (rollback) is known "
+            f"[file {block.path}, byte {block.offset}]."
+        )
+    if target is None:
+        raise CorruptTableError("A rollback block does not say which instant it takes back.", block.path, block.offset)
+    return target
+
+
+def _counts(merge: SliceMerge, block: LogBlock) -> bool:
+    instant = block.instant
+    if merge.as_of is not None and instant > merge.as_of:
+        return False
+    return merge.table_version >= _BLOCKS_ARE_CHECKED_BEFORE or merge.timeline.is_completed_or_archived(instant)
+
+
+def _in_order(by_instant: dict[str, list[LogBlock]]) -> list[str]:
+    """The instants whose blocks apply: a log compaction stands where the newest of those that it holds stood.
+
+    From the newest to the oldest, since a log compaction may hold the result of an older one. One that holds nothing
+    which is still there (Hudi passes it over) stands where it is.
+    """
+    holder: dict[str, str] = {}
+    chosen: dict[str, None] = {}
+    for instant in reversed(by_instant):
+        held = by_instant[instant][0].headers.get(HeaderKey.COMPACTED_BLOCK_TIMES)
+        final = holder.get(instant, instant)
+        if held is None:
+            chosen.setdefault(final)
+            continue
+        parts = [part.strip() for part in held.split(",")]
+        holder.update(dict.fromkeys(parts, final))
+        if not any(part in by_instant for part in parts):
+            chosen.setdefault(final)
+    return list(reversed(chosen))

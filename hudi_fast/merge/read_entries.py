@@ -1,28 +1,232 @@
-"""Log blocks become entries: records decoded into the columns asked for, deleted keys beside them."""
+"""Log blocks become entries: records decoded into the columns asked for, deleted keys beside them.
+
+::
+
+    data blocks ─── log_rows ─► rows ─► keys, ordering values, delete flags ───┐
+    delete blocks ─ decode ─► keys, ordering values in the columns' types ─────┴─► LogEntries, in block order
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.log_blocks import LogBlock
+from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.delete_block import DeleteRecords, decode_delete_block
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
+from hudi_fast.formats.record_positions import decode_positions
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merge.log_ordering import DeleteOrdering, convert_delete_ordering
+from hudi_fast.merge.log_rows import LogRowReader
+from hudi_fast.merge.rules import OPERATION, default_ordering, delete_mask, ordering_columns
+from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge
 
 __all__ = ["read_entries"]
+
+Flags = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one block brings.
+
+    Attributes:
+        block: where it comes from.
+        count: how many entries.
+        rows: records of a data block; None for a delete block.
+        deletes: entries of a delete block.
+        columns: names of the columns that a partial data block brings; None for all.
+    """
+
+    block: LogBlock
+    count: int
+    rows: pa.Table | None = None
+    deletes: DeleteRecords | None = None
+    columns: frozenset[str] | None = None
 
 
 def read_entries(
     merge: SliceMerge, blocks: Sequence[LogBlock], schema: pa.Schema, base_instant: str | None = None
 ) -> LogEntries:
-    """One entry per log record and deleted key.
+    """One entry per log record and deleted key, in order.
 
     Args:
         merge: how the slice merges.
         blocks: of :func:`hudi_fast.merge.log_scan.visible_blocks`.
-        schema: columns of the entries' rows: of :func:`hudi_fast.merge.slice_merge.merge_schema`, or just
-            ``_hoodie_record_key`` to know which keys the log has.
+        schema: columns of the entries' rows: of :func:`hudi_fast.merge.slice_merge.merge_schema`, or just the key
+            columns, to know which keys the log has. Entries have no ordering values if it lacks those columns.
         base_instant: instant of the slice's base file; record positions count when they refer to it.
+
+    Raises:
+        CorruptTableError: a block cannot be understood, or has records without key.
+        UnsupportedFeatureError: a block holds values that hudi_fast does not read, or more than fits one array.
     """
-    raise NotImplementedError
+    reader = LogRowReader(merge.storage, _decoded_schema(schema, blocks), {})
+    parts = [_read(merge, reader, block) for block in blocks]
+    rows = _one_table(merge, reader.schema, [part.rows for part in parts if part.rows is not None])
+    row = _row_numbers(parts)
+    deletes = row < 0
+    flags = delete_mask(merge.rules, rows)
+    if flags is not None:
+        deletes[~deletes] = flags
+    default, ordering, mismatched = _ordering(merge, parts, rows)
+    sets, numbers = _column_sets(parts)
+    return LogEntries(
+        keys=_keys(merge, parts, rows),
+        rows=rows.select(schema.names),
+        row=row,
+        deletes=deletes,
+        default_ordering=default,
+        ordering=ordering,
+        positions=_positions(merge, parts, base_instant),
+        mismatched=mismatched,
+        column_sets=sets,
+        column_set=numbers,
+    )
+
+
+def _decoded_schema(schema: pa.Schema, blocks: Sequence[LogBlock]) -> pa.Schema:
+    """The columns to decode: Hudi's sixth meta column marks deletes and is none of the table's columns."""
+    fields = [field.with_nullable(True) for field in schema]
+    if OPERATION not in schema.names and any(
+        f'"{OPERATION}"' in block.headers.get(HeaderKey.SCHEMA, "") for block in blocks
+    ):
+        fields.append(pa.field(OPERATION, pa.string()))
+    return pa.schema(fields)
+
+
+def _read(merge: SliceMerge, reader: LogRowReader, block: LogBlock) -> _Part:
+    if block.kind is BlockType.DELETE:
+        deletes = decode_delete_block(read_content(merge.storage, block), block.path, block.content_start)
+        return _Part(block, len(deletes.keys), deletes=deletes)
+    rows = reader.read(block)
+    return _Part(block, rows.num_rows, rows, columns=reader.columns_of(block))
+
+
+def _one_table(merge: SliceMerge, schema: pa.Schema, tables: list[pa.Table]) -> pa.Table:
+    """All rows with columns of one chunk."""
+    rows = pa.concat_tables(tables) if tables else schema.empty_table()
+    try:
+        return pa.Table.from_arrays([single_chunk(column) for column in rows.columns], schema=schema)
+    except InvalidDataError as error:
+        raise UnsupportedFeatureError(
+            f"Table {merge.storage.uri}: the log of one file slice holds more than 2 GiB in one column; compact it "
+            "with Apache Hudi, or read fewer columns."
+        ) from error
+
+
+# ---- per entry
+
+
+def _each(
+    parts: Sequence[_Part],
+    rows: pa.Array,
+    of_deletes: Callable[[DeleteRecords, int], pa.Array],
+) -> pa.Array:
+    """Values of all entries: those of data blocks are the next of ``rows``, those of delete blocks are asked for."""
+    pieces: list[pa.Array] = []
+    start = first = 0
+    for number, part in enumerate(parts):
+        if part.deletes is None:
+            start += part.count
+            continue
+        if start > first:
+            pieces.append(rows.slice(first, start - first))
+        first = start
+        pieces.append(of_deletes(part.deletes, number))
+    if not pieces:
+        return rows
+    if len(rows) > first:
+        pieces.append(rows.slice(first))
+    return pa.concat_arrays(pieces)
+
+
+def _row_numbers(parts: Sequence[_Part]) -> Rows:
+    total = sum(part.count for part in parts)
+    row = np.full(total, -1, dtype=np.int64)
+    entry = start = 0
+    for part in parts:
+        if part.rows is not None:
+            row[entry : entry + part.count] = np.arange(start, start + part.count)
+            start += part.count
+        entry += part.count
+    return row
+
+
+def _keys(merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table) -> pa.Array:
+    if merge.key_config is not None:
+        stored = single_chunk(record_keys(merge.key_config, rows)) if rows.num_rows else pa.array([], pa.string())
+    else:
+        stored = rows.column(RECORD_KEY).chunk(0)
+    keys = _each(parts, stored, lambda deletes, _: deletes.keys)
+    if keys.null_count:
+        nameless = keys.is_null().to_numpy(zero_copy_only=False)
+        ends = np.cumsum([part.count for part in parts])
+        block = parts[int(np.searchsorted(ends, int(np.argmax(nameless)), side="right"))].block
+        raise CorruptTableError("A log block has entries without a record key.", block.path, block.offset)
+    return keys
+
+
+def _ordering(
+    merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table
+) -> tuple[Flags, tuple[pa.Array, ...], Flags | None]:
+    """Which entries carry the default, the ordering columns, and which deletes do not compare."""
+    columns = _row_ordering(merge, rows)
+    row_default = default_ordering(columns, rows.num_rows)
+    kinds = tuple(column.type for column in columns)
+    converted: dict[int, DeleteOrdering] = {
+        number: convert_delete_ordering(part.deletes, kinds)
+        for number, part in enumerate(parts)
+        if part.deletes is not None
+    }
+    default = _each(parts, pa.array(row_default), lambda _, number: pa.array(converted[number].default))
+    ordering = tuple(
+        _each(parts, column, lambda _, number, at=at: converted[number].columns[at])  # type: ignore[misc]
+        for at, column in enumerate(columns)
+    )
+    mismatched = None
+    if any(one.mismatched.any() for one in converted.values()):
+        compares = pa.array(np.zeros(rows.num_rows, np.bool_))
+        found = _each(parts, compares, lambda _, number: pa.array(converted[number].mismatched))
+        mismatched = np.array(found.to_numpy(zero_copy_only=False))
+    return np.array(default.to_numpy(zero_copy_only=False)), ordering, mismatched
+
+
+def _row_ordering(merge: SliceMerge, rows: pa.Table) -> tuple[pa.Array, ...]:
+    if any(name.split(".")[0] not in rows.column_names for name in merge.rules.ordering_fields):
+        return ()
+    return tuple(single_chunk(column) for column in ordering_columns(merge.rules, rows))
+
+
+def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | None) -> Rows | None:
+    if not merge.use_positions or base_instant is None:
+        return None
+    positions = np.full(sum(part.count for part in parts), -1, dtype=np.int64)
+    start, known = 0, False
+    for part in parts:
+        headers = part.block.headers
+        text = headers.get(HeaderKey.RECORD_POSITIONS)
+        if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
+            found = decode_positions(text)
+            if len(found) == part.count:  # repeated positions are stored once: then nobody knows whose they are
+                positions[start : start + part.count] = found
+                known = True
+        start += part.count
+    return positions if known else None
+
+
+def _column_sets(parts: Sequence[_Part]) -> tuple[tuple[frozenset[str], ...], npt.NDArray[np.int32] | None]:
+    sets = tuple(dict.fromkeys(part.columns for part in parts if part.columns is not None))
+    if not sets:
+        return (), None
+    numbers = [
+        np.full(part.count, -1 if part.columns is None else sets.index(part.columns), np.int32) for part in parts
+    ]
+    return sets, np.concatenate(numbers)

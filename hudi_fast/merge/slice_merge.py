@@ -14,12 +14,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import MergeRules
+from hudi_fast.merge.rules import MergeRules, merging_columns
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.view.table_state import TableState
 
-__all__ = ["SliceMerge", "merge_schema"]
+__all__ = ["RECORD_KEY", "SliceMerge", "key_columns", "merge_schema", "slice_merge", "stored_key_config"]
+
+RECORD_KEY = "_hoodie_record_key"
 
 
 @dataclass(frozen=True)
@@ -45,12 +50,58 @@ class SliceMerge:
     use_positions: bool = False
 
 
+def slice_merge(state: TableState, rules: MergeRules, use_positions: bool = False) -> SliceMerge:
+    """How the slices of a table merge, as the state's view sees it.
+
+    Raises:
+        UnsupportedFeatureError: rows carry no keys, and the table's key generator cannot be run again.
+    """
+    return SliceMerge(
+        state.storage,
+        state.timeline,
+        state.config.version,
+        rules,
+        state.view.as_of,
+        stored_key_config(state.config),
+        use_positions,
+    )
+
+
+def stored_key_config(config: TableConfig) -> KeyConfig | None:
+    """How the keys of stored rows follow from their columns; None when the rows carry them.
+
+    Raises:
+        UnsupportedFeatureError: a key generator of the user, or generated keys.
+    """
+    if config.populate_meta_fields:
+        return None
+    if config.key_generator == "USER_PROVIDED" or not config.record_key_fields:
+        raise UnsupportedFeatureError(
+            f"Table {config.name} stores no record keys (hoodie.populate.meta.fields=false), and they do not follow "
+            f"from its columns: its key generator is {config.key_generator_class or 'one that makes them up'}."
+        )
+    return KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
+
+
+def key_columns(merge: SliceMerge) -> list[str]:
+    """The columns that a row's key is read from."""
+    if merge.key_config is None:
+        return [RECORD_KEY]
+    return list(dict.fromkeys(name.split(".")[0] for name in merge.key_config.record_key_fields))
+
+
 def merge_schema(merge: SliceMerge, wanted: pa.Schema, full: pa.Schema) -> pa.Schema:
     """The columns of ``wanted``, and after them those that merging needs: keys, ordering values, delete flags.
+
+    All may be null: rows of partial blocks lack columns until they are merged. A custom merger sees every column.
 
     Args:
         merge: how slices merge.
         wanted: columns that are asked for.
         full: all columns of the table, meta columns among them if rows carry them.
     """
-    raise NotImplementedError
+    others = merging_columns(merge.rules, full.names)
+    needed = [*key_columns(merge), *(full.names if others is None else others)]
+    names = list(dict.fromkeys([*wanted.names, *needed]))
+    fields = {**{field.name: field for field in full}, **{field.name: field for field in wanted}}
+    return pa.schema([fields.get(name, pa.field(name, pa.string())).with_nullable(True) for name in names])

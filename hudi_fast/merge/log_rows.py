@@ -1,0 +1,119 @@
+"""Data blocks of a log as rows of the table's schema.
+
+::
+
+    Avro block ──── AvroDecoder ──────┐
+    HFile block ─── read_hfile, same ─┼─► table of the columns asked for
+    Parquet block ─ read, conform ────┘
+
+A block is decoded with the schema in its own header: columns that it lacks are null, narrower types are widened.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.avro_rows import AvroDecoder
+from hudi_fast.formats.hfile import read_hfile
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
+from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.schema.cast import leaf_cast
+from hudi_fast.schema.conform import plan_conform
+from hudi_fast.storage.base import Storage
+
+__all__ = ["LogRowReader"]
+
+_HFILE_KEY = "key"
+"""Column that HFile blocks blank in their records, since it is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
+
+
+@dataclass(frozen=True)
+class LogRowReader:
+    """Reads data blocks of one slice; blocks that share a schema share its decoder.
+
+    Attributes:
+        storage: the table's storage.
+        schema: columns wanted; all of them may be null.
+        decoders: by the text of the writer's schema; filled as blocks are read.
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    decoders: dict[str, AvroDecoder]
+
+    def read(self, block: LogBlock) -> pa.Table:
+        """The rows of a data block, in block order; columns may be in several chunks.
+
+        Raises:
+            CorruptTableError: the block cannot be understood.
+            UnsupportedFeatureError: it holds values of a kind that hudi_fast does not read.
+        """
+        content = read_content(self.storage, block)
+        if block.kind is BlockType.PARQUET_DATA:
+            return self._parquet_rows(block, content)
+        decoder = self._decoder(block)
+        if block.kind is BlockType.HFILE_DATA:
+            return self._hfile_rows(block, content, decoder)
+        batches = decoder.decode_block(content, block.path, block.content_start)
+        return pa.Table.from_batches(batches, self.schema)
+
+    def columns_of(self, block: LogBlock) -> frozenset[str] | None:
+        """The columns that a partial block brings; None for one that brings all.
+
+        Raises:
+            CorruptTableError: its schema cannot be understood.
+        """
+        if block.headers.get(HeaderKey.IS_PARTIAL, "").lower() != "true":
+            return None
+        try:
+            return frozenset(field["name"] for field in json.loads(_schema_text(block))["fields"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise CorruptTableError(
+                f"The schema of a partial log block cannot be understood ({error!r}).", block.path, block.offset
+            ) from error
+
+    def _decoder(self, block: LogBlock) -> AvroDecoder:
+        text = _schema_text(block)
+        known = self.decoders.get(text)
+        if known is None:
+            known = AvroDecoder.compile(text, self.schema, f"{block.path}, byte {block.offset}", promote=leaf_cast)
+            self.decoders[text] = known
+        return known
+
+    def _hfile_rows(self, block: LogBlock, content: pa.Buffer, decoder: AvroDecoder) -> pa.Table:
+        keys, values = read_hfile(content, block.path, block.content_start)
+        buffers = varlen_buffers(values)
+        bounds = buffers.offsets.astype(np.int64)
+        batch = decoder.decode_records(buffers.data, bounds[:-1], bounds[1:], block.path, block.content_start)
+        table = pa.Table.from_batches([batch], self.schema)
+        if _HFILE_KEY in table.column_names and self.schema.field(_HFILE_KEY).type == pa.string():
+            table = table.set_column(table.column_names.index(_HFILE_KEY), _HFILE_KEY, keys.cast(pa.string()))
+        return table
+
+    def _parquet_rows(self, block: LogBlock, content: pa.Buffer) -> pa.Table:
+        try:
+            with pq.ParquetFile(pa.BufferReader(content)) as file:
+                stored = file.schema_arrow.remove_metadata()
+                names = [name for name in self.schema.names if name in stored.names]
+                rows = file.read(names, use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptTableError(
+                f"A Parquet log block cannot be read ({error}).", block.path, block.content_start
+            ) from error
+        if not names:
+            return pa.Table.from_arrays([pa.nulls(rows.num_rows, each.type) for each in self.schema], self.schema)
+        rows = rows.select(names).replace_schema_metadata(None)
+        return plan_conform(rows.schema, self.schema).apply(rows)
+
+
+def _schema_text(block: LogBlock) -> str:
+    text = block.headers.get(HeaderKey.SCHEMA)
+    if text is None:
+        raise CorruptTableError("A data block of a log has no schema in its header.", block.path, block.offset)
+    return text
