@@ -9,7 +9,7 @@ import json
 import os
 
 from pyspark.sql import SparkSession
-from side import SPARK_SETTINGS, parse_work, process_tree, timed, write_options
+from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_options
 
 
 def session(version: str, cores: int) -> SparkSession:
@@ -31,6 +31,29 @@ def session(version: str, cores: int) -> SparkSession:
     return spark
 
 
+def verbs_of(spark: SparkSession) -> Verbs:
+    """What Apache Hudi's users call."""
+
+    def write(rows: str, table: str, options: dict[str, str]) -> None:
+        spark.read.parquet(rows).write.format("hudi").options(**options).mode("append").save(table)
+
+    def read(table: str) -> None:
+        spark.read.format("hudi").load(table).write.format("noop").mode("overwrite").save()
+
+    def keep(table: str, folder: str) -> None:
+        spark.read.format("hudi").load(table).write.mode("overwrite").parquet(folder)
+
+    def compact(table: str, options: dict[str, str]) -> None:
+        # A procedure takes its settings as one text.
+        settings = ",".join(f"{key}={value}" for key, value in options.items())
+        told = f"op => 'scheduleAndExecute', path => '{table}', options => '{settings}'"
+        done = spark.sql(f"CALL run_compaction({told})").collect()
+        if not done:
+            raise RuntimeError(f"Apache Hudi found nothing to compact in {table}")
+
+    return Verbs(read, keep, write, compact)
+
+
 def main() -> None:
     """Do the work of the command line."""
     # Spark and Ivy print to descriptor 1; the answer must stand alone there.
@@ -38,11 +61,7 @@ def main() -> None:
     os.dup2(2, 1)
     work, own = parse_work(__doc__ or "")
     spark = session(own.version, work.cores)
-
-    def write(rows: str, table: str, options: dict[str, str]) -> None:
-        spark.read.parquet(rows).write.format("hudi").options(**options).mode("append").save(table)
-
-    run = timed(work, write, lambda: process_tree(os.getpid()))
+    run = timed(work, verbs_of(spark), lambda: process_tree(os.getpid()))
     versions = {"hudi": own.version, "spark": spark.version}
     print(json.dumps({**run, "versions": versions, "options": write_options(work)}), file=answers, flush=True)
     spark.stop()

@@ -1,6 +1,7 @@
 """hudi_fast's side, ``--engine local`` or ``spark``: prints one JSON line as Apache Hudi's side does.
 
-Local: the Parquet input is read as an Arrow table, inside the timed part, as Spark's scan is on the other side.
+Local: the Parquet input is read as an Arrow table, inside the timed part, as Spark's scan is on the other side; a read
+takes batch after batch and drops it. On Spark a read goes to the sink that Apache Hudi's side has.
 Memory is that of this interpreter and, on Spark, of the JVM and the Python workers.
 """
 
@@ -9,30 +10,40 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
 from importlib.metadata import version
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from side import SPARK_SETTINGS, parse_work, process_tree, timed, write_options
+from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_options
 
 import hudi_fast
 
-Write = Callable[[str, str, dict[str, str]], None]
 
-
-def local_write(cores: int) -> Write:
-    """Writes in this process, on that many threads."""
+def local_verbs(cores: int) -> Verbs:
+    """In this process, on that many threads."""
     pa.set_cpu_count(cores)
 
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         hudi_fast.write(pq.read_table(rows, partitioning=None), table, options=options, mode="append")
 
-    return write
+    def read(table: str) -> None:
+        for _ in hudi_fast.HudiTable.open(table).to_batches():
+            pass
+
+    def keep(table: str, folder: str) -> None:
+        rows = hudi_fast.HudiTable.open(table).to_batches()
+        with pq.ParquetWriter(os.path.join(folder, "rows.parquet"), rows.schema) as file:
+            for batch in rows:
+                file.write_batch(batch)
+
+    def compact(table: str, options: dict[str, str]) -> None:
+        hudi_fast.HudiTable.open(table).services.compact(options)
+
+    return Verbs(read, keep, write, compact)
 
 
-def spark_write(cores: int) -> tuple[Write, dict[str, str]]:
-    """Writes through PySpark on that many cores, and the versions in use."""
+def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
+    """Through PySpark on that many cores, and the versions in use."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -45,7 +56,16 @@ def spark_write(cores: int) -> tuple[Write, dict[str, str]]:
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         hudi_fast.write(spark.read.parquet(rows), table, options=options, mode="append")
 
-    return write, {"spark": spark.version}
+    def read(table: str) -> None:
+        hudi_fast.read(spark, table).write.format("noop").mode("overwrite").save()
+
+    def keep(table: str, folder: str) -> None:
+        hudi_fast.read(spark, table).write.mode("overwrite").parquet(folder)
+
+    def compact(table: str, options: dict[str, str]) -> None:
+        hudi_fast.HudiTable.open(table).services.compact(options, spark=spark)
+
+    return Verbs(read, keep, write, compact), {"spark": spark.version}
 
 
 def main() -> None:
@@ -55,11 +75,11 @@ def main() -> None:
     work, own = parse_work(__doc__ or "")
     versions = {"hudi_fast": version("hudi-fast"), "pyarrow": pa.__version__}
     if own.engine == "spark":
-        write, more = spark_write(work.cores)
+        verbs, more = spark_verbs(work.cores)
         versions.update(more)
     else:
-        write = local_write(work.cores)
-    run = timed(work, write, lambda: process_tree(os.getpid()))
+        verbs = local_verbs(work.cores)
+    run = timed(work, verbs, lambda: process_tree(os.getpid()))
     print(json.dumps({**run, "versions": versions, "options": write_options(work)}), file=answers, flush=True)
 
 

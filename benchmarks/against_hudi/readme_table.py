@@ -1,4 +1,7 @@
-"""Put the results of ``run.py --json`` into README.md, between its ``speed`` markers.
+"""Put the results of ``run.py --json`` into README.md.
+
+COPY_ON_WRITE goes between its ``speed`` markers, MERGE_ON_READ between its ``speed-mor`` markers; a part that has no
+results stays as it is.
 
 Usage: ``python readme_table.py RESULT.json [RESULT.json ...]``; the results are of one machine.
 """
@@ -7,11 +10,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-BEGIN, END = "<!-- speed:begin -->", "<!-- speed:end -->"
 TITLES = {
     "bulk_insert": "bulk_insert of 2 M rows",
     "up1": "upsert of 1 % (20 000 rows)",
@@ -19,36 +22,66 @@ TITLES = {
     "up100": "upsert of 100 %",
     "small": "upsert of 100 rows into 1 000",
     "tagging": "2 M keys looked up by bloom index, none there",
+    "mor_up1": "upsert of 1 %",
+    "mor_up10": "upsert of 10 %, and 2.5 % new",
+    "mor_up100": "upsert of 100 %",
+    "mor_read1": "snapshot, 1 % in the log",
+    "mor_read10": "snapshot, 10 % in the log",
+    "mor_read100": "snapshot, 100 % in the log",
+    "mor_compact": "compaction, 100 % in the log",
 }
 CODECS = {"zstd": "zstd", "default": "each side's own"}
+NAMES = {
+    "hudi": "Apache Hudi",
+    "hudi_rs": "hudi-rs",
+    "local": "hudi_fast, one process",
+    "spark": "hudi_fast, Spark",
+}
 
 
-def lines(results: list[dict[str, Any]]) -> list[str]:
-    """The table, a line each."""
-    rows = [
-        "| work | codec | Apache Hudi | hudi_fast, one process | | hudi_fast, Spark | |",
-        "|---|---|---|---|---|---|---|",
-    ]
+def lines(results: list[dict[str, Any]], sides: Sequence[str]) -> list[str]:
+    """The table, a line each; ``x`` stands behind our own sides: Apache Hudi's seconds divided by theirs."""
+    heads = ["work", "codec"]
+    for side in sides:
+        heads += [NAMES[side], ""] if side in ("local", "spark") else [NAMES[side]]
+    rows = [_line(heads), "|" + "---|" * len(heads)]
     for result in results:
-        hudi = result["hudi"]
-        cells = [TITLES[result["case"]], CODECS[result["codec"]], _run(hudi)]
-        for side in ("local", "spark"):
-            cells += [_run(result[side]), f"**{hudi['seconds'] / result[side]['seconds']:.1f} x**"]
-        rows.append("| " + " | ".join(cells) + " |")
+        cells = [TITLES[result["case"]], CODECS[result["codec"]]]
+        for side in sides:
+            cells.append(_run(result.get(side)))
+            if side in ("local", "spark"):
+                cells.append(f"**{result['hudi']['seconds'] / result[side]['seconds']:.1f} x**")
+        rows.append(_line(cells))
     return rows
 
 
+def between(text: str, name: str, rows: list[str]) -> str:
+    """``text`` with those lines between the markers of that name."""
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, _, rest = text.partition(begin)
+    _, _, after = rest.partition(end)
+    return f"{before}{begin}\n" + "\n".join(rows) + f"\n{end}{after}"
+
+
 def main() -> None:
-    """Rewrite the part of README.md between the markers."""
+    """Rewrite the parts of README.md between the markers."""
     results = [one for path in sys.argv[1:] for one in json.loads(Path(path).read_text())]
     text = README.read_text()
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    README.write_text(f"{before}{BEGIN}\n" + "\n".join(lines(results)) + f"\n{END}{after}")
+    logged = [one for one in results if one["case"].startswith("mor_")]
+    plain = [one for one in results if one not in logged]
+    if plain:
+        text = between(text, "speed", lines(plain, ("hudi", "local", "spark")))
+    if logged:
+        text = between(text, "speed-mor", lines(logged, ("hudi", "hudi_rs", "local", "spark")))
+    README.write_text(text)
 
 
-def _run(run: dict[str, Any]) -> str:
-    return f"{run['seconds']:.2f} s, {run['peak_rss_mb']:,.0f} MB"
+def _line(cells: Sequence[str]) -> str:
+    return ("| " + " | ".join(cells) + " |").replace("|  |", "| |")
+
+
+def _run(run: dict[str, Any] | None) -> str:
+    return "-" if run is None else f"{run['seconds']:.2f} s, {run['peak_rss_mb']:,.0f} MB"
 
 
 if __name__ == "__main__":

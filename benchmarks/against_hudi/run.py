@@ -1,14 +1,16 @@
 """hudi_fast against Apache Hudi's Spark bundle: same data, same starting table, same cores, rows compared first.
 
-Data flow of one case: Apache Hudi makes the starting table once; each side writes to a copy of it in a process of its
-own (:mod:`hudi_side` under ``.venv-hudi``, :mod:`our_side` under ``.venv``); the rows of every result are compared
-with what the input says they must be; only then is a time printed. ``x`` is Apache Hudi's seconds divided by ours.
+Data flow of one case: Apache Hudi makes the starting table once (for reads and compaction of MERGE_ON_READ tables with
+its updates in log files); each side writes to a copy of it, or reads it, in a process of its own (:mod:`hudi_side`
+under ``.venv-hudi``, :mod:`our_side` under ``.venv``, and for reads :mod:`hudi_rs_side`); the rows of every result are
+compared with what the input says they must be; only then is a time printed. ``x`` is Apache Hudi's seconds divided by
+the side's. ``--earlier`` takes sides that are not run from the JSON of another run on the same machine.
 
 Usage::
 
     .venv/bin/python benchmarks/against_hudi/run.py --scratch FOLDER [--rows 2000000] [--codecs zstd,default]
-        [--sides hudi,local,spark] [--cases bulk_insert,up1,...] [--runs 3] [--hudi-runs 3] [--version 1.2.0]
-        [--json FILE]
+        [--sides hudi,hudi_rs,local,spark] [--cases bulk_insert,up1,...] [--runs 3] [--hudi-runs 3] [--version 1.2.0]
+        [--json FILE] [--earlier FILE]
 """
 
 from __future__ import annotations
@@ -32,8 +34,9 @@ from data import BASE_OF, COLUMNS, expected_rows, make_data
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
 PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
-SCRIPTS = {"hudi": "hudi_side.py", "local": "our_side.py", "spark": "our_side.py"}
+SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_side.py", "spark": "our_side.py"}
 SIDES = tuple(SCRIPTS)
+READERS = frozenset({"hudi_rs"})
 SMALL_RUNS = 7
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 
@@ -53,7 +56,7 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One case with one codec: the answer of each side (:class:`side.Run` as a dict)."""
+    """One case with one codec: the answer of each side that can do it (:class:`side.Run` as a dict)."""
 
     case: str
     codec: str
@@ -108,6 +111,28 @@ def mor_upsert_100(bench: Bench, codec: str) -> Result:
     return _measure(bench, "mor_up100", codec, MOR, "upsert", "up100", bench.runs)
 
 
+def mor_read_1(bench: Bench, codec: str) -> Result:
+    """Snapshot of all columns where 1 % of the rows have a newer version in Avro log blocks."""
+    return _measure_read(bench, "mor_read1", codec, "up1")
+
+
+def mor_read_10(bench: Bench, codec: str) -> Result:
+    """The same with 10 % in the log."""
+    return _measure_read(bench, "mor_read10", codec, "up10")
+
+
+def mor_read_100(bench: Bench, codec: str) -> Result:
+    """The same with every row in the log."""
+    return _measure_read(bench, "mor_read100", codec, "up100")
+
+
+def mor_compact(bench: Bench, codec: str) -> Result:
+    """A compaction, planned and run, of file groups whose every row is in the log once more."""
+    start, warm = _logged_table(bench, codec, "up100"), _logged_table(bench, codec, "small_up")
+    more = {"start": start, "warm-start": warm}
+    return _measure_sides(bench, "mor_compact", codec, MOR, "compact", "up100", bench.runs, more)
+
+
 CASES: dict[str, Callable[[Bench, str], Result]] = {
     "bulk_insert": bulk_insert,
     "up1": upsert_1,
@@ -118,6 +143,10 @@ CASES: dict[str, Callable[[Bench, str], Result]] = {
     "mor_up1": mor_upsert_1,
     "mor_up10": mor_upsert_10,
     "mor_up100": mor_upsert_100,
+    "mor_read1": mor_read_1,
+    "mor_read10": mor_read_10,
+    "mor_read100": mor_read_100,
+    "mor_compact": mor_compact,
 }
 
 
@@ -131,25 +160,35 @@ def _measure(
     warm_rows, warm_start = bench.data / "small", None
     if start is not None:
         warm_rows, warm_start = bench.data / "small_up", _starting_table(bench, codec, kind, "small")
+    more = {"rows": bench.data / name, "start": start, "warm-rows": warm_rows, "warm-start": warm_start, "index": index}
+    return _measure_sides(bench, case, codec, kind, operation, name, runs, more)
+
+
+def _measure_read(bench: Bench, case: str, codec: str, name: str) -> Result:
+    start, warm = _logged_table(bench, codec, name), _logged_table(bench, codec, "small_up")
+    return _measure_sides(bench, case, codec, MOR, "read", name, bench.runs, {"start": start, "warm-start": warm})
+
+
+def _measure_sides(
+    bench: Bench, case: str, codec: str, kind: str, operation: str, name: str, runs: int, more: dict[str, Any]
+) -> Result:
     expected = expected_rows(bench.data, name)
     answers = {}
     for side in bench.sides:
+        if side in READERS and operation != "read":
+            continue
         out = bench.scratch / "out" / f"{case}-{codec}-{side}"
         arguments = {
+            **more,
             "operation": operation,
-            "rows": bench.data / name,
-            "start": start,
             "out": out,
             "codec": codec,
             "table-type": kind,
-            "index": index,
             "runs": min(runs, bench.hudi_runs) if side == "hudi" and name != "small_up" else runs,
-            "warm-rows": warm_rows,
-            "warm-start": warm_start,
             "cores": bench.cores,
         }
         answers[side] = _run_side(bench, side, arguments)
-        _check_rows(f"{case}, {codec}, {side}", table_rows(out, kind), expected)
+        _check_rows(f"{case}, {codec}, {side}", _result_rows(out, kind, operation), expected)
         shutil.rmtree(out)
     return Result(case, codec, answers)
 
@@ -168,6 +207,25 @@ def _starting_table(bench: Bench, codec: str, kind: str, name: str) -> Path:
         }
         _run_side(bench, "hudi", arguments)
         _check_rows(table.name, base_file_rows(building), expected_rows(bench.data, name))
+        building.rename(table)
+    return table
+
+
+def _logged_table(bench: Bench, codec: str, name: str) -> Path:
+    """A MERGE_ON_READ starting table into which Apache Hudi has upserted that input: the updates are in log files."""
+    start = _starting_table(bench, codec, MOR, BASE_OF[name])
+    table = start.with_name(f"{start.name}-{name}")
+    if not table.exists():
+        building = table.with_name(f".{table.name}")
+        arguments = {
+            "operation": "upsert",
+            "rows": bench.data / name,
+            "start": start,
+            "out": building,
+            "codec": codec,
+            "table-type": MOR,
+        }
+        _run_side(bench, "hudi", arguments)
         building.rename(table)
     return table
 
@@ -192,13 +250,20 @@ def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, A
 # ---- rows
 
 
-def table_rows(table: Path, kind: str) -> pa.Table:
-    """The 12 user columns of a table's snapshot."""
-    if kind == COW:
-        return base_file_rows(table)
-    import hudi_fast
+def _result_rows(out: Path, kind: str, operation: str) -> pa.Table:
+    """The 12 user columns of what a side left: a table, or the rows that it read."""
+    if operation == "read":
+        return pq.read_table(out, columns=list(COLUMNS))
+    # Base files alone hold a COW table, and every row of the table that was compacted.
+    return snapshot_rows(out) if kind == MOR and operation != "compact" else base_file_rows(out)
 
-    return hudi_fast.HudiTable.open(str(table)).to_arrow(columns=list(COLUMNS))
+
+def snapshot_rows(table: Path) -> pa.Table:
+    """The 12 user columns of a MOR table, read by hudi-rs, which is none of those that write."""
+    from hudi import HudiTableBuilder
+
+    batches = HudiTableBuilder.from_base_uri(str(table)).build().read()
+    return pa.Table.from_batches(batches).select(list(COLUMNS))
 
 
 def base_file_rows(table: Path) -> pa.Table:
@@ -230,7 +295,7 @@ def _check_rows(what: str, got: pa.Table, expected: pa.Table) -> None:
 
 
 def report(results: list[Result], sides: tuple[str, ...]) -> str:
-    """A table: seconds, peak memory and ratio of every side, for every case and codec."""
+    """A table: seconds, peak memory and ratio of every side, for every case and codec; ``-`` where a side has none."""
     heads = ["case", "codec"]
     for side in sides:
         heads += [f"{side} s", "MB"] + (["x"] if side != "hudi" and "hudi" in sides else [])
@@ -238,16 +303,25 @@ def report(results: list[Result], sides: tuple[str, ...]) -> str:
     for result in results:
         line = [result.case, result.codec]
         for side in sides:
-            run = result.answers[side]
-            line += [f"{run['seconds']:.2f}", f"{run['peak_rss_mb']:.0f}{'*' if run['peak_since_start'] else ''}"]
+            line += _cells(result.answers.get(side))
             if side != "hudi" and "hudi" in sides:
-                line.append(f"{result.answers['hudi']['seconds'] / run['seconds']:.1f}")
+                line.append(_ratio(result.answers.get("hudi"), result.answers.get(side)))
         lines.append(line)
     widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
     text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     if any(run["peak_since_start"] for result in results for run in result.answers.values()):
         text.append("* peak of the processes' whole lives: their counters could not be set back")
     return "\n".join(text)
+
+
+def _cells(run: dict[str, Any] | None) -> list[str]:
+    if run is None:
+        return ["-", "-"]
+    return [f"{run['seconds']:.2f}", f"{run['peak_rss_mb']:.0f}{'*' if run['peak_since_start'] else ''}"]
+
+
+def _ratio(hudi: dict[str, Any] | None, run: dict[str, Any] | None) -> str:
+    return "-" if hudi is None or run is None else f"{hudi['seconds'] / run['seconds']:.1f}"
 
 
 def machine(bench: Bench, results: list[Result]) -> str:
@@ -266,7 +340,7 @@ def _cpu_lines() -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables; about 3 GB")
+    parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables; about 5 GB")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--codecs", default="zstd,default")
     parser.add_argument("--sides", default=",".join(SIDES))
@@ -276,12 +350,21 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--version", default="1.2.0", help="Apache Hudi's release")
     parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--earlier", type=Path, help="--json of a run on this machine: its sides that are not run now")
     arguments = parser.parse_args()
     for name, known in (("sides", SIDES), ("cases", tuple(CASES))):
         wrong = set(getattr(arguments, name).split(",")) - set(known)
         if wrong:
             parser.error(f"--{name}: {', '.join(sorted(wrong))} is none of {', '.join(known)}")
     return arguments
+
+
+def _earlier(file: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
+    """Answers of another run by case and codec."""
+    if file is None:
+        return {}
+    told = json.loads(file.read_text())
+    return {(one["case"], one["codec"]): {side: one[side] for side in SIDES if side in one} for one in told}
 
 
 def main() -> None:
@@ -292,14 +375,16 @@ def main() -> None:
     bench = Bench(
         data, scratch, tuple(wanted.sides.split(",")), wanted.runs, wanted.hudi_runs, wanted.cores, wanted.version
     )
+    earlier = _earlier(wanted.earlier)
     results = []
     for codec in wanted.codecs.split(","):
         for case in wanted.cases.split(","):
             print(f"{case}, {codec} ...", file=sys.stderr, flush=True)
-            results.append(CASES[case](bench, codec))
+            result = CASES[case](bench, codec)
+            results.append(Result(case, codec, {**earlier.get((case, codec), {}), **result.answers}))
     print(f"{wanted.rows} rows, {len(COLUMNS)} columns, 20 file groups; rows of every result compared first")
     print(machine(bench, results))
-    print(report(results, bench.sides))
+    print(report(results, tuple(side for side in SIDES if any(side in each.answers for each in results))))
     if wanted.json:
         rows = [{"case": each.case, "codec": each.codec, **each.answers} for each in results]
         wanted.json.write_text(json.dumps(rows, indent=1) + "\n")

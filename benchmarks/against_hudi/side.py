@@ -1,8 +1,9 @@
-"""What both sides share: the work to do, its options, and how a run is timed.
+"""What all sides share: the work to do, its options, and how a run is timed.
 
 Data flow of one run: the table to start from is copied, the peak memory counters of all processes are set back, the
 write is timed from Parquet input to completed instant, the peaks are added up. The copy that the last run wrote stays,
-for its rows to be compared.
+for its rows to be compared. A compaction goes the same way. A read needs no copy: all columns are read and thrown
+away; the rows are read once more, not timed, and kept as Parquet for the comparison.
 
 Standard library only: the interpreter of real Hudi's virtual environment imports it too.
 """
@@ -17,8 +18,19 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["SPARK_SETTINGS", "Run", "Work", "parse_work", "process_tree", "timed", "write_options"]
+__all__ = [
+    "COMPACT_OPTIONS",
+    "SPARK_SETTINGS",
+    "Run",
+    "Verbs",
+    "Work",
+    "parse_work",
+    "process_tree",
+    "timed",
+    "write_options",
+]
 
 # One input file is one task, so that a bulk insert makes one file group of each.
 SPARK_SETTINGS = {
@@ -31,7 +43,9 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-OPERATIONS = ("bulk_insert", "delete", "insert", "upsert")
+OPERATIONS = ("bulk_insert", "compact", "delete", "insert", "read", "upsert")
+# One delta commit is enough: by default compaction waits for five.
+COMPACT_OPTIONS = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +53,21 @@ class Work:
     """One thing to measure.
 
     Attributes:
-        operation: ``bulk_insert``, ``delete``, ``insert`` or ``upsert``.
-        rows: folder of Parquet files to write.
-        start: table to start from, copied for each run; None for a new table.
-        out: folder for the table; holds what the last run wrote.
+        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read`` or ``compact``.
+        rows: folder of Parquet files to write; None to read or compact.
+        start: table to start from, copied for each run that changes it; None for a new table.
+        out: folder for the table, which holds what the last run wrote; of a read, for the rows.
         codec: Parquet codec, or ``default`` for the side's own.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
         index: ``hoodie.index.type``, or ``default`` for the side's own.
         runs: how often it is timed.
         warm_rows: small input that is written by the same operation once before, not timed; None for no warm-up.
-        warm_start: table that it goes into; None for a new one.
+        warm_start: table that it goes into, or that is read or compacted once before; None for a new one.
         cores: threads to use.
     """
 
     operation: str
-    rows: str
+    rows: str | None
     start: str | None
     out: str
     codec: str
@@ -63,6 +77,27 @@ class Work:
     warm_rows: str | None
     warm_start: str | None
     cores: int
+
+
+def _cannot(*_: object) -> None:
+    raise SystemExit("This side can only read.")
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """What a side can do.
+
+    Attributes:
+        read: ``read(table)``; reads every row and column, keeps none.
+        keep: ``keep(table, folder)``; reads the same and puts it into that folder, which is there, as Parquet.
+        write: ``write(rows, table, options)``; returns when the instant is completed.
+        compact: ``compact(table, options)``; plans a compaction and runs it; returns when the instant is completed.
+    """
+
+    read: Callable[[str], None]
+    keep: Callable[[str, str], None]
+    write: Callable[[str, str, dict[str, str]], None] = _cannot
+    compact: Callable[[str, dict[str, str]], None] = _cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +122,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     """The work from the command line, and the arguments that only one side has (``--engine``, ``--version``)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--operation", choices=OPERATIONS, required=True)
-    parser.add_argument("--rows", required=True)
+    parser.add_argument("--rows")
     parser.add_argument("--start")
     parser.add_argument("--out", required=True)
     parser.add_argument("--codec", default="default")
@@ -97,7 +132,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--engine", choices=("local", "spark"), default="local")
+    parser.add_argument("--engine", choices=("local", "spark", "hudi_rs"), default="local")
     parser.add_argument("--version", default="1.2.0")
     arguments = vars(parser.parse_args())
     own = argparse.Namespace(engine=arguments.pop("engine"), version=arguments.pop("version"))
@@ -112,8 +147,9 @@ def write_options(work: Work) -> dict[str, str]:
         "hoodie.datasource.write.partitionpath.field": "city",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.table.type": work.table_type,
-        "hoodie.datasource.write.operation": work.operation,
     }
+    if work.rows is not None:
+        options["hoodie.datasource.write.operation"] = work.operation
     if work.codec != "default":
         options["hoodie.parquet.compression.codec"] = work.codec
     if work.index != "default":
@@ -124,30 +160,57 @@ def write_options(work: Work) -> dict[str, str]:
     return options
 
 
-def timed(work: Work, write: Callable[[str, str, dict[str, str]], None], processes: Callable[[], list[int]]) -> dict:
+def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[str, Any]:
     """Do the work and give a :class:`Run` as a dict.
 
     Args:
         work: what to do.
-        write: ``write(rows, table, options)``; returns when the instant is completed.
+        verbs: how.
         processes: ids of the processes whose memory counts, asked before and after each run.
     """
-    if work.warm_rows is not None:
-        warm = Path(work.out).with_name(Path(work.out).name + "-warm")
-        _place(work.warm_start, warm)
-        write(work.warm_rows, str(warm), write_options(work))
-        shutil.rmtree(warm)
+    _warm_up(work, verbs)
     seconds, peaks, reset = [], [], True
     for _ in range(work.runs):
-        _place(work.start, Path(work.out))
+        table = _table_for(work)
         done = [_reset_peak(pid) for pid in processes()]
         reset = reset and all(done)
         begin = time.perf_counter()
-        write(work.rows, work.out, write_options(work))
+        _act(work, verbs, work.rows, table)
         seconds.append(time.perf_counter() - begin)
         peaks.append(sum(_peak_rss_mb(pid) for pid in processes()))
+    if work.operation == "read":
+        shutil.rmtree(work.out, ignore_errors=True)
+        Path(work.out).mkdir()
+        verbs.keep(str(work.start), work.out)
     rounded = [round(each, 3) for each in seconds]
     return asdict(Run(round(statistics.median(seconds), 3), rounded, round(max(peaks), 1), not reset))
+
+
+def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
+    if work.operation == "read":
+        verbs.read(table)
+    elif work.operation == "compact":
+        verbs.compact(table, {**write_options(work), **COMPACT_OPTIONS})
+    else:
+        verbs.write(str(rows), table, write_options(work))
+
+
+def _table_for(work: Work) -> str:
+    if work.operation == "read":
+        return str(work.start)
+    _place(work.start, Path(work.out))
+    return work.out
+
+
+def _warm_up(work: Work, verbs: Verbs) -> None:
+    if work.operation == "read":
+        if work.warm_start is not None:
+            verbs.read(work.warm_start)
+    elif work.warm_rows is not None or (work.operation == "compact" and work.warm_start is not None):
+        warm = Path(work.out).with_name(Path(work.out).name + "-warm")
+        _place(work.warm_start, warm)
+        _act(work, verbs, work.warm_rows, str(warm))
+        shutil.rmtree(warm)
 
 
 def _place(start: str | None, out: Path) -> None:
