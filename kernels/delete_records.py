@@ -1,0 +1,380 @@
+"""Entries of Hudi's delete blocks: Avro bytes to columns (``delete_writing`` is the way back).
+
+::
+
+    measure_deletes   checks every byte; how many entries, how many bytes of keys and of partition paths
+    read_deletes      keys and partition paths copied out; per entry: which kind of ordering value, and where
+    locate_items      several ordering values: the same per value
+    read_numbers, measure_values + copy_values, read_decimals
+                      one column of values of one kind
+
+An entry is ``union key | union partition path | union ordering value`` in Avro's binary encoding; *branch* is the
+number of the ordering value's union branch (0 null, 1 boolean, 2 int, 3 long, 4 float, 5 double, 6 bytes, 7 string,
+8 date, 9 decimal, 10 time, 11 timestamp, 12 array at the top and date inside an array). Source: spec section 6.5;
+HoodieDeleteRecordList, Hudi 1.2.0.
+
+Only :func:`measure_deletes` checks bytes; the other kernels rely on it. Counts are never trusted: an entry or item
+takes at least one byte, so that a loop ends with the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
+from ._bytes import copy_bytes, load_u32, load_u64
+from ._jit import helper, kernel
+
+__all__ = [
+    "copy_values",
+    "locate_items",
+    "measure_deletes",
+    "measure_values",
+    "read_decimals",
+    "read_deletes",
+    "read_numbers",
+]
+
+_ARRAY = 12
+
+
+@helper
+def _read_long(data: Bytes, at: Int, end: Int) -> Any:
+    """(value, position behind it) of the Avro int or long at ``at``; the position is -1 if there is none."""
+    bits = np.uint64(0)
+    shift = np.uint64(0)
+    while at < end and shift < np.uint64(64):
+        byte = np.uint64(data[at])
+        at += 1
+        bits |= (byte & np.uint64(0x7F)) << shift
+        if byte < np.uint64(0x80):
+            return np.int64(bits >> np.uint64(1)) ^ -np.int64(bits & np.uint64(1)), np.int64(at)
+        shift += np.uint64(7)
+    return np.int64(0), np.int64(-1)
+
+
+@helper
+def _read_size(data: Bytes, at: Int, end: Int) -> Any:
+    """(length, position of the first byte) of the Avro bytes or string at ``at``; the position is -1 if it is cut."""
+    length, at = _read_long(data, at, end)
+    if at < 0 or length < 0 or length > end - at:
+        return np.int64(0), np.int64(-1)
+    return length, at
+
+
+@helper
+def _read_optional(data: Bytes, at: Int, end: Int) -> Any:
+    """(length, position of the first byte) of the union of null and string at ``at``; length -1 for null."""
+    branch, at = _read_long(data, at, end)
+    if at < 0 or branch == 0:
+        return np.int64(-1), at
+    if branch != 1:
+        return np.int64(-1), np.int64(-1)
+    return _read_size(data, at, end)
+
+
+@helper
+def _block_count(data: Bytes, at: Int, end: Int) -> Any:
+    """(items, position of the first) of the array block at ``at``; the position is -1 if there is none."""
+    count, at = _read_long(data, at, end)
+    if at >= 0 and count < 0:
+        count = -count
+        _, at = _read_long(data, at, end)
+        if count < 0:
+            at = np.int64(-1)
+    return count, at
+
+
+@helper
+def _after_value(data: Bytes, at: Int, end: Int, branch: Int) -> Any:
+    """Position behind the plain value at ``at``; -1 if it is cut off or there is no such branch."""
+    if branch == 0:
+        return np.int64(at)
+    if branch == 1:
+        size = np.int64(1)
+    elif branch == 4:
+        size = np.int64(4)
+    elif branch == 5:
+        size = np.int64(8)
+    elif branch == 6 or branch == 7 or branch == 9:
+        size, at = _read_size(data, at, end)
+        if at < 0:
+            return np.int64(-1)
+    elif branch > 0 and branch <= 12:
+        _, after = _read_long(data, at, end)
+        return after
+    else:
+        return np.int64(-1)
+    return np.int64(at + size) if size <= end - at else np.int64(-1)
+
+
+@helper
+def _after_array(data: Bytes, at: Int, end: Int) -> Any:
+    """(items, position behind the array wrapper at ``at``); the position is -1 if it is malformed or empty."""
+    items = np.int64(0)
+    present, at = _read_long(data, at, end)
+    if at < 0 or present != 1:
+        return items, np.int64(-1)
+    while True:
+        count, at = _block_count(data, at, end)
+        if at < 0:
+            return items, np.int64(-1)
+        if count == 0:
+            return items, at if items > 0 else np.int64(-1)
+        for _ in range(count):
+            branch, at = _read_long(data, at, end)
+            if at >= 0:
+                at = _after_value(data, at, end, branch)
+            if at < 0:
+                return items, np.int64(-1)
+            items += 1
+
+
+@helper
+def _after_ordering(data: Bytes, at: Int, end: Int) -> Any:
+    """Position behind the ordering value whose branch number is at ``at``; -1 if it is malformed."""
+    branch, at = _read_long(data, at, end)
+    if at < 0:
+        return at
+    if branch == _ARRAY:
+        _, at = _after_array(data, at, end)
+        return at
+    return _after_value(data, at, end, branch)
+
+
+@kernel("i8(ru1, wi8)")
+def measure_deletes(data: Bytes, sizes: Int64s) -> Int:
+    """Check the list of entries that ``data`` is.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        sizes: int64[3], filled with the bytes of all keys, the bytes of all partition paths, and where the list ends.
+
+    Returns:
+        The number of entries; or ``-1 - i``, where the entry or array block at byte ``i`` is malformed or has no key.
+    """
+    end = data.size
+    at = np.int64(0)
+    rows = np.int64(0)
+    keys = np.int64(0)
+    partitions = np.int64(0)
+    while True:
+        start = at
+        count, at = _block_count(data, at, end)
+        if at < 0:
+            return np.int64(-1 - start)
+        if count == 0:
+            sizes[0], sizes[1], sizes[2] = keys, partitions, at
+            return rows
+        for _ in range(count):
+            start = at
+            length, at = _read_optional(data, at, end)
+            if at < 0 or length < 0:
+                return np.int64(-1 - start)
+            keys += length
+            length, at = _read_optional(data, at + length, end)
+            if at < 0:
+                return np.int64(-1 - start)
+            if length > 0:
+                partitions += length
+                at += length
+            at = _after_ordering(data, at, end)
+            if at < 0:
+                return np.int64(-1 - start)
+            rows += 1
+
+
+@kernel("void(ru1, wi4, wu1, wi4, wu1, wb1, wb1, wi4, wi8, wi8)")
+def read_deletes(
+    data: Bytes,
+    key_offsets: Offsets,
+    keys: Bytes,
+    partition_offsets: Offsets,
+    partitions: Bytes,
+    has_partition: Bools,
+    is_default: Bools,
+    branch: Int32s,
+    value_at: Int64s,
+    items: Int64s,
+) -> None:
+    """Take apart the n entries that :func:`measure_deletes` has checked.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        key_offsets: int32[n + 1], filled with the keys' Arrow offsets.
+        keys: uint8[], filled with the keys.
+        partition_offsets: int32[n + 1], filled with the partition paths' Arrow offsets.
+        partitions: uint8[], filled with the partition paths.
+        has_partition: bool[n], filled with whether there is one.
+        is_default: bool[n], filled with whether the ordering value is the int 0 or null.
+        branch: int32[n], filled with the ordering value's branch.
+        value_at: int64[n], filled with where its value begins; an array's, at its first block.
+        items: int64[n], filled with the number of an array's items; 0 for plain values.
+    """
+    end = data.size
+    at = np.int64(0)
+    row = np.int64(0)
+    key_offsets[0] = 0
+    partition_offsets[0] = 0
+    while True:
+        count, at = _block_count(data, at, end)
+        if count == 0:
+            return
+        for _ in range(count):
+            length, at = _read_optional(data, at, end)
+            copy_bytes(keys, np.int64(key_offsets[row]), data, at, length)
+            key_offsets[row + 1] = np.int32(key_offsets[row] + length)
+            length, at = _read_optional(data, at + length, end)
+            has_partition[row] = length >= 0
+            length = max(length, np.int64(0))
+            copy_bytes(partitions, np.int64(partition_offsets[row]), data, at, length)
+            partition_offsets[row + 1] = np.int32(partition_offsets[row] + length)
+            kind, at = _read_long(data, at + length, end)
+            branch[row] = np.int32(kind)
+            value_at[row] = at
+            items[row] = 0
+            is_default[row] = kind == 0
+            if kind == _ARRAY:
+                items[row], after = _after_array(data, at, end)
+                _, value_at[row] = _read_long(data, at, end)  # behind the branch of the array itself
+            else:
+                after = _after_value(data, at, end, kind)
+                if kind == 2:
+                    value, _ = _read_long(data, at, end)
+                    is_default[row] = value == 0
+            at = after
+            row += 1
+
+
+@kernel("void(ru1, ri8, rb1, wi4, wi8)")
+def locate_items(data: Bytes, value_at: Int64s, present: Bools, branch: Int32s, item_at: Int64s) -> None:
+    """Find the items of arrays that :func:`measure_deletes` has checked, k in each.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        value_at: int64[n], where the arrays begin.
+        present: bool[n], which rows have an array.
+        branch: int32[k * n], filled with the branches of all first items, then of all second ones, and so on; 0 in
+            rows without an array.
+        item_at: int64[k * n], filled with where their values begin, in the same order.
+    """
+    end = data.size
+    rows = value_at.size
+    for row in range(rows):
+        at = value_at[row]
+        place = row
+        while present[row]:
+            count, at = _block_count(data, at, end)
+            if count == 0:
+                break
+            for _ in range(count):
+                kind, at = _read_long(data, at, end)
+                branch[place] = np.int32(kind)
+                item_at[place] = at
+                at = _after_value(data, at, end, kind)
+                place += rows
+        while place < branch.size:
+            branch[place] = 0
+            item_at[place] = 0
+            place += rows
+
+
+@kernel("void(ru1, ri8, rb1, i8, wi8)")
+def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out: Int64s) -> None:
+    """Read checked numbers.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        value_at: int64[n], where they are.
+        present: bool[n], which rows have one.
+        width: 0 for Avro ints and longs; 1, 4 or 8 for a boolean, float or double: its bytes.
+        out: int64[n], filled with the numbers, of floats and doubles the bits; 0 where there is none.
+    """
+    for row in range(value_at.size):
+        at = value_at[row]
+        if not present[row]:
+            out[row] = 0
+        elif width == 0:
+            out[row], _ = _read_long(data, at, data.size)
+        elif width == 1:
+            out[row] = np.int64(data[at] == 1)
+        elif width == 4:
+            out[row] = np.int64(load_u32(data, at))
+        else:
+            out[row] = np.int64(load_u64(data, at))
+
+
+@kernel("i8(ru1, ri8, rb1, wi4)")
+def measure_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets) -> Int:
+    """Measure checked bytes or strings; returns how many bytes they have together.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        value_at: int64[n], where they are.
+        present: bool[n], which rows have one.
+        offsets: int32[n + 1], filled with their Arrow offsets.
+    """
+    total = np.int64(0)
+    offsets[0] = 0
+    for row in range(value_at.size):
+        if present[row]:
+            length, _ = _read_size(data, value_at[row], data.size)
+            total += length
+        offsets[row + 1] = np.int32(total)
+    return total
+
+
+@kernel("void(ru1, ri8, rb1, ri4, wu1)")
+def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets, out: Bytes) -> None:
+    """Copy checked bytes or strings.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        value_at: int64[n], where they are.
+        present: bool[n], which rows have one.
+        offsets: int32[n + 1], from :func:`measure_values`.
+        out: uint8[], filled with them.
+    """
+    for row in range(value_at.size):
+        if present[row]:
+            length, at = _read_size(data, value_at[row], data.size)
+            copy_bytes(out, np.int64(offsets[row]), data, at, length)
+
+
+@kernel("i8(ru1, ri8, rb1, wu8)")
+def read_decimals(data: Bytes, value_at: Int64s, present: Bools, out: UInt64s) -> Int:
+    """Read decimals, which are big-endian two's complement numbers of any length.
+
+    Args:
+        data: uint8[], the Avro bytes.
+        value_at: int64[n], where they are.
+        present: bool[n], which rows have one.
+        out: uint64[2 * n], filled with 128-bit numbers, the low word first; 0 where there is none.
+
+    Returns:
+        -1; or the first row whose number has no bytes or more than 128 bits.
+    """
+    for row in range(value_at.size):
+        out[2 * row] = np.uint64(0)
+        out[2 * row + 1] = np.uint64(0)
+        if not present[row]:
+            continue
+        length, at = _read_size(data, value_at[row], data.size)
+        if length == 0:
+            return row
+        negative = data[at] >= 0x80
+        low = np.uint64(0xFFFFFFFFFFFFFFFF) if negative else np.uint64(0)
+        high = low
+        for i in range(length - 16):
+            if data[at + i] != (0xFF if negative else 0):
+                return row
+        if length > 16 and (data[at + length - 16] >= 0x80) != negative:
+            return row
+        for i in range(max(length - 16, np.int64(0)), length):
+            high = (high << np.uint64(8)) | (low >> np.uint64(56))
+            low = (low << np.uint64(8)) | np.uint64(data[at + i])
+        out[2 * row] = low
+        out[2 * row + 1] = high
+    return -1
