@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Counts", "Model", "Row"]
+__all__ = ["Counts", "Key", "Model", "Row"]
 
 Key = tuple[str | None, str]
 
@@ -52,6 +52,10 @@ class Model:
         """The partition; null and the empty text share one."""
         return (row.part or "__HIVE_DEFAULT_PARTITION__") if self.partitioned else ""
 
+    def places(self) -> set[str | None]:
+        """The partitions."""
+        return {place for place, _ in self.rows}
+
     def find(self, row: Row) -> Key | None:
         """Where the row's key is stored."""
         if self.is_global:
@@ -67,7 +71,7 @@ class Model:
                 if not row.gone:
                     self.rows[self.place(row), row.id] = (row, instant)
                     counts.inserts += 1
-            elif self._beats_stored(row, self.rows[stored][0]):
+            elif self.beats_stored(row, self.rows[stored][0]):
                 moves = stored[0] != self.place(row)
                 del self.rows[stored]
                 counts.deletes += row.gone or moves
@@ -107,7 +111,8 @@ class Model:
             return True
         return (new.ts or 0) >= (old.ts or 0)
 
-    def _beats_stored(self, new: Row, old: Row) -> bool:
+    def beats_stored(self, new: Row, old: Row) -> bool:
+        """Whether a row, or a delete, replaces what a base file holds."""
         return not self.by_time or self._always(new) or (new.ts or 0) >= (old.ts or 0)
 
     def _always(self, row: Row) -> bool:
