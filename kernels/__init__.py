@@ -6,6 +6,7 @@
     java_hash.py   String.hashCode and List.hashCode
     key_table.py   exact hash tables over byte keys: look up, pick one row per key
     gather.py      take rows of one source, or interleave two
+    fold_entries.py  the entries of a log, folded into one state per key
     grouping.py    rows by group number
     seqno.py       sequence number texts
     _bytes.py      byte helpers that they share; _machine_ops.py: the same as machine instructions

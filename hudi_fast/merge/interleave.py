@@ -17,7 +17,7 @@ from hudi_fast.formats.varlen import (
 )
 from hudi_fast.kernels.gather import take_two_bits, take_two_fixed, take_two_varlen
 
-__all__ = ["replace_rows"]
+__all__ = ["replace_rows", "take_two"]
 
 Selectors = npt.NDArray[np.int32]
 
@@ -41,14 +41,20 @@ def replace_rows(
     if len(dropped):
         selectors = np.delete(selectors, dropped)
     columns = [
-        _take_two(single_chunk(old), single_chunk(new), selectors)
+        take_two(single_chunk(old), single_chunk(new), selectors)
         for old, new in zip(base.columns, updates.columns, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=base.schema)
 
 
-def _take_two(old: pa.Array, new: pa.Array, selectors: Selectors) -> pa.Array:
-    """Values of ``old`` where the selector is i >= 0, of ``new`` (at -1 - i) where it is negative."""
+def take_two(old: pa.Array, new: pa.Array, selectors: Selectors) -> pa.Array:
+    """Values of ``old`` where the selector is i >= 0, of ``new`` (at -1 - i) where it is negative.
+
+    Args:
+        old: values of any type.
+        new: values of the same type.
+        selectors: int32[k].
+    """
     kind = old.type
     if kind in VARLEN:
         a, b = varlen_buffers(old), varlen_buffers(new)

@@ -19,7 +19,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["LogEntries"]
+from hudi_fast.merge.gather import gather_array
+
+__all__ = ["LogEntries", "select_entries"]
 
 
 @dataclass(frozen=True)
@@ -63,3 +65,19 @@ class LogEntries:
     def commit_time_deletes(self) -> npt.NDArray[np.bool_]:
         """bool[n], deletes that win whatever ordering value they meet."""
         return self.deletes & self.default_ordering
+
+
+def select_entries(entries: LogEntries, which: npt.NDArray[np.int64]) -> LogEntries:
+    """The entries ``which``, int64[k]; the table of rows stays as it is."""
+    return LogEntries(
+        keys=gather_array(entries.keys, which),
+        rows=entries.rows,
+        row=entries.row[which],
+        deletes=entries.deletes[which],
+        default_ordering=entries.default_ordering[which],
+        ordering=tuple(gather_array(column, which) for column in entries.ordering),
+        positions=None if entries.positions is None else entries.positions[which],
+        mismatched=None if entries.mismatched is None else entries.mismatched[which],
+        column_sets=entries.column_sets,
+        column_set=None if entries.column_set is None else entries.column_set[which],
+    )

@@ -42,6 +42,7 @@ __all__ = [
     "EVENT_TIME",
     "FILL_UNAVAILABLE",
     "IGNORE_DEFAULTS",
+    "META_COLUMNS",
     "MergeRules",
     "Merger",
     "at_least",
@@ -59,7 +60,9 @@ FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
 
 DELETED_FLAG = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
-RECORD_KEY = "_hoodie_record_key"
+META_COLUMNS = frozenset(
+    f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
+)
 
 _SAME_ORDERING_UPDATES = "hoodie.payload.update.on.same.ordering.field"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"

@@ -1,0 +1,169 @@
+"""One row made of two: columns of the winner, and of the loser where the winner has nothing to say.
+
+Three ways (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
+
+* partial log blocks: a row brings some columns, the others come from the row that it changes;
+* the table's partial update mode: a value that is the column's default (``IGNORE_DEFAULTS``) or the text for "not sent"
+  (``FILL_UNAVAILABLE``) gives way to the loser's;
+* a function of the user, which is given both rows (``CUSTOM``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.merge.interleave import take_two
+from hudi_fast.merge.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
+
+__all__ = ["blend_provided", "fill_gaps", "has_say", "provides", "run_merger"]
+
+Flags = npt.NDArray[np.bool_]
+
+_KEYS = ("_hoodie_record_key", "_hoodie_partition_path")
+
+
+def has_say(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) -> Flags | None:
+    """bool[n], the values of a column that a partial update mode lets stand; None when it lets all stand."""
+    if rules.partial_mode == IGNORE_DEFAULTS:
+        default = rules.defaults.get(name)
+        if default is None:
+            return None if column.null_count == 0 else _flags(column.is_valid())
+        return ~_flags(pc.fill_null(pc.equal(column, pa.scalar(default, column.type)), False))
+    if rules.partial_mode == FILL_UNAVAILABLE and rules.unavailable_value is not None and _is_text(column.type):
+        marker = pa.scalar(rules.unavailable_value.encode(), pa.binary()).cast(column.type)
+        return ~_flags(pc.fill_null(pc.equal(column, marker), False))
+    return None
+
+
+def fill_gaps(rules: MergeRules, older: pa.Table, newer: pa.Table, newer_wins: Flags | None) -> tuple[pa.Table, Flags]:
+    """Blend rows by the table's partial update mode.
+
+    Args:
+        rules: with a partial mode.
+        older: n rows.
+        newer: n rows of the same columns; row i has the key of row i of ``older``.
+        newer_wins: bool[n], which of the two is the winner; None when each newer row is.
+
+    Returns:
+        n rows, and bool[n]: the winner gave way to the loser in some column.
+    """
+    wins = np.ones(older.num_rows, dtype=np.bool_) if newer_wins is None else newer_wins
+    gave_way = np.zeros(older.num_rows, dtype=np.bool_)
+    columns = []
+    for name, old, new in zip(older.column_names, older.columns, newer.columns, strict=True):
+        take_new = wins.copy()
+        if rules.partial_payload and name in META_COLUMNS:
+            take_new[:] = True
+        else:
+            for side, column in ((wins, new), (~wins, old)):
+                say = has_say(rules, name, column)
+                if say is not None:
+                    yields = side & ~say
+                    take_new ^= yields
+                    gave_way |= yields
+        columns.append(_choose(old, new, take_new))
+    return pa.Table.from_arrays(columns, schema=older.schema), gave_way
+
+
+def provides(column_sets: Sequence[frozenset[str]], name: str) -> Flags:
+    """bool[sets + 1], whether each set has the column; the last, which number -1 finds, stands for all columns."""
+    return np.array([*(name in META_COLUMNS or name in one for one in column_sets), True], dtype=np.bool_)
+
+
+def blend_provided(
+    older: pa.Table, newer: pa.Table, column_sets: Sequence[frozenset[str]], column_set: npt.NDArray[np.int32]
+) -> pa.Table:
+    """Rows of partial log blocks over the rows that they change.
+
+    Args:
+        older: n rows.
+        newer: n rows of the same columns; row i has the key of row i of ``older``.
+        column_sets: sets of columns.
+        column_set: int32[n], the number of the set that a newer row brings; -1 for all columns.
+    """
+    columns = [
+        _choose(old, new, provides(column_sets, name)[column_set])
+        for name, old, new in zip(older.column_names, older.columns, newer.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=older.schema)
+
+
+def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Table, Flags | None]:
+    """Let the user's function merge rows, and check what it gives back.
+
+    Args:
+        merger: the function.
+        older: n rows.
+        newer: n rows of the same columns; row i has the key of row i of ``older``.
+
+    Returns:
+        n rows of the same columns, and which of them go; None for none.
+
+    Raises:
+        InvalidDataError: its answer is not such a table.
+    """
+    if not older.num_rows:
+        return newer, None
+    merged = merger(older, newer)
+    if not isinstance(merged, pa.Table):
+        raise InvalidDataError(
+            f"hudi_fast.merger has to return a pyarrow.Table; it returned {type(merged).__name__}: {merged!r:.200}"
+        )
+    expected = older.schema
+    names = merged.column_names
+    extra = set(names) - set(expected.names) - {DELETED_FLAG}
+    missing = [name for name in expected.names if name not in names]
+    if merged.num_rows != older.num_rows or extra or missing or len(set(names)) != len(names):
+        raise InvalidDataError(
+            f"hudi_fast.merger has to return the {older.num_rows} rows that it was given, with the columns "
+            f"{expected.names} and, if rows go, {DELETED_FLAG}; it returned {merged.num_rows} rows with the columns "
+            f"{names}."
+        )
+    gone = _gone(merged)
+    columns = [_typed(newer if f.name in _KEYS else merged, f) for f in expected]
+    return pa.Table.from_arrays(columns, schema=expected), gone
+
+
+def _gone(merged: pa.Table) -> Flags | None:
+    if DELETED_FLAG not in merged.column_names:
+        return None
+    flag = merged.column(DELETED_FLAG)
+    if not pa.types.is_boolean(flag.type):
+        raise InvalidDataError(f"hudi_fast.merger returned {DELETED_FLAG} as {flag.type}; it has to be boolean.")
+    gone = _flags(pc.fill_null(flag, False))
+    return gone if gone.any() else None
+
+
+def _typed(merged: pa.Table, field: pa.Field) -> pa.Array:
+    column = merged.column(field.name)
+    if column.type != field.type:
+        raise InvalidDataError(
+            f"hudi_fast.merger returned column {field.name!r} as {column.type}; it was given as {field.type}."
+        )
+    if not field.nullable and column.null_count:
+        raise InvalidDataError(f"hudi_fast.merger returned nulls in column {field.name!r}, which takes none.")
+    return single_chunk(column)
+
+
+def _choose(old: pa.ChunkedArray, new: pa.ChunkedArray, take_new: Flags) -> pa.Array:
+    if take_new.all():
+        return single_chunk(new)
+    if not take_new.any():
+        return single_chunk(old)
+    rows = np.arange(len(take_new), dtype=np.int32)
+    return take_two(single_chunk(old), single_chunk(new), np.where(take_new, ~rows, rows))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _flags(mask: pa.ChunkedArray | pa.Array) -> Flags:
+    return np.asarray(mask.to_numpy() if isinstance(mask, pa.ChunkedArray) else mask.to_numpy(zero_copy_only=False))

@@ -1,0 +1,200 @@
+"""Fold the log of a file slice: entries with one key become one entry.
+
+::
+
+    keys ─► a number per key ─┐
+    ordering values ─► ranks ─┼─► which entry wins, and which rows survive ─► per column: from which row it comes
+    deletes ─► flags ─────────┘
+
+Where whole rows win and no delete interferes, one pass over the keys does it. Where a merged row is made of several,
+each key has a list of surviving rows, best first, and a column's value is that of the first row in it that has
+something to say on the column; so folding stays a fixed number of passes over columns, however often a key comes. Only
+the user's own function is run in rounds: the i-th row of every key at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.kernels.fold_entries import (
+    BARE,
+    BARE_YIELDS,
+    COMMIT_TIME,
+    DELETE,
+    NO_KIND,
+    UNLIKE_YIELDS,
+    fold_entries,
+)
+from hudi_fast.kernels.key_table import KeyTable, pick_winners
+from hudi_fast.merge.blend import has_say, provides
+from hudi_fast.merge.fold_rounds import fold_by_merger
+from hudi_fast.merge.gather import gather_array
+from hudi_fast.merge.log_entries import LogEntries, select_entries
+from hudi_fast.merge.rules import META_COLUMNS, MergeRules, ordering_rank
+
+__all__ = ["fold", "fold_keyed"]
+
+Rows = npt.NDArray[np.int64]
+Numbers = npt.NDArray[np.int32]
+
+
+def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
+    """One entry per key, in the order of the entries that won.
+
+    An entry that is a delete afterwards may have lost its row.
+    """
+    if entries.count < 2:
+        return entries
+    buffers = varlen_buffers(entries.keys)
+    ordered = rules.orders and bool(entries.ordering)
+    if not rules.blends and entries.column_set is None and not (ordered and entries.deletes.any()):
+        rank = ordering_rank(entries.ordering if ordered else (), entries.count)
+        winners = pick_winners(buffers.offsets, buffers.data, rank)
+        return entries if len(winners) == entries.count else select_entries(entries, winners)
+    numbers = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    return fold_keyed(rules, entries, numbers)[1]
+
+
+def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tuple[Rows, LogEntries]:
+    """Fold entries whose keys are numbered.
+
+    Args:
+        rules: how rows merge.
+        entries: n entries.
+        numbers: int32[n], a number below n per entry, the same for the same key.
+
+    Returns:
+        int64[k], ascending: the entries that won; and the folded entries in their order.
+    """
+    if rules.merger is not None:
+        return fold_by_merger(rules.merger, entries, numbers)
+    ordered = rules.orders and bool(entries.ordering)
+    winner, since, place = fold_entries(
+        numbers,
+        ordering_rank(entries.ordering if ordered else (), entries.count),
+        _flags(rules, entries),
+        _kinds(entries) if ordered else np.zeros(entries.count, dtype=np.uint8),
+        UNLIKE_YIELDS * rules.partial_payload + BARE_YIELDS * rules.log_ordering,
+    )
+    winners = np.sort(winner[winner >= 0]).astype(np.int64)
+    if entries.column_set is None and rules.partial_mode is None:
+        return winners, select_entries(entries, winners)
+    survivors = _survivors(entries, numbers, winners, winner, since, place)
+    return winners, _blended(rules, entries, winners, survivors)
+
+
+def _flags(rules: MergeRules, entries: LogEntries) -> npt.NDArray[np.uint8]:
+    commit_time = entries.deletes if rules.partial_payload else entries.commit_time_deletes
+    bits = DELETE * entries.deletes.astype(np.uint8)
+    bits |= COMMIT_TIME * commit_time.astype(np.uint8)
+    bits |= BARE * (entries.row < 0).astype(np.uint8)
+    return bits
+
+
+def _kinds(entries: LogEntries) -> npt.NDArray[np.uint8]:
+    """Which of the ordering values are null, one bit each, for null is the integer 0, whatever the column's type."""
+    kinds = np.zeros(entries.count, dtype=np.uint8)
+    for position, column in enumerate(entries.ordering[:7]):
+        if column.null_count and not pa.types.is_int32(column.type):
+            kinds |= (column.is_null().to_numpy(zero_copy_only=False) << position).astype(np.uint8)
+    if entries.mismatched is not None:
+        kinds[entries.mismatched] = NO_KIND
+    return kinds
+
+
+# ---- rows made of several
+
+
+@dataclass(frozen=True, slots=True)
+class _Survivors:
+    """Keys with more than one surviving row.
+
+    Attributes:
+        entries: int64[s], the surviving entries, those of one key together, best first.
+        starts: int64[g], where each key's begin.
+        targets: int64[g], the key's place among the rows of the result.
+    """
+
+    entries: Rows
+    starts: Rows
+    targets: Rows
+
+
+def _survivors(
+    entries: LogEntries, numbers: Numbers, winners: Rows, winner: Numbers, since: Numbers, place: Numbers
+) -> _Survivors:
+    alive = ~entries.deletes & ~entries.deletes[winner[numbers]]
+    alive &= np.arange(entries.count) >= since[numbers]
+    several = np.bincount(numbers[alive], minlength=entries.count) > 1
+    found = np.flatnonzero(alive & several[numbers])
+    found = found[np.lexsort((place[found], numbers[found]))]
+    keys = numbers[found]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    rows = winners[~entries.deletes[winners]]
+    return _Survivors(found, starts, np.searchsorted(rows, winner[keys[starts]]))
+
+
+def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _Survivors) -> LogEntries:
+    is_row = ~entries.deletes[winners]
+    plain = entries.row[winners[is_row]]
+    columns = []
+    for name, column in zip(entries.rows.column_names, entries.rows.columns, strict=True):
+        values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        sources = plain
+        if len(survivors.starts):
+            sources = plain.copy()
+            sources[survivors.targets] = entries.row[_chosen(rules, entries, survivors, name, values)]
+        columns.append(gather_array(values, sources))
+    row = np.full(len(winners), -1, dtype=np.int64)
+    row[is_row] = np.arange(len(plain))
+    selected = select_entries(entries, winners)
+    blended = replace(selected, rows=pa.Table.from_arrays(columns, schema=entries.rows.schema), row=row)
+    return blended if entries.column_set is None else _with_united_sets(entries, blended, is_row, survivors)
+
+
+def _chosen(
+    rules: MergeRules, entries: LogEntries, survivors: _Survivors, name: str, values: pa.Array
+) -> npt.NDArray[np.int64]:
+    """For each key, the entry that a column's value comes from: the best with something to say, else the best."""
+    best = survivors.entries[survivors.starts]
+    if name in META_COLUMNS:
+        return np.maximum.reduceat(survivors.entries, survivors.starts) if rules.partial_payload else best
+    if entries.column_set is not None:
+        say = provides(entries.column_sets, name)[entries.column_set[survivors.entries]]
+    else:
+        found = has_say(rules, name, gather_array(values, entries.row[survivors.entries]))
+        if found is None:
+            return best
+        say = found
+    count = len(survivors.entries)
+    first = np.minimum.reduceat(np.where(say, np.arange(count), count), survivors.starts)
+    chosen: Rows = survivors.entries[np.where(first < count, first, survivors.starts)]
+    return chosen
+
+
+def _with_united_sets(
+    entries: LogEntries, blended: LogEntries, is_row: npt.NDArray[np.bool_], survivors: _Survivors
+) -> LogEntries:
+    """Say of each blended row which columns it brings: those that any of its rows brought."""
+    assert entries.column_set is not None
+    assert blended.column_set is not None
+    names = sorted(frozenset().union(*entries.column_sets))
+    known = np.array([[name in one for name in names] for one in entries.column_sets] + [[True] * len(names)])
+    full = np.zeros(len(known), dtype=np.bool_)
+    full[-1] = True
+    brings = np.column_stack([known, full])
+    united = brings[blended.column_set]
+    if len(survivors.starts):
+        together = np.logical_or.reduceat(brings[entries.column_set[survivors.entries]], survivors.starts)
+        united[np.flatnonzero(is_row)[survivors.targets]] = together
+    distinct, number = np.unique(united, axis=0, return_inverse=True)
+    sets = [frozenset(name for name, there in zip(names, one, strict=False) if there) for one in distinct]
+    numbers = np.where(united[:, -1], -1, number.reshape(-1)).astype(np.int32)
+    if (numbers < 0).all():
+        return replace(blended, column_sets=(), column_set=None)
+    return replace(blended, column_sets=tuple(sets), column_set=numbers)
