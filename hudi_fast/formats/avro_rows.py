@@ -1,29 +1,61 @@
-"""Rows as bare Avro binary <-> Arrow record batches: the content of Avro data blocks in log files."""
+"""Rows as bare Avro binary <-> Arrow record batches: the content of Avro data blocks in log files.
+
+Design: a schema pair is resolved once (``avro_program``, ``avro_encoding``); the result is a value that can be kept,
+pickled and shared by threads. Then bytes: records are framed by their lengths and cut into batches of about
+``BATCH_BYTES``, which stay in the CPU's cache while column after column is read from them (``avro_columns``,
+``kernels.avro_decode``).
+
+::
+
+    data block's content   int32 version (3) | int32 count | count x ( int32 n | n bytes of Avro binary )
+         AvroDecoder  ──►  record batches of the reader's schema
+         AvroEncoder  ◄──  record batches of the writer's columns
+
+Types are those of the table in ``avro_schema``. Values are checked as they are read, see ``CorruptTableError`` below.
+Source: HoodieAvroDataBlock of Hudi 1.2.0 (versions 1 to 3 of the block have one layout); Avro 1.11 specification.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["AvroDecoder", "AvroEncoder", "Promote", "block_content_head"]
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro_columns import BatchTooLargeError, Rows, corrupt, read_record_columns
+from hudi_fast.formats.avro_program import Promote, Record, plan_rows
+from hudi_fast.formats.avro_types import parse_record
+from hudi_fast.kernels.avro_decode import frame_records
 
-Promote = Callable[[pa.DataType, pa.DataType, str], Callable[[pa.Array], pa.Array] | None]
-"""``schema.cast.leaf_cast``: source type, target type, column -> conversion, or None when there is none."""
+__all__ = ["BATCH_BYTES", "BATCH_ROWS", "AvroDecoder", "AvroEncoder", "Promote", "block_content_head"]
+
+BATCH_BYTES = 768 * 1024
+"""Bytes of records after which :meth:`AvroDecoder.decode_block` ends a batch."""
+
+BATCH_ROWS = 32 * 1024
+"""Most rows of a batch of :meth:`AvroDecoder.decode_block`."""
+
+_VERSIONS = (1, 2, 3)
+_HEAD = 8
+
+Bytes = npt.NDArray[np.uint8]
+Int64s = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AvroDecoder:
     """Avro records of one writer schema as record batches of one Arrow schema; a value, can be pickled.
 
     Attributes:
-        reader: schema of the batches.
+        reader: schema of the batches, without metadata.
+        plan: how each of its columns is got.
     """
 
     reader: pa.Schema
+    plan: Record
 
     @classmethod
     def compile(
@@ -35,28 +67,148 @@ class AvroDecoder:
         reader_avro: str | None = None,
         promote: Promote | None = None,
     ) -> AvroDecoder:
-        """Resolve a writer's schema against the columns wanted."""
-        raise NotImplementedError
+        """Resolve a writer's schema against the columns wanted.
 
-    def decode_block(
-        self, content: pa.Buffer | npt.NDArray[np.uint8], path: str | None, offset: int
-    ) -> Iterator[pa.RecordBatch]:
-        """The rows of a data block's content (``offset``: where the content begins in the file, for messages)."""
-        raise NotImplementedError
+        Args:
+            writer_schema: Avro JSON text of the records' schema (header SCHEMA of a log block).
+            reader: columns wanted, in any order, of storable types. Columns that the writer lacks become null, or the
+                default of ``reader_avro``.
+            where: what holds ``writer_schema``, for messages.
+            reader_avro: Avro JSON text of the reader's schema, for defaults and aliases; its types are not looked at.
+            promote: conversions of plain types beyond the built-in ones, which are int to long, float and double, long
+                to float, double and timestamp, float to double, string to bytes and back, decimals to wider ones, and
+                timestamps and times to other units. ``schema.cast.leaf_cast`` adds numbers to string.
+
+        Raises:
+            SchemaMismatchError: columns that cannot become the reader's, all of them listed.
+            CorruptTableError: ``writer_schema`` is no Avro record schema.
+            UnsupportedFeatureError: a wanted column that hudi_fast cannot hold (a general union), a recursive record.
+        """
+        own = None if reader_avro is None else parse_record(reader_avro, "the reader's schema")
+        bare = reader.remove_metadata()
+        bare = pa.schema([each.remove_metadata() for each in bare])
+        return cls(bare, plan_rows(parse_record(writer_schema, where), bare, where, own, promote))
+
+    def decode_block(self, content: pa.Buffer | Bytes, path: str | None, offset: int) -> Iterator[pa.RecordBatch]:
+        """The rows of an Avro data block, in order.
+
+        Args:
+            content: of the block, as it is in the file.
+            path: the log file, for messages.
+            offset: where the content begins in the file, for messages.
+
+        Returns:
+            Batches of :attr:`reader`, of about BATCH_BYTES of records or BATCH_ROWS rows each; none for a block without
+            records.
+
+        Raises:
+            CorruptTableError: bytes that are not what the format or the writer's schema says; with file and byte.
+            InvalidDataError: a value that the reader's schema does not take (a null, a timestamp out of range).
+        """
+        data = np.frombuffer(content, np.uint8)
+        count = _block_count(data, path, offset)
+        starts, ends = np.empty(BATCH_ROWS, np.int64), np.empty(BATCH_ROWS, np.int64)
+        at = _HEAD
+        while count:
+            most = min(count, BATCH_ROWS)
+            found = frame_records(data, at, most, BATCH_BYTES, starts, ends)
+            if found < 0:
+                raise _bad_frame(data, at, int(-found // 16), ends, path, offset)
+            yield from self._in_parts(Rows(data, starts[:found], ends[:found], path, offset))
+            at = int(ends[found - 1])
+            count -= found
+        if at != len(data):
+            raise CorruptTableError(
+                f"Avro data block: expected its end behind the last record, found {len(data) - at} bytes more.",
+                path,
+                offset + at,
+            )
 
     def decode_records(
-        self,
-        data: npt.NDArray[np.uint8],
-        starts: npt.NDArray[np.int64],
-        ends: npt.NDArray[np.int64],
-        path: str | None = None,
-        offset: int = 0,
+        self, data: Bytes, starts: Int64s, ends: Int64s, path: str | None = None, offset: int = 0
     ) -> pa.RecordBatch:
-        """Records ``data[starts[i]:ends[i]]`` as one batch of n rows."""
-        raise NotImplementedError
+        """Records anywhere in ``data`` as one batch.
+
+        Args:
+            data: uint8[].
+            starts: int64[n], where records begin.
+            ends: int64[n], where they end.
+            path: the file, for messages.
+            offset: of ``data`` in the file, for messages.
+
+        Returns:
+            n rows of :attr:`reader`.
+
+        Raises:
+            ValueError: a record does not lie within ``data``.
+            UnsupportedFeatureError: a column of the batch would pass 2 GiB; give fewer records.
+            CorruptTableError, InvalidDataError: as :meth:`decode_block`.
+        """
+        if starts.shape != ends.shape or starts.ndim != 1:
+            raise ValueError(f"Expected as many ends as starts, got {ends.shape} and {starts.shape}.")
+        if len(starts) and (starts.min() < 0 or ends.max() > len(data) or (starts > ends).any()):
+            raise ValueError(f"Expected records within {len(data)} bytes.")
+        rows = Rows(np.ascontiguousarray(data), starts, np.ascontiguousarray(ends), path, offset)
+        try:
+            return self._batch(rows)
+        except BatchTooLargeError as error:
+            raise UnsupportedFeatureError(
+                f"{len(starts)} Avro records have more in {error} than one batch holds (2 GiB); decode fewer at once."
+            ) from error
+
+    def _in_parts(self, rows: Rows) -> Iterator[pa.RecordBatch]:
+        try:
+            batch = self._batch(rows)
+        except BatchTooLargeError as error:
+            half = len(rows.pos) // 2
+            if half == 0:
+                raise UnsupportedFeatureError(
+                    f"One Avro record has more in {error} than a batch holds (2 GiB) [file {rows.path}]."
+                ) from error
+            yield from self._in_parts(Rows(rows.data, rows.pos[:half], rows.ends[:half], rows.path, rows.offset))
+            yield from self._in_parts(Rows(rows.data, rows.pos[half:], rows.ends[half:], rows.path, rows.offset))
+        else:
+            yield batch
+
+    def _batch(self, rows: Rows) -> pa.RecordBatch:
+        reading = Rows(rows.data, rows.pos.astype(np.int64), rows.ends, rows.path, rows.offset)
+        columns = read_record_columns(self.plan, reading)
+        wrong = reading.pos != rows.ends
+        if self.plan.whole and wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise corrupt("the record to end with its last column", f"row {row}", reading, int(reading.pos[row]))
+        if not columns:
+            return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), len(rows.pos), [None]))
+        return pa.RecordBatch.from_arrays(columns, schema=self.reader)
 
 
-@dataclass(frozen=True, slots=True)
+def _block_count(data: Bytes, path: str | None, offset: int) -> int:
+    """How many records the block has, by its head."""
+    if len(data) < _HEAD:
+        raise CorruptTableError(f"Avro data block: expected {_HEAD} bytes or more, found {len(data)}.", path, offset)
+    version, count = (int(each) for each in data[:_HEAD].view(">i4"))
+    if version not in _VERSIONS:
+        raise CorruptTableError(f"Avro data block: expected version 1, 2 or 3, found {version}.", path, offset)
+    if not 0 <= count <= (len(data) - _HEAD) // 4:
+        raise CorruptTableError(
+            f"Avro data block: expected a count of records that {len(data)} bytes can hold, found {count}.",
+            path,
+            offset + 4,
+        )
+    return count
+
+
+def _bad_frame(data: Bytes, at: int, row: int, ends: Int64s, path: str | None, offset: int) -> CorruptTableError:
+    where = int(ends[row - 1]) if row else at
+    found = data[where : where + 4].tobytes().hex() or "nothing"
+    return CorruptTableError(
+        f"Avro data block: expected the length of a record within {len(data)} bytes, found {found}.",
+        path,
+        offset + where,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AvroEncoder:
     """Record batches of one Arrow schema as Avro records of one writer schema; a value, can be pickled.
 
@@ -71,7 +223,7 @@ class AvroEncoder:
         """Resolve the columns of batches against a writer's schema."""
         raise NotImplementedError
 
-    def encode_records(self, batch: pa.RecordBatch) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def encode_records(self, batch: pa.RecordBatch) -> tuple[Bytes, Int64s]:
         """Length-framed records (int32 big endian, then Avro binary), and int64[n + 1] offsets into them."""
         raise NotImplementedError
 

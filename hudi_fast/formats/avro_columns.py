@@ -1,0 +1,242 @@
+"""Run a plan of ``avro_program`` on records: one pass over each column, and Arrow arrays come out.
+
+::
+
+    Rows(data, pos, ends)  ── step by step, every step moves all cursors behind its column ──►  arrays, one per step
+        Leaf    one kernel: n values
+        Record  branches of the union, then its own steps on the rows that are not null
+        Items   cursors of all items, then the item's plan on those: the next level of rows
+
+Arrays of n rows are allocated with their exact sizes: a column of strings is measured before its bytes are copied. A
+fault in the bytes names the column, the file and the byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, InvalidDataError
+from hudi_fast.formats.avro_program import Fill, Items, Leaf, Node, Record, Skip
+from hudi_fast.kernels import avro_cursor, avro_decode
+from hudi_fast.kernels._arrays import Int
+
+__all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
+
+_LOW_HALF = 2**64 - 1
+_NO_BYTES = np.empty(0, np.uint8)
+_REASONS = {
+    avro_cursor.CUT_OFF: "a value that ends before the record does",
+    avro_cursor.BAD_VARINT: "a whole number of at most ten bytes",
+    avro_cursor.BAD_LENGTH: "a length that is not negative and lies within the record",
+    avro_cursor.BAD_BRANCH: "a branch of the union",
+    avro_cursor.BAD_BOOLEAN: "a boolean, 0 or 1",
+    avro_cursor.BAD_NUMBER: "a number in the type's range",
+    avro_cursor.BAD_BLOCK: "a block of items of the size that it says",
+    avro_cursor.BAD_DECIMAL: "a decimal with no more digits than its type",
+}
+
+
+class BatchTooLargeError(Exception):
+    """A column of the batch does not fit 32-bit offsets: take fewer rows."""
+
+
+@dataclass(slots=True, eq=False)
+class Rows:
+    """Records, or items of lists, that are being read.
+
+    Attributes:
+        data: uint8[], what they are in.
+        pos: int64[n], cursors.
+        ends: int64[n], where they end.
+        path: the file, for messages.
+        offset: of ``data`` in the file.
+    """
+
+    data: npt.NDArray[np.uint8]
+    pos: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    path: str | None
+    offset: int
+
+
+def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
+    """The columns of n records, in the order of ``plan.kind``; all cursors are moved behind what was read.
+
+    Raises:
+        CorruptTableError: bytes that are not what the writer's schema says.
+        InvalidDataError: a value that the reader's schema does not take.
+        BatchTooLargeError: too many bytes or items for one batch.
+    """
+    made: list[pa.Array | None] = []
+    for step in plan.steps:
+        if isinstance(step, Skip):
+            done = avro_decode.skip_values(rows.data, rows.pos, rows.ends, step.program.steps, step.program.depth)
+            _checked(done, rows, f"columns beside {plan.path}" if plan.path else "columns not asked for")
+            made.append(None)
+        else:
+            made.append(_read(step, rows))
+    count = len(rows.pos)
+    return [_filled(place, count) if isinstance(place, Fill) else made[place] for place in plan.places]
+
+
+def corrupt(expected: str, column: str, rows: Rows, at: int) -> CorruptTableError:
+    """The error for bytes at ``at`` of the data that are not as expected."""
+    return CorruptTableError(f"Avro records: expected {expected} in {column}.", rows.path, rows.offset + at)
+
+
+def _checked(result: Int, rows: Rows, column: str) -> int:
+    if result >= 0:
+        return int(result)
+    row, reason = divmod(-int(result), 16)
+    if reason == avro_cursor.TOO_LARGE:
+        raise BatchTooLargeError(column)
+    raise corrupt(_REASONS[reason], column, rows, int(rows.pos[row]))
+
+
+def _filled(fill: Fill, count: int) -> pa.Array:
+    if fill.value is None:
+        return pa.nulls(count, fill.kind)
+    return fill.value.take(pa.array(np.zeros(count, np.int64)))
+
+
+def _read(node: Node, rows: Rows) -> pa.Array:
+    if isinstance(node, Leaf):
+        return _read_leaf(node, rows)
+    return _read_items(node, rows) if isinstance(node, Items) else _read_record(node, rows)
+
+
+def _bits(flags: npt.NDArray[np.uint8]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _valid_flags(node: Node, count: int) -> npt.NDArray[np.uint8]:
+    return np.empty(count, np.uint8) if node.null >= 0 else _NO_BYTES
+
+
+def _validity(node: Node, valid: npt.NDArray[np.uint8], nulls: int) -> pa.Buffer | None:
+    if nulls and node.required:
+        row = int(np.flatnonzero(valid == 0)[0])
+        raise InvalidDataError(
+            f"Column {node.path!r} holds a null (row {row}), and the schema wanted takes none there."
+        )
+    return _bits(valid) if nulls else None
+
+
+# ---- plain columns
+
+
+def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    valid = _valid_flags(leaf, count)
+    if leaf.code == "bytes":
+        return _converted(leaf, _read_bytes(leaf, rows, valid))
+    if leaf.code == "long":
+        longs = np.empty(count, np.int64)
+        values = pa.py_buffer(longs)
+        nulls = avro_decode.read_longs(rows.data, rows.pos, rows.ends, leaf.null, valid, longs)
+    elif leaf.code == "int":
+        ints = np.empty(count, np.int32)
+        values = pa.py_buffer(ints)
+        low, high = (0, len(leaf.symbols) - 1) if leaf.symbols else (-(2**31), 2**31 - 1)
+        nulls = avro_decode.read_ints(rows.data, rows.pos, rows.ends, leaf.null, valid, low, high, ints)
+    elif leaf.code == "boolean":
+        flags = np.empty(count, np.uint8)
+        nulls = avro_decode.read_booleans(rows.data, rows.pos, rows.ends, leaf.null, valid, flags)
+        values = _bits(flags) if nulls >= 0 else None
+    elif leaf.code == "decimal":
+        halves = np.empty(2 * count, np.uint64)
+        values = pa.py_buffer(halves)
+        most = 10**leaf.kind.precision - 1
+        most_high, most_low = np.uint64(most >> 64), np.uint64(most & _LOW_HALF)
+        nulls = avro_decode.read_decimals(
+            rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, most_high, most_low, halves
+        )
+    else:
+        items = np.empty(count * leaf.width, np.uint8)
+        values = pa.py_buffer(items)
+        nulls = avro_decode.read_fixed(rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, items)
+    nulls = _checked(nulls, rows, f"column {leaf.path}")
+    array = pa.Array.from_buffers(leaf.kind, count, [_validity(leaf, valid, nulls), values], nulls)
+    if leaf.symbols:
+        array = _of_symbols(leaf, array)
+    return _converted(leaf, array)
+
+
+def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Array:
+    count = len(rows.pos)
+    starts, offsets = np.empty(count, np.int64), np.empty(count + 1, np.int32)
+    nulls = avro_decode.measure_bytes(rows.data, rows.pos, rows.ends, leaf.null, valid, starts, offsets)
+    nulls = _checked(nulls, rows, f"column {leaf.path}")
+    total = int(offsets[-1])
+    out = np.empty(total + avro_decode.COPY_SLACK, np.uint8)
+    avro_decode.copy_values(rows.data, starts, offsets, out)
+    if leaf.kind == pa.string():
+        bad = avro_decode.find_invalid_utf8(offsets, out)
+        if bad >= 0:
+            raise corrupt("UTF-8", f"column {leaf.path}", rows, int(starts[bad]))
+    buffers = [_validity(leaf, valid, nulls), pa.py_buffer(offsets), pa.py_buffer(out[:total])]
+    return pa.Array.from_buffers(leaf.kind, count, buffers, nulls)
+
+
+def _of_symbols(leaf: Leaf, indices: pa.Array) -> pa.Array:
+    longest = max(len(each.encode()) for each in leaf.symbols)
+    if longest * len(indices) > avro_cursor.MOST_ITEMS:
+        raise BatchTooLargeError(leaf.path)
+    return pa.array(leaf.symbols, pa.string()).take(indices)
+
+
+def _converted(leaf: Leaf, values: pa.Array) -> pa.Array:
+    if leaf.convert is None:
+        return values
+    try:
+        return leaf.convert(values)
+    except pa.ArrowInvalid as error:
+        raise InvalidDataError(f"Column {leaf.path!r} holds a value that does not fit: {error}.") from error
+
+
+# ---- nested columns
+
+
+def _read_record(plan: Record, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    if plan.null < 0:
+        return pa.Array.from_buffers(plan.kind, count, [None], 0, 0, read_record_columns(plan, rows))
+    valid = _valid_flags(plan, count)
+    nulls = avro_decode.read_branches(rows.data, rows.pos, rows.ends, plan.null, valid)
+    nulls = _checked(nulls, rows, f"column {plan.path}")
+    _validity(plan, valid, nulls)
+    if nulls == 0:
+        return pa.Array.from_buffers(plan.kind, count, [None], 0, 0, read_record_columns(plan, rows))
+    present = np.flatnonzero(valid)
+    inner = Rows(rows.data, rows.pos[present], rows.ends[present], rows.path, rows.offset)
+    made = pa.Array.from_buffers(plan.kind, len(present), [None], 0, 0, read_record_columns(plan, inner))
+    rows.pos[present] = inner.pos
+    places = np.cumsum(valid, dtype=np.int64) - 1
+    return made.take(pa.array(places, mask=valid == 0))
+
+
+def _read_items(plan: Items, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    valid = _valid_flags(plan, count)
+    offsets = np.empty(count + 1, np.int32)
+    before = rows.pos.copy()
+    room = 4 * count
+    program = plan.program
+    while True:
+        starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        nulls = avro_decode.locate_items(
+            rows.data, rows.pos, rows.ends, plan.null, valid, program.steps, program.depth, offsets, starts, ends
+        )
+        nulls = _checked(nulls, rows, f"column {plan.path}")
+        total = int(offsets[-1])
+        if total <= room:
+            break
+        room = total
+        rows.pos[:] = before
+    items = _read(plan.item, Rows(rows.data, starts[:total], ends[:total], rows.path, rows.offset))
+    buffers = [_validity(plan, valid, nulls), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(plan.kind, count, buffers, nulls, 0, [items])

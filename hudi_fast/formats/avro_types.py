@@ -1,0 +1,330 @@
+"""A writer's Avro schema with its names resolved: what a walk over the bytes needs to know, and Arrow cannot say.
+
+Design: :func:`parse_record` turns JSON into a tree of :class:`AvroType`, where a named type is one object wherever it
+is used. :func:`skip_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
+plain type is what ``avro_schema`` says; it is asked for the wanted columns only, so a column that hudi_fast cannot hold
+(a general union) does not stand in the way of the others.
+
+Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro_schema import avro_to_arrow
+from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
+
+__all__ = [
+    "AvroField",
+    "AvroType",
+    "SkipProgram",
+    "least_bytes",
+    "optional_part",
+    "parse_record",
+    "plain_arrow_type",
+    "skip_program",
+]
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
+_FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_MOST_STEPS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field of a record.
+
+    Attributes:
+        name: as written.
+        type: of its values.
+        aliases: other names by which a reader knows it.
+        has_default: whether ``default`` means anything.
+        default: JSON value.
+    """
+
+    name: str
+    type: AvroType
+    aliases: tuple[str, ...] = ()
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """A resolved type.
+
+    Attributes:
+        kind: a primitive's name, or record, enum, fixed, array, map, union.
+        json: the declaration, for plain types (primitives, fixed, enum).
+        size: bytes of a fixed.
+        symbols: of an enum.
+        fields: of a record.
+        parts: branches of a union; the one type of array items or map values.
+    """
+
+    kind: str
+    json: Any = None
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    fields: tuple[AvroField, ...] = ()
+    parts: tuple[AvroType, ...] = ()
+
+
+# ---- parsing
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    where: str
+    known: dict[str, AvroType] = field(default_factory=dict)
+    open: set[str] = field(default_factory=set)
+
+
+def parse_record(avro_json: str, where: str) -> AvroType:
+    """The record type that a schema's JSON text declares.
+
+    Args:
+        avro_json: JSON text.
+        where: what holds it (a log block, a file), for messages.
+
+    Raises:
+        CorruptTableError: not JSON, not a record, or against the Avro specification.
+        UnsupportedFeatureError: a record that holds itself.
+    """
+    try:
+        parsed = _parse(json.loads(avro_json), "", "", _Names(where))
+    except json.JSONDecodeError as error:
+        raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
+    except RecursionError as error:
+        raise CorruptTableError(f"The Avro schema in {where} nests types too deeply.") from error
+    if parsed.kind != "record":
+        raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")
+    return parsed
+
+
+def _parse(avro: Any, namespace: str, path: str, names: _Names) -> AvroType:
+    if isinstance(avro, str):
+        return AvroType(avro, avro) if avro in _PRIMITIVES else _named(avro, namespace, path, names)
+    if isinstance(avro, list):
+        if not avro:
+            raise _malformed("a union of no types", path, names)
+        return AvroType("union", parts=tuple(_parse(each, namespace, path, names) for each in avro))
+    if not isinstance(avro, Mapping):
+        raise _malformed(f"a type {str(avro)[:80]!r}", path, names)
+    kind = avro.get("type")
+    if not isinstance(kind, str):
+        return _parse(kind, namespace, path, names)
+    if kind in _PRIMITIVES:
+        return AvroType(kind, dict(avro))
+    if kind == "array":
+        return AvroType(kind, parts=(_parse(_part(avro, "items", path, names), namespace, path, names),))
+    if kind == "map":
+        return AvroType(kind, parts=(_parse(_part(avro, "values", path, names), namespace, path, names),))
+    if kind in ("record", "error", "enum", "fixed"):
+        return _definition(avro, kind, namespace, path, names)
+    return _named(kind, namespace, path, names)
+
+
+def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: _Names) -> AvroType:
+    name = _part(avro, "name", path, names)
+    if not isinstance(name, str):
+        raise _malformed(f"a type named {name!r}", path, names)
+    space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
+    full = _full_name(name, space)
+    if kind == "enum":
+        symbols = _part(avro, "symbols", path, names)
+        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+            raise _malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
+        result = AvroType("enum", dict(avro), symbols=tuple(symbols))
+    elif kind == "fixed":
+        size = _part(avro, "size", path, names)
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
+            raise _malformed(f"a fixed of {size!r} bytes", path, names)
+        result = AvroType("fixed", dict(avro), size=size)
+    else:
+        names.open.add(full)
+        entries = _part(avro, "fields", path, names)
+        inner = full.rpartition(".")[0]
+        result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries))
+        names.open.discard(full)
+    names.known[full] = result
+    return result
+
+
+def _field(entry: Any, namespace: str, path: str, names: _Names) -> AvroField:
+    if not isinstance(entry, Mapping):
+        raise _malformed(f"a field {str(entry)[:80]!r}", path, names)
+    name = str(_part(entry, "name", path, names))
+    where = f"{path}.{name}" if path else name
+    kind = _parse(_part(entry, "type", where, names), namespace, where, names)
+    aliases = tuple(str(each) for each in entry.get("aliases") or ())
+    return AvroField(name, kind, aliases, "default" in entry, entry.get("default"))
+
+
+def _named(name: str, namespace: str, path: str, names: _Names) -> AvroType:
+    full = _full_name(name, namespace)
+    if full in names.open:
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} makes the record {full} hold itself.")
+    if full not in names.known:
+        raise _malformed(f"the unknown type {name!r}", path, names)
+    return names.known[full]
+
+
+def _full_name(name: str, namespace: str) -> str:
+    return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _part(avro: Mapping[str, Any], key: str, path: str, names: _Names) -> Any:
+    if key not in avro:
+        raise _malformed(f"{str(dict(avro))[:80]!r} without {key!r}", path, names)
+    return avro[key]
+
+
+def _malformed(found: str, path: str, names: _Names) -> CorruptTableError:
+    at = f" at column {path}" if path else ""
+    return CorruptTableError(f"Expected a valid Avro schema in {names.where}, found {found}{at}.")
+
+
+# ---- reading types
+
+
+def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]:
+    """The byte that stands for null (0 or 2, -1 without union), and the type beside null.
+
+    Raises:
+        UnsupportedFeatureError: a union that is not of null and one type; named with its column.
+    """
+    if avro.kind != "union":
+        return -1, avro
+    kinds = [part.kind for part in avro.parts]
+    if len(kinds) != 2 or kinds.count("null") != 1:
+        raise UnsupportedFeatureError(
+            f"Column {path} in {where} is a union of {', '.join(kinds)}; "
+            "hudi_fast reads and writes unions of null and one type only."
+        )
+    null = kinds.index("null")
+    return 2 * null, avro.parts[1 - null]
+
+
+def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
+    """The storable Arrow type of a primitive, fixed or enum (``avro_schema``).
+
+    Raises:
+        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+    """
+    record = {"type": "record", "name": "column", "fields": [{"name": path, "type": avro.json}]}
+    return avro_to_arrow(record, where).field(0).type
+
+
+def least_bytes(avro: AvroType) -> int:
+    """The fewest bytes that a value takes."""
+    if avro.kind == "union":
+        return 1 + min(least_bytes(part) for part in avro.parts)
+    if avro.kind == "record":
+        return sum(least_bytes(each.type) for each in avro.fields)
+    if avro.kind == "fixed":
+        return avro.size
+    return _FIXED_SIZES.get(avro.kind, 1)
+
+
+# ---- skip programs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SkipProgram:
+    """How to walk over values, see ``kernels.avro_cursor``.
+
+    Attributes:
+        steps: int64[].
+        depth: of lists within lists.
+    """
+
+    steps: npt.NDArray[np.int64]
+    depth: int
+
+
+def skip_program(types: tuple[AvroType, ...], path: str, where: str) -> SkipProgram:
+    """The program that walks over one value of each type in turn.
+
+    Args:
+        types: of the values.
+        path: the column they are in, for messages.
+        where: what holds the schema, for messages.
+
+    Raises:
+        UnsupportedFeatureError: arrays of items that take no bytes, and types of absurd size.
+    """
+    steps: list[int] = []
+    depth = 0
+    for each in types:
+        depth = max(depth, _emit(each, steps, f"Column {path} in {where}"))
+    return SkipProgram(np.array([*steps, END], np.int64), depth)
+
+
+def _emit(avro: AvroType, steps: list[int], column: str) -> int:
+    """Append the steps for one value; returns how deep lists nest in it."""
+    if len(steps) > _MOST_STEPS:
+        raise UnsupportedFeatureError(f"{column} has a type of more than {_MOST_STEPS} parts.")
+    if avro.kind in ("int", "long", "enum"):
+        steps.append(VARINT)
+    elif avro.kind in ("string", "bytes"):
+        steps.append(BYTES)
+    elif avro.kind in _FIXED_SIZES or avro.kind == "fixed":
+        _emit_fixed(_FIXED_SIZES.get(avro.kind, avro.size), steps)
+    elif avro.kind == "record":
+        return max((_emit(each.type, steps, column) for each in avro.fields), default=0)
+    elif avro.kind == "union":
+        return _emit_union(avro, steps, column)
+    else:
+        return _emit_list(avro, steps, column)
+    return 0
+
+
+def _emit_fixed(size: int, steps: list[int]) -> None:
+    if size:
+        steps += (FIXED, size)
+
+
+def _emit_union(avro: AvroType, steps: list[int], column: str) -> int:
+    kinds = [part.kind for part in avro.parts]
+    if len(kinds) == 2 and kinds.count("null") == 1:
+        null = kinds.index("null")
+        start = len(steps)
+        steps += (NULLABLE, 2 * null, 0)
+        depth = _emit(avro.parts[1 - null], steps, column)
+        steps[start + 2] = len(steps)
+        return depth
+    start = len(steps)
+    steps += (UNION, len(kinds), *([0] * len(kinds)))
+    depth, jumps = 0, []
+    for branch, part in enumerate(avro.parts):
+        steps[start + 2 + branch] = len(steps)
+        depth = max(depth, _emit(part, steps, column))
+        jumps.append(len(steps) + 1)
+        steps += (JUMP, 0)
+    for jump in jumps:
+        steps[jump] = len(steps)
+    return depth
+
+
+def _emit_list(avro: AvroType, steps: list[int], column: str) -> int:
+    if avro.kind == "array" and least_bytes(avro.parts[0]) == 0:
+        # a damaged count of them would be believed
+        raise UnsupportedFeatureError(f"{column} is an array whose items take no bytes.")
+    start = len(steps)
+    steps += (LIST, 0)
+    if avro.kind == "map":
+        steps.append(BYTES)
+    depth = _emit(avro.parts[0], steps, column)
+    steps[start + 1] = len(steps)
+    steps += (NEXT, start + 2)
+    return depth + 1
