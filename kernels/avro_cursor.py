@@ -19,7 +19,7 @@ from ._arrays import Bytes, Int, Int64s
 from ._bytes import load_u64
 from ._jit import helper
 
-__all__ = ["MOST_ITEMS", "fault", "read_length", "read_varint", "skip_value"]
+__all__ = ["IS_NULL", "MOST_ITEMS", "enter_value", "fault", "read_length", "read_varint", "skip_value"]
 
 # What is wrong with bytes; the numbers leave kernels in faults, see `fault`.
 CUT_OFF = 1
@@ -31,6 +31,8 @@ BAD_NUMBER = 6
 BAD_BLOCK = 7
 BAD_DECIMAL = 8
 TOO_LARGE = 9
+
+IS_NULL = -16  # no reason of a fault, so that one number says both
 
 MOST_ITEMS = 2**31 - 1  # that 32-bit Arrow offsets can count
 
@@ -121,6 +123,29 @@ def read_length(data: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
     if after >= 0 and (length < 0 or length > end - after):
         return np.int64(0), np.int64(-BAD_LENGTH)
     return length, after
+
+
+@helper
+def enter_value(data: Bytes, at: Int, end: Int, null: Int) -> Int:
+    """The branch of a union of null and one type.
+
+    Args:
+        data: uint8[].
+        at: where the branch is; not negative.
+        end: of the record, at most ``data.size``.
+        null: the byte that stands for null, 0 or 2; -1 when there is no union.
+
+    Returns:
+        Where the value begins; IS_NULL; or another negative reason.
+    """
+    if null < 0:
+        return np.int64(at)
+    if at >= end:
+        return np.int64(-CUT_OFF)
+    branch = np.int64(data[at])
+    if branch == null:
+        return np.int64(IS_NULL)
+    return np.int64(at + 1) if branch == 2 - null else np.int64(-BAD_BRANCH)
 
 
 @helper

@@ -6,7 +6,7 @@
               ^pos[0]   ^pos[1]   ^pos[2]        one cursor per record; ends[i] is where record i ends
     read_longs(...)      reads a value at every cursor, writes out[i], and moves every cursor behind its value
     measure_bytes(...)   the same for strings: where each one is and how long; copy_values then fills exact buffers
-    locate_items(...)    lists and maps: walks the items and gives each a cursor of its own; they are the next level
+    avro_structure       records within records; lists: each item gets a cursor, and they are the rows of the next level
 
 Records do not depend on each other, so a CPU works on many at once, and a loop knows its type: there is nothing to
 dispatch on. What is read of a column is checked against the end of its record before it is used.
@@ -29,35 +29,29 @@ from ._arrays import Bytes, Int, Int32s, Int64s, Offsets
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
 from ._jit import helper, kernel
 from .avro_cursor import (
-    BAD_BLOCK,
     BAD_BOOLEAN,
-    BAD_BRANCH,
     BAD_DECIMAL,
     BAD_LENGTH,
     BAD_NUMBER,
     CUT_OFF,
+    IS_NULL,
     MOST_ITEMS,
     TOO_LARGE,
+    enter_value,
     fault,
     read_length,
     read_varint,
-    skip_value,
 )
 
 __all__ = [
     "COPY_SLACK",
     "copy_values",
-    "find_invalid_utf8",
-    "frame_records",
-    "locate_items",
     "measure_bytes",
     "read_booleans",
-    "read_branches",
     "read_decimals",
     "read_fixed",
     "read_ints",
     "read_longs",
-    "skip_values",
 ]
 
 COPY_SLACK = 64
@@ -65,72 +59,6 @@ COPY_SLACK = 64
 
 _NULL = -16
 _HIGH_BITS = np.uint64(0x8080808080808080)
-
-
-@helper
-def _enter(data: Bytes, at: Int, end: Int, null: Int) -> Int:
-    """Where the value behind a union's branch begins; _NULL for null; a negative reason."""
-    if null < 0:
-        return np.int64(at)
-    if at >= end:
-        return np.int64(-CUT_OFF)
-    branch = np.int64(data[at])
-    if branch == null:
-        return np.int64(_NULL)
-    return np.int64(at + 1) if branch == 2 - null else np.int64(-BAD_BRANCH)
-
-
-@kernel("i8(ru1, i8, i8, i8, wi8, wi8)")
-def frame_records(data: Bytes, at: Int, count: Int, most_bytes: Int, starts: Int64s, ends: Int64s) -> Int:
-    """Find length-framed records (int32 big endian, then the record).
-
-    Args:
-        data: uint8[].
-        at: where the first length begins.
-        count: most records to find; at most the size of ``starts`` and ``ends``.
-        most_bytes: stop behind the record that reaches so many bytes.
-        starts: int64[], filled with where records begin.
-        ends: int64[], filled with where they end.
-
-    Returns:
-        How many were found (one or more when ``count`` is), or a fault.
-    """
-    first = at
-    for row in range(count):
-        if data.size - at < 4:
-            return fault(row, CUT_OFF)
-        length = np.int64(0)
-        for i in range(4):
-            length = (length << 8) | np.int64(data[at + i])
-        if length > data.size - at - 4:
-            return fault(row, BAD_LENGTH)
-        starts[row] = at + 4
-        at += 4 + length
-        ends[row] = at
-        if at - first >= most_bytes:
-            return np.int64(row + 1)
-    return np.int64(count)
-
-
-@kernel("i8(ru1, wi8, ri8, i8, wu1)")
-def read_branches(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes) -> Int:
-    """Read the branches of a union of null and one type, and leave the cursors at the values.
-
-    ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
-    """
-    nulls = np.int64(0)
-    for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
-        if at >= 0:
-            valid[row] = 1
-            pos[row] = at
-        elif at == _NULL:
-            valid[row] = 0
-            pos[row] += 1
-            nulls += 1
-        else:
-            return fault(row, -at)
-    return nulls
 
 
 @kernel("i8(ru1, wi8, ri8, i8, wu1, i8, i8, wi4)")
@@ -141,7 +69,7 @@ def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, l
     """
     nulls = np.int64(0)
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
+        at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
             value, at = read_varint(data, at, ends[row])
             if at < 0:
@@ -152,7 +80,7 @@ def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, l
             if null >= 0:
                 valid[row] = 1
             pos[row] = at
-        elif at == _NULL:
+        elif at == IS_NULL:
             out[row] = 0
             valid[row] = 0
             pos[row] += 1
@@ -170,7 +98,7 @@ def read_longs(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, 
     """
     nulls = np.int64(0)
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
+        at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
             value, at = read_varint(data, at, ends[row])
             if at < 0:
@@ -179,7 +107,7 @@ def read_longs(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, 
             if null >= 0:
                 valid[row] = 1
             pos[row] = at
-        elif at == _NULL:
+        elif at == IS_NULL:
             out[row] = 0
             valid[row] = 0
             pos[row] += 1
@@ -197,7 +125,7 @@ def read_booleans(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Byte
     """
     nulls = np.int64(0)
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
+        at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
             if at >= ends[row]:
                 return fault(row, CUT_OFF)
@@ -207,7 +135,7 @@ def read_booleans(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Byte
             if null >= 0:
                 valid[row] = 1
             pos[row] = at + 1
-        elif at == _NULL:
+        elif at == IS_NULL:
             out[row] = 0
             valid[row] = 0
             pos[row] += 1
@@ -221,7 +149,7 @@ def read_booleans(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Byte
 def _read_items(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, width: Int, out: Bytes) -> Int:
     nulls = np.int64(0)
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
+        at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
             if width > ends[row] - at:
                 return fault(row, CUT_OFF)
@@ -234,7 +162,7 @@ def _read_items(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes,
             if null >= 0:
                 valid[row] = 1
             pos[row] = at + width
-        elif at == _NULL:
+        elif at == IS_NULL:
             for i in range(width):
                 out[row * width + i] = 0
             valid[row] = 0
@@ -300,8 +228,8 @@ def read_decimals(
     """
     nulls = np.int64(0)
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
-        if at == _NULL:
+        at = enter_value(data, pos[row], ends[row], null)
+        if at == IS_NULL:
             out[2 * row] = np.uint64(0)
             out[2 * row + 1] = np.uint64(0)
             valid[row] = 0
@@ -351,7 +279,7 @@ def measure_bytes(
     total = np.int64(0)
     offsets[0] = 0
     for row in range(pos.size):
-        at = _enter(data, pos[row], ends[row], null)
+        at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
             length, at = read_length(data, at, ends[row])
             if at < 0:
@@ -363,7 +291,7 @@ def measure_bytes(
             if null >= 0:
                 valid[row] = 1
             pos[row] = at + length
-        elif at == _NULL:
+        elif at == IS_NULL:
             starts[row] = pos[row]
             valid[row] = 0
             pos[row] += 1
@@ -408,157 +336,3 @@ def copy_values(data: Bytes, starts: Int64s, offsets: Offsets, out: Bytes) -> No
                 _copy_32(out, at + 32, data, start + 32)
         else:
             copy_bytes(out, at, data, start, length)
-
-
-@kernel("i8(ru1, wi8, ri8, ri8, i8)")
-def skip_values(data: Bytes, pos: Int64s, ends: Int64s, program: Int64s, depth: Int) -> Int:
-    """Move cursors behind values nobody wants.
-
-    ``data``, ``pos``, ``ends``: see the module docstring; ``program`` int64[] as in ``avro_cursor``, ``depth`` of its
-    lists.
-    """
-    stack = np.empty(depth + 1, np.int64)
-    for row in range(pos.size):
-        at = skip_value(data, pos[row], ends[row], program, stack)
-        if at < 0:
-            return fault(row, -at)
-        pos[row] = at
-    return np.int64(0)
-
-
-@kernel("i8(ru1, wi8, ri8, i8, wu1, ri8, i8, wi4, wi8, wi8)")
-def locate_items(
-    data: Bytes,
-    pos: Int64s,
-    ends: Int64s,
-    null: Int,
-    valid: Bytes,
-    program: Int64s,
-    depth: Int,
-    offsets: Offsets,
-    starts: Int64s,
-    item_ends: Int64s,
-) -> Int:
-    """Find the items of arrays, or the entries of maps.
-
-    Args:
-        data: uint8[].
-        pos: int64[n], cursors.
-        ends: int64[n].
-        null: see the module docstring.
-        valid: uint8[n].
-        program: int64[], the skip program of one item.
-        depth: of the lists in that program.
-        offsets: int32[n + 1], filled with the Arrow column's offsets.
-        starts: int64[room], filled with where items begin, as far as there is room.
-        item_ends: int64[room], filled with where they end.
-
-    Returns:
-        The number of nulls, or a fault. When ``offsets[n]`` is more than the room, call again from the first cursors
-        with enough.
-    """
-    stack = np.empty(depth + 1, np.int64)
-    room = min(starts.size, item_ends.size)
-    nulls = np.int64(0)
-    total = np.int64(0)
-    offsets[0] = 0
-    for row in range(pos.size):
-        end = ends[row]
-        at = _enter(data, pos[row], end, null)
-        if at == _NULL:
-            valid[row] = 0
-            pos[row] += 1
-            nulls += 1
-            offsets[row + 1] = np.int32(total)
-            continue
-        while at >= 0:
-            count, at = read_varint(data, at, end)
-            if at < 0 or count == 0:
-                break
-            block_end: Int = np.int64(-1)
-            if count < 0:
-                count = -count
-                size, at = read_length(data, at, end)
-                if at < 0:
-                    break
-                block_end = at + size
-            if count < 0 or count > end - at:
-                return fault(row, BAD_LENGTH)
-            if total + count > MOST_ITEMS:
-                return fault(row, TOO_LARGE)
-            for _ in range(count):
-                if total < room:
-                    starts[total] = at
-                at = skip_value(data, at, end, program, stack)
-                if at < 0:
-                    break
-                if total < room:
-                    item_ends[total] = at
-                total += 1
-            if at >= 0 and block_end >= 0 and at != block_end:
-                return fault(row, BAD_BLOCK)
-        if at < 0:
-            return fault(row, -at)
-        if null >= 0:
-            valid[row] = 1
-        pos[row] = at
-        offsets[row + 1] = np.int32(total)
-    return nulls
-
-
-@helper
-def _utf8_length(data: Bytes, at: Int, end: Int) -> Int:
-    """Bytes of the character at ``at``, or 0 if there is none that UTF-8 allows (Unicode 15, table 3-7)."""
-    first = np.int64(data[at])
-    if first < 0x80:
-        return np.int64(1)
-    if first < 0xC2 or first > 0xF4:
-        return np.int64(0)
-    size = 2 if first < 0xE0 else (3 if first < 0xF0 else 4)
-    if size > end - at:
-        return np.int64(0)
-    for i in range(1, size):
-        if data[at + i] & np.uint8(0xC0) != np.uint8(0x80):
-            return np.int64(0)
-    second = np.int64(data[at + 1])
-    wrong = (
-        (first == 0xE0 and second < 0xA0)  # more bytes than needed
-        or (first == 0xED and second > 0x9F)  # surrogates
-        or (first == 0xF0 and second < 0x90)
-        or (first == 0xF4 and second > 0x8F)  # above U+10FFFF
-    )
-    return np.int64(0) if wrong else np.int64(size)
-
-
-@kernel("i8(ri4, ru1)")
-def find_invalid_utf8(offsets: Offsets, data: Bytes) -> Int:
-    """The first of n values that is not UTF-8, or -1.
-
-    Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[].
-    """
-    rows = offsets.size - 1
-    at = np.int64(offsets[0])
-    end = np.int64(offsets[rows])
-    seen = np.uint64(0)
-    while at + 8 <= end:
-        seen |= load_u64(data, at)
-        at += 8
-    while at < end:
-        seen |= np.uint64(data[at])
-        at += 1
-    if seen & _HIGH_BITS == np.uint64(0):
-        return np.int64(-1)
-    for row in range(rows):
-        at = np.int64(offsets[row])
-        end = np.int64(offsets[row + 1])
-        while at < end:
-            if at + 8 <= end and load_u64(data, at) & _HIGH_BITS == np.uint64(0):
-                at += 8
-                continue
-            size = _utf8_length(data, at, end)
-            if size == 0:
-                return np.int64(row)
-            at += size
-    return np.int64(-1)

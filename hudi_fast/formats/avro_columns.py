@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError
 from hudi_fast.formats.avro_program import Fill, Items, Leaf, Node, Record, Skip
-from hudi_fast.kernels import avro_cursor, avro_decode
+from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
 from hudi_fast.kernels._arrays import Int
 
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
@@ -74,7 +74,7 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
     made: list[pa.Array | None] = []
     for step in plan.steps:
         if isinstance(step, Skip):
-            done = avro_decode.skip_values(rows.data, rows.pos, rows.ends, step.program.steps, step.program.depth)
+            done = avro_structure.skip_values(rows.data, rows.pos, rows.ends, step.program.steps, step.program.depth)
             _checked(done, rows, f"columns beside {plan.path}" if plan.path else "columns not asked for")
             made.append(None)
         else:
@@ -175,7 +175,7 @@ def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Arra
     out = np.empty(total + avro_decode.COPY_SLACK, np.uint8)
     avro_decode.copy_values(rows.data, starts, offsets, out)
     if leaf.kind == pa.string():
-        bad = avro_decode.find_invalid_utf8(offsets, out)
+        bad = avro_text.find_invalid_utf8(offsets, out)
         if bad >= 0:
             raise corrupt("UTF-8", f"column {leaf.path}", rows, int(starts[bad]))
     buffers = [_validity(leaf, valid, nulls), pa.py_buffer(offsets), pa.py_buffer(out[:total])]
@@ -206,7 +206,7 @@ def _read_record(plan: Record, rows: Rows) -> pa.Array:
     if plan.null < 0:
         return pa.Array.from_buffers(plan.kind, count, [None], 0, 0, read_record_columns(plan, rows))
     valid = _valid_flags(plan, count)
-    nulls = avro_decode.read_branches(rows.data, rows.pos, rows.ends, plan.null, valid)
+    nulls = avro_structure.read_branches(rows.data, rows.pos, rows.ends, plan.null, valid)
     nulls = _checked(nulls, rows, f"column {plan.path}")
     _validity(plan, valid, nulls)
     if nulls == 0:
@@ -228,7 +228,7 @@ def _read_items(plan: Items, rows: Rows) -> pa.Array:
     program = plan.program
     while True:
         starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-        nulls = avro_decode.locate_items(
+        nulls = avro_structure.locate_items(
             rows.data, rows.pos, rows.ends, plan.null, valid, program.steps, program.depth, offsets, starts, ends
         )
         nulls = _checked(nulls, rows, f"column {plan.path}")

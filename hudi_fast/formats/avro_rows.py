@@ -28,7 +28,7 @@ from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro_columns import BatchTooLargeError, Rows, corrupt, read_record_columns
 from hudi_fast.formats.avro_program import Promote, Record, plan_rows
 from hudi_fast.formats.avro_types import parse_record
-from hudi_fast.kernels.avro_decode import frame_records
+from hudi_fast.kernels.avro_structure import frame_records
 
 __all__ = ["BATCH_BYTES", "BATCH_ROWS", "AvroDecoder", "AvroEncoder", "Promote", "block_content_head"]
 
