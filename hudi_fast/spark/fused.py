@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.spark.arrow import ARROW_GROWTH, estimated_bytes, parallelism
 from hudi_fast.spark.columns import key_text, partition_text
-from hudi_fast.spark.routing import addresses, pack_bins
+from hudi_fast.spark.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, ROW_BUDGET, Answer, RowBuffer, answers, task_token, write_partitions
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import latest_slices
@@ -103,8 +103,7 @@ def _partition_sizes(plan: WritePlan) -> dict[str, int]:
         return {}
     sizes: dict[str, int] = {}
     for name in partitions:
-        slices = latest_slices(plan.view, name)
-        sizes[name] = sum(one.base_file.size for one in slices if one.base_file is not None)
+        sizes[name] = sum(map(slice_bytes, latest_slices(plan.view, name)))
     return sizes
 
 

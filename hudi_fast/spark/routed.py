@@ -23,21 +23,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F
 
 from hudi_fast.merge.rules import DELETED_FLAG
-from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.columns import arrow_type, key_text, nested_column, partition_text
 from hudi_fast.spark.routed_tasks import BIN, MOVED, SLICE, write_slices
-from hudi_fast.spark.routing import addresses, pack_bins
-from hudi_fast.spark.scan import scan_slices
+from hudi_fast.spark.routing import addresses, pack_bins, slice_bytes
+from hudi_fast.spark.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, stored_keys_frame
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["run_routed"]
 
-_KEY, _PATH, _FILE = "__hudi_fast_key", "__hudi_fast_path", "__hudi_fast_file"
-_STORED_KEY, _STORED_PATH, _OLD = "__hudi_fast_stored_key", "__hudi_fast_stored_path", "__hudi_fast_old"
-_OWNER, _SIDE, _ORDER = "__hudi_fast_owner", "__hudi_fast_side", "__hudi_fast_order"
+_KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
+_SIDE, _ORDER = "__hudi_fast_side", "__hudi_fast_order"
 _STAYS, _FIRST, _CLEARED = "__hudi_fast_stays", "__hudi_fast_first", "__hudi_fast_cleared"
 
 TASKS_PER_CORE = 2
@@ -49,21 +47,20 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     spark, names = df.sparkSession, df.columns
     tasks = parallelism(spark) * TASKS_PER_CORE
     slices = [one for name in plan.view.lister.partitions() for one in latest_slices(plan.view, name)]
-    slices = [one for one in slices if one.base_file is not None]
     owners = _owners(slices, tasks)
     path = partition_text(df, plan.key_config, plan.schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
     if plan.operation in _LOOKS_KEYS_UP:
         rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.schema))
         rows = _newest_of_each_key(rows, plan) if plan.index.is_global else rows
-        placed = _placed(rows, _stored(spark, plan, slices, owners), plan) if slices else _all_new(rows, plan)
+        placed = _placed(rows, stored_keys_frame(spark, plan, slices, owners), plan) if slices else _all_new(rows, plan)
     else:
         placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)
-    lane = F.coalesce(F.col(_OWNER), F.pmod(F.hash(_KEY), F.lit(tasks)))
+    lane = F.coalesce(F.col(OWNER), F.pmod(F.hash(_KEY), F.lit(tasks)))
     placed = placed.withColumn(BIN, lane)
     table = F.array(*[F.lit(number) for number in addresses(tasks)])
-    addressed = placed.withColumn(_OWNER, F.element_at(table, (F.col(BIN) + F.lit(1)).cast("int")))
-    routed = addressed.repartition(tasks, _OWNER).sortWithinPartitions(F.col(SLICE).asc_nulls_first(), _PATH)
+    addressed = placed.withColumn(OWNER, F.element_at(table, (F.col(BIN) + F.lit(1)).cast("int")))
+    routed = addressed.repartition(tasks, OWNER).sortWithinPartitions(F.col(SLICE).asc_nulls_first(), _PATH)
     routed = routed.select(*[f"`{name}`" for name in names], SLICE, MOVED, BIN)
     work = write_slices(plan, slices, owners)
     collected: list[Any] = routed.mapInArrow(answers(plan, work), ANSWER_SCHEMA).collect()
@@ -77,54 +74,32 @@ def _spread(df: Any, plan: WritePlan) -> Any:
 
 def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
     """The task that owns each slice, balanced by size."""
-    sizes = {f"{number:012d}": one.base_file.size for number, one in enumerate(slices) if one.base_file is not None}
+    sizes = {f"{number:012d}": slice_bytes(one) for number, one in enumerate(slices)}
     bins = pack_bins(sizes, tasks)
     return [bins[f"{number:012d}"] for number in range(len(slices))]
 
 
-def _stored(spark: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
-    """One row per stored key: key, slice, owner, partition path, and what may make a newer row give way to it."""
-    keyed = plan.stored_key_config
-    roots = [name.split(".")[0] for name in plan.key_config.record_key_fields] if keyed is not None else []
-    ordering = _ordering_roots(plan)
-    fields = [plan.schema.field(name).with_nullable(True) for name in dict.fromkeys([*roots, *ordering])]
-    if keyed is None:
-        fields = [pa.field("_hoodie_record_key", pa.string()), *fields]
-    wanted = pa.schema(fields)
-    scan = scan_slices(spark, SliceScan(plan.storage, plan.config, wanted, wanted, None), slices, file_name=_FILE)
-    key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema)
-    old = F.struct(*[F.col(f"`{name}`") for name in ordering]) if ordering else F.lit(None)
-    scan = scan.select(key.alias(_STORED_KEY), _FILE, old.alias(_OLD))
-    listed = [
-        (one.base_file.name, number, owners[number], one.partition)
-        for number, one in enumerate(slices)
-        if one.base_file is not None
-    ]
-    types = f"{_FILE} string, {SLICE} int, {_OWNER} int, {_STORED_PATH} string"
-    return scan.join(F.broadcast(spark.createDataFrame(listed, types)), _FILE).drop(_FILE)
-
-
 def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
     """Rows with slice, owner and whether the stored row only goes because its key moves to another partition."""
-    on = F.col(_KEY) == F.col(_STORED_KEY)
+    on = F.col(_KEY) == F.col(STORED_KEY)
     if not plan.index.is_global:
-        on = on & (F.col(_PATH) == F.col(_STORED_PATH))
+        on = on & (F.col(_PATH) == F.col(STORED_PATH))
     joined = _without_idle(rows.join(stored, on, "left"), plan)
     if not plan.index.is_global or not plan.index.update_partition_path or plan.operation == "delete":
         return joined.withColumn(MOVED, F.lit(False))
     same_key = Window.partitionBy(_KEY)
-    here = F.coalesce(F.col(_STORED_PATH) == F.col(_PATH), F.lit(False))
+    here = F.coalesce(F.col(STORED_PATH) == F.col(_PATH), F.lit(False))
     moved = F.col(SLICE).isNotNull() & ~here & ~_is_delete(joined, plan)
     judged = joined.withColumn(MOVED, moved).withColumn(_STAYS, F.max(here).over(same_key))
     judged = judged.filter(~F.col(MOVED) | _wins(judged, plan))
     judged = judged.withColumn(_FIRST, F.row_number().over(same_key.orderBy(SLICE)) == 1)
-    stored_side = F.struct(F.col(SLICE).alias("slice"), F.col(_OWNER).alias("owner"), F.col(MOVED).alias("moved"))
+    stored_side = F.struct(F.col(SLICE).alias("slice"), F.col(OWNER).alias("owner"), F.col(MOVED).alias("moved"))
     nothing = F.lit(None).cast("int")
     new_side = F.struct(nothing.alias("slice"), nothing.alias("owner"), F.lit(False).alias("moved"))
     arrives = F.col(MOVED) & ~F.col(_STAYS) & F.col(_FIRST)
     sides = F.when(arrives, F.array(stored_side, new_side)).otherwise(F.array(stored_side))
     both = judged.withColumn(_SIDE, F.explode(sides))
-    for name, member in ((SLICE, "slice"), (_OWNER, "owner"), (MOVED, "moved")):
+    for name, member in ((SLICE, "slice"), (OWNER, "owner"), (MOVED, "moved")):
         both = both.withColumn(name, F.col(f"{_SIDE}.{member}"))
     return both
 
@@ -132,7 +107,7 @@ def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
 def _all_new(rows: Any, plan: WritePlan) -> Any:
     """Rows that are inserted whatever the table holds."""
     nothing = F.lit(None).cast("int")
-    rows = rows.withColumn(SLICE, nothing).withColumn(_OWNER, nothing).withColumn(MOVED, F.lit(False))
+    rows = rows.withColumn(SLICE, nothing).withColumn(OWNER, nothing).withColumn(MOVED, F.lit(False))
     return _without_idle(rows, plan)
 
 
@@ -164,13 +139,13 @@ def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
 
 
 def _wins(joined: Any, plan: WritePlan) -> Any:
-    """Whether the incoming ordering value is at least the stored one's."""
+    """Whether the incoming ordering value is at least the stored one's, or there is no such row to see."""
     result: Any = F.lit(True)
-    stored = _orderings(joined, plan, within=_OLD)
+    stored = _orderings(joined, plan, within=OLD)
     for (new, _), (old, _) in reversed(list(zip(_orderings(joined, plan), stored, strict=True))):
         greater = (new > old) | (new.isNotNull() & old.isNull())
         result = F.coalesce(greater, F.lit(False)) | (new.eqNullSafe(old) & result)
-    return result
+    return result | F.coalesce(F.col(GONE), F.lit(False))
 
 
 def _orderings(rows: Any, plan: WritePlan, within: str = "") -> list[tuple[Any, Any]]:
@@ -210,9 +185,3 @@ def _delete_flags(rows: Any, plan: WritePlan) -> list[Any]:
     if plan.rules.delete_field is not None and plan.rules.delete_field in rows.columns:
         flags.append(F.col(f"`{plan.rules.delete_field}`").cast("string") == F.lit(plan.rules.delete_marker))
     return flags
-
-
-def _ordering_roots(plan: WritePlan) -> list[str]:
-    if not plan.rules.compares or plan.operation == "delete":
-        return []
-    return list(dict.fromkeys(name.split(".")[0] for name in plan.rules.ordering_fields))

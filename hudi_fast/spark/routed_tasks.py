@@ -14,13 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
-from hudi_fast.index.tagging import IncomingKeys, match_slice
+from hudi_fast.index.tagging import IncomingKeys
 from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
+from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, files_to_fill
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
@@ -80,7 +81,9 @@ class _Task:
         numbers = {(one.partition, one.file_id): number for number, one in mine.items()}
         for code, name in enumerate(names):
             here = combined_rows(self._plan, incoming, np.flatnonzero(codes == code))
-            found = PartitionMatches([one for one in mine.values() if one.partition == name], [], [], here)
+            all_here = [one for one in self._slices if one.partition == name]
+            filled = [one for one in files_to_fill(self._plan, name, all_here) if (name, one.file_id) in numbers]
+            found = PartitionMatches(filled, [], [], here)
             for work in deal_out(self._plan, name, incoming, found, self._token, self._sequence):
                 self._sequence += len(work.inserts)
                 if work.slice is None:
@@ -89,7 +92,7 @@ class _Task:
                     self._waiting[numbers[name, work.file_id]] = gather(rows, work.inserts)
 
     def update(self, number: int, table: pa.Table) -> None:
-        """Rewrite one slice with its updates, its deletes and the inserts that wait for it."""
+        """Write one slice's updates and deletes, and the inserts that wait for it."""
         slice_ = self._slices[number]
         waiting = self._waiting.pop(number, None)
         rows = table.drop_columns([SLICE, MOVED, BIN])
@@ -97,7 +100,7 @@ class _Task:
         incoming = prepare_rows(self._plan, rows if waiting is None else pa.concat_tables([rows, waiting]))
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         keys = IncomingKeys.of(gather_array(incoming.key_array(), kept), kept)
-        match = match_slice(self._plan.storage, slice_, keys, self._plan.index, self._plan.stored_key_config)
+        match = look_up(self._plan, slice_, keys)
         lost = kept if match is None else np.setdiff1d(kept, match.incoming_rows)
         if match is None or len(lost):
             raise self._lost(slice_, incoming, lost)

@@ -13,7 +13,9 @@ from collections.abc import Mapping
 
 import mmh3
 
-__all__ = ["addresses", "pack_bins"]
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["addresses", "pack_bins", "slice_bytes"]
 
 _SPARK_SEED = 42
 
@@ -41,3 +43,8 @@ def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
         chosen[name] = number
         heapq.heappush(loads, (load + max(weight, 1), number))
     return chosen
+
+
+def slice_bytes(slice_: FileSlice) -> int:
+    """How much a slice weighs: its base file and its log files."""
+    return sum(log.size for log in slice_.log_files) + (slice_.base_file.size if slice_.base_file is not None else 0)

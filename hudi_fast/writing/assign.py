@@ -21,11 +21,12 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches, match_slice, untagged_rows
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merge.combine import combine
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
@@ -84,7 +85,7 @@ def assign_partition(
     matches: list[SliceMatches] = []
     if plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
         keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-        found = run(lambda one: match_slice(plan.storage, one, keys, plan.index, plan.stored_key_config), slices)
+        found = run(lambda one: look_up(plan, one, keys), slices)
         matches = [match for match in found if match is not None]
     inserts = untagged_rows(rows, matches, incoming.count)
     if plan.operation == "insert":

@@ -12,13 +12,12 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches, match_slice, untagged_rows
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
 from hudi_fast.writing.gather import gather_array
+from hudi_fast.writing.lookup import beats_stored, look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
-from hudi_fast.writing.rewrite import incoming_wins
 
 __all__ = ["assign_table"]
 
@@ -37,7 +36,7 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     slices = {name: latest_slices(plan.view, name) for name in plan.view.lister.partitions()}
     keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
     flat = [one for found in slices.values() for one in found]
-    looked_up = run(lambda one: match_slice(plan.storage, one, keys, plan.index, plan.stored_key_config), flat)
+    looked_up = run(lambda one: look_up(plan, one, keys), flat)
     matches = [match for match in looked_up if match is not None]
     unknown = untagged_rows(rows, matches, incoming.count)
     codes, names = _codes(incoming)
@@ -61,11 +60,9 @@ def _settle_moves(
         moved &= ~incoming.deletes[match.incoming_rows]
     if not moved.any():
         return match, None
-    if incoming.ordering and match.slice.base_file is not None:
-        with open_base_file(plan.storage, match.slice.base_file.path) as reader:
-            wins = incoming_wins(plan, incoming, reader, match.base_rows[moved], match.incoming_rows[moved])
+    if incoming.ordering:
         kept = ~moved
-        kept[moved] = wins
+        kept[moved] = beats_stored(plan, incoming, match, moved)
         match, moved = SliceMatches(match.slice, match.base_rows[kept], match.incoming_rows[kept]), moved[kept]
     return match, moved
 

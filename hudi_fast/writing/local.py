@@ -92,7 +92,7 @@ def _assign(
     works = [work for one in assigned for work in one]
     if plan.operation == "bulk_insert" and len(works) < plan.threads:
         works = [part for work in works for part in _parts(work, plan.threads)]
-    return sorted(works, key=_cost, reverse=True)
+    return sorted(works, key=lambda work: _cost(work, plan.config.is_mor), reverse=True)
 
 
 def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
@@ -112,7 +112,8 @@ def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
     ]
 
 
-def _cost(work: FileGroupWork) -> int:
+def _cost(work: FileGroupWork, is_mor: bool) -> int:
     """Largest first, so that no big file is left for the end."""
-    size = 0 if work.slice is None or work.slice.base_file is None else work.slice.base_file.size
+    rewritten = work.slice is not None and (len(work.inserts) > 0 or not is_mor)
+    size = work.slice.base_file.size if rewritten and work.slice is not None and work.slice.base_file is not None else 0
     return size + 100 * (len(work.inserts) + len(work.base_rows))

@@ -1,0 +1,170 @@
+"""Where incoming keys are stored, log files included.
+
+::
+
+    slice with a base file      the keys of the base file, whatever its log says of them (HoodieSimpleIndex, Hudi 1.2.0)
+    slice of log files alone    the keys of its log records; its rows have no number
+
+A key that the log has deleted counts as stored: rows with it are logged on, since the base file still holds it.
+:func:`beats_stored` asks what a reader would see of a stored key, for an index that may let the incoming row go
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches, file_keys, match_slice
+from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.merge.fold import fold
+from hudi_fast.merge.log_entries import LogEntries
+from hudi_fast.merge.log_scan import visible_blocks
+from hudi_fast.merge.read_entries import read_entries
+from hudi_fast.merge.rules import default_ordering, ordering_columns
+from hudi_fast.merge.settle import incoming_beats_stored
+from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
+from hudi_fast.schema.conform import plan_conform
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.gather import gather, gather_array
+from hudi_fast.writing.plan import Incoming, WritePlan
+
+__all__ = ["StoredKeys", "beats_stored", "look_up", "stored_keys"]
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+_NO_COLUMNS = pa.schema([])
+
+
+def look_up(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:
+    """Incoming keys that one slice holds; None when it holds none.
+
+    Raises:
+        CorruptTableError: a file of the slice cannot be read.
+    """
+    if slice_.base_file is not None:
+        return match_slice(plan.storage, slice_, keys, plan.index, plan.stored_key_config)
+    if keys.low is None:
+        return None
+    found = np.flatnonzero(_probe(_log_entries(plan, slice_, _NO_COLUMNS).keys, keys.keys) >= 0)
+    if not len(found):
+        return None
+    return SliceMatches(slice_, np.full(len(found), -1, dtype=np.int64), keys.rows[found])
+
+
+def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> Flags:
+    """For some of the matches, whether the incoming row, which is no delete, wins over what a reader would see.
+
+    Args:
+        plan: the write.
+        incoming: rows of the write.
+        match: of :func:`look_up`.
+        pairs: bool[m], which of its m matches.
+    """
+    sources = match.incoming_rows[pairs]
+    if not plan.rules.compares or not incoming.ordering:
+        return np.ones(len(sources), dtype=np.bool_)
+    columns = _ordering_roots(plan)
+    keys = gather_array(incoming.key_array(), sources)
+    if match.slice.base_file is None:
+        stored = _nulls(columns, len(sources))
+    else:
+        stored = gather(_base_columns(plan, match.slice, columns), match.base_rows[pairs])
+    seen = _seen(plan, match.slice, keys, stored)
+    new = [gather_array(column, sources) for column in incoming.ordering]
+    none = np.zeros(len(sources), dtype=np.bool_)
+    return seen.gone | incoming_beats_stored(
+        plan.rules, none, default_ordering(new, len(sources)), new, ordering_columns(plan.rules, seen.rows)
+    )
+
+
+@dataclass(frozen=True)
+class StoredKeys:
+    """Keys of a slice, and what a reader would see of their rows.
+
+    Attributes:
+        keys: string[n].
+        rows: n rows of the columns asked for: those of the log where it has changed a row.
+        gone: bool[n], keys whose row the log has deleted.
+    """
+
+    keys: pa.Array
+    rows: pa.Table
+    gone: Flags
+
+
+def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
+    """The keys that :func:`look_up` would find in a slice, with the columns of their ordering values."""
+    columns = _ordering_roots(plan)
+    if slice_.base_file is None:
+        keys = _log_entries(plan, slice_, _NO_COLUMNS).keys.unique()
+        return _seen(plan, slice_, keys, _nulls(columns, len(keys)))
+    with open_base_file(plan.storage, slice_.base_file.path) as reader:
+        keys = single_chunk(pa.chunked_array(list(file_keys(reader, plan.stored_key_config)), pa.string()))
+    return _seen(plan, slice_, keys, _base_columns(plan, slice_, columns))
+
+
+def _seen(plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table) -> StoredKeys:
+    """``stored``: rows of the base file, one for each key; looked through by what the log says of the key."""
+    gone = np.zeros(len(keys), dtype=np.bool_)
+    if not slice_.log_files:
+        return StoredKeys(keys, stored, gone)
+    entries = fold(plan.rules, _log_entries(plan, slice_, stored.schema))
+    hits = _probe(entries.keys, keys)
+    there = np.flatnonzero(hits >= 0)
+    entry = hits[there]
+    wins = incoming_beats_stored(
+        plan.rules,
+        entries.deletes[entry],
+        entries.default_ordering[entry],
+        [gather_array(column, entry) for column in entries.ordering],
+        ordering_columns(plan.rules, gather(stored, there)),
+    )
+    wins |= slice_.base_file is None
+    gone[there] = wins & entries.deletes[entry]
+    chosen = np.arange(len(keys), dtype=np.int64)
+    shown = wins & ~entries.deletes[entry]
+    chosen[there[shown]] = len(keys) + entries.row[entry[shown]]
+    both = pa.concat_tables([stored, entries.rows.select(stored.column_names).cast(stored.schema)])
+    return StoredKeys(keys, gather(both.combine_chunks(), chosen), gone)
+
+
+def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogEntries:
+    merge = SliceMerge(
+        plan.storage, plan.view.timeline, plan.config.version, plan.rules, plan.view.as_of, plan.stored_key_config
+    )
+    return read_entries(merge, visible_blocks(merge, slice_), merge_schema(merge, columns, plan.file_schema))
+
+
+def _ordering_roots(plan: WritePlan) -> pa.Schema:
+    fields = plan.rules.ordering_fields if plan.rules.compares else ()
+    names = dict.fromkeys(name.split(".")[0] for name in fields)
+    return pa.schema([plan.schema.field(name).with_nullable(True) for name in names])
+
+
+def _base_columns(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> pa.Table:
+    """Columns of a base file in the table's types; null where the file is older than the column."""
+    if slice_.base_file is None:
+        raise ValueError("the slice has no base file")
+    with open_base_file(plan.storage, slice_.base_file.path) as reader:
+        names = [name for name in columns.names if name in reader.schema.names]
+        if not names:
+            return _nulls(columns, reader.num_rows)
+        conforming = plan_conform(pa.schema([reader.schema.field(name) for name in names]), columns)
+        return conforming.apply(reader.read(names)).combine_chunks()
+
+
+def _nulls(columns: pa.Schema, count: int) -> pa.Table:
+    return pa.table([pa.nulls(count, field.type) for field in columns], schema=columns)
+
+
+def _probe(keys: pa.Array, wanted: pa.Array) -> Rows:
+    """For each wanted key the place of one that equals it in ``keys``, -1 for none."""
+    have, want = varlen_buffers(keys), varlen_buffers(wanted)
+    return KeyTable.build(have.offsets, have.data).probe(want.offsets, want.data).astype(np.int64)
