@@ -26,8 +26,6 @@ __all__ = ["blend_provided", "fill_gaps", "has_say", "provides", "run_merger"]
 
 Flags = npt.NDArray[np.bool_]
 
-_KEYS = ("_hoodie_record_key", "_hoodie_partition_path")
-
 
 def has_say(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) -> Flags | None:
     """bool[n], the values of a column that a partial update mode lets stand; None when it lets all stand."""
@@ -101,7 +99,8 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Tab
     Args:
         merger: the function.
         older: n rows.
-        newer: n rows of the same columns; row i has the key of row i of ``older``.
+        newer: n rows of the same columns; row i has the key of row i of ``older``. The function is given all columns
+            but the meta columns, which are those of the newer row.
 
     Returns:
         n rows of the same columns, and which of them go; None for none.
@@ -111,24 +110,28 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Tab
     """
     if not older.num_rows:
         return newer, None
-    merged = merger(older, newer)
+    names = [name for name in older.column_names if name not in META_COLUMNS]
+    old, new = older.select(names), newer.select(names)
+    merged = merger(old, new)
+    _check_merged(merged, old)
+    gone = _gone(merged)
+    made = {field.name: _typed(merged, field) for field in old.schema}
+    columns = [made.get(name, newer.column(name)) for name in older.column_names]
+    return pa.Table.from_arrays(columns, schema=older.schema), gone
+
+
+def _check_merged(merged: object, old: pa.Table) -> None:
     if not isinstance(merged, pa.Table):
         raise InvalidDataError(
             f"hudi_fast.merger has to return a pyarrow.Table; it returned {type(merged).__name__}: {merged!r:.200}"
         )
-    expected = older.schema
-    names = merged.column_names
-    extra = set(names) - set(expected.names) - {DELETED_FLAG}
-    missing = [name for name in expected.names if name not in names]
-    if merged.num_rows != older.num_rows or extra or missing or len(set(names)) != len(names):
+    names, expected = merged.column_names, old.column_names
+    fits = set(names) - {DELETED_FLAG} == set(expected) - {DELETED_FLAG} and len(set(names)) == len(names)
+    if merged.num_rows != old.num_rows or not fits or (DELETED_FLAG in expected and DELETED_FLAG not in names):
         raise InvalidDataError(
-            f"hudi_fast.merger has to return the {older.num_rows} rows that it was given, with the columns "
-            f"{expected.names} and, if rows go, {DELETED_FLAG}; it returned {merged.num_rows} rows with the columns "
-            f"{names}."
+            f"hudi_fast.merger has to return the {old.num_rows} rows that it was given, with the columns {expected} "
+            f"and, if rows go, {DELETED_FLAG}; it returned {merged.num_rows} rows with the columns {names}."
         )
-    gone = _gone(merged)
-    columns = [_typed(newer if f.name in _KEYS else merged, f) for f in expected]
-    return pa.Table.from_arrays(columns, schema=expected), gone
 
 
 def _gone(merged: pa.Table) -> Flags | None:

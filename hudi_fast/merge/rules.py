@@ -69,10 +69,10 @@ _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 _STRATEGY = "hoodie.record.merge.strategy.id"
 
 Merger: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
-"""``merge(older, newer)``: row i of both has one key; the merged rows, in the same order, all columns.
+"""``merge(older, newer)``: row i of both has one key; the merged rows, in the same order, with the same columns.
 
-A boolean column ``_hoodie_is_deleted`` that is true makes a row go. Deletes are not given to it: they win over what was
-before them, and a row after a delete is a new one.
+The tables have all columns of the table but Hudi's meta columns. A boolean column ``_hoodie_is_deleted`` that is true
+makes a row go. Deletes are not given to it: they win over what was before them, and a row after a delete is a new one.
 """
 
 

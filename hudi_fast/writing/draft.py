@@ -18,7 +18,7 @@ from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_me
 from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
 from hudi_fast.index.tagging import IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import MergeRules
+from hudi_fast.merge.rules import MergeRules, merge_rules_of
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
@@ -112,8 +112,6 @@ def _check_supported(state: TableState, options: WriteOptions, operation: str) -
         f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
         "change data capture (hoodie.table.cdc.enabled)": config.cdc_enabled,
         f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
-        f"the merge mode CUSTOM (payload class {config.payload_class})": config.merge_mode == "CUSTOM",
-        f"partial updates ({config.partial_update_mode})": config.partial_update_mode is not None,
         "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
             "hoodie.allow.operation.metadata.field"
         )
@@ -179,12 +177,14 @@ def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, 
 
 
 def _rules(config: TableConfig, options: WriteOptions) -> MergeRules:
-    return MergeRules(
-        config.merge_mode,
-        config.ordering_fields,
-        config.delete_field or options.delete_field,
-        config.delete_marker or options.delete_marker,
-    )
+    rules = merge_rules_of(config, options.delete_field, options.delete_marker)
+    if rules.blends and IndexSettings(options.index_type, False, False).is_global:
+        raise UnsupportedFeatureError(
+            f"Table {config.name} makes one row of two (partial updates, or a merger), which is not supported with the "
+            f"global index {options.index_type}, where the two may lie in different partitions. Use an index that is "
+            "not global."
+        )
+    return rules
 
 
 def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
