@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -18,18 +19,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro_rows import AvroEncoder, block_content_head
 from hudi_fast.formats.delete_block import DeleteRecords
 from hudi_fast.formats.log_blocks import BlockType
 from hudi_fast.formats.parquet_base import ParquetSettings
-from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.writing.plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]
-
-_DECIMAL = pa.decimal128(30, 15)
-_LOWEST = np.iinfo(np.int32).min
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +69,20 @@ def delete_records(
 ) -> DeleteRecords:
     """Entries of a delete block.
 
-    A time or timestamp goes as the number that Avro holds, as Apache Hudi has it. Of several ordering values a null
-    goes as the lowest value of its type: Apache Hudi 1.2.0 cannot read a null there.
+    Of several ordering values a null goes as the lowest value of its type: Apache Hudi 1.2.0 cannot read a null there.
 
     Args:
         keys: n record keys.
         partitions: n partition paths.
         ordering: columns of n ordering values, in the types of the table's columns.
         is_default: bool[n], entries without an ordering value: they win over all that was written before.
-
-    Raises:
-        UnsupportedFeatureError: an ordering value that a delete block cannot hold.
     """
     default = np.array(is_default, dtype=np.bool_)
     if ordering:
         default |= np.logical_and.reduce([pc.is_null(one).to_numpy(zero_copy_only=False) for one in ordering])
     if not ordering or default.all():
         return DeleteRecords(keys, partitions, (), np.ones(len(keys), dtype=np.bool_))
-    values = [_block_value(one) for one in ordering]
+    values = [one.cast(pa.binary()) if pa.types.is_fixed_size_binary(one.type) else one for one in ordering]
     if len(values) > 1:
         values = [_without_nulls(one) for one in values]
     return DeleteRecords(keys, partitions, tuple(values), default)
@@ -151,26 +143,6 @@ def _parquet_block(
 # ---- deletes
 
 
-def _block_value(column: pa.Array) -> pa.Array:
-    """An ordering column in one of the types that a delete block can hold."""
-    kind, column = column.type, single_chunk(column)
-    if pa.types.is_timestamp(kind) or pa.types.is_time64(kind):
-        return column.view(pa.int64())
-    if pa.types.is_time32(kind):
-        return column.view(pa.int32())
-    if pa.types.is_fixed_size_binary(kind):
-        return column.cast(pa.binary())
-    if not pa.types.is_decimal(kind):
-        return column
-    try:
-        return column.cast(_DECIMAL)
-    except pa.ArrowInvalid as error:
-        raise UnsupportedFeatureError(
-            f"Deletes with an ordering value of type {kind} cannot be logged: Apache Hudi's delete blocks hold "
-            f"decimals of 15 digits before and after the point ({error}). Delete by key, which needs no ordering value."
-        ) from error
-
-
 def _without_nulls(column: pa.Array) -> pa.Array:
     kind = column.type
     if not column.null_count:
@@ -179,8 +151,9 @@ def _without_nulls(column: pa.Array) -> pa.Array:
         lowest: Any = b"" if pa.types.is_binary(kind) else ""
     elif pa.types.is_boolean(kind):
         lowest = False
-    elif pa.types.is_date32(kind):
-        return pc.fill_null(column.view(pa.int32()), _LOWEST).view(kind)
+    elif pa.types.is_temporal(kind):
+        number = pa.int32() if kind.bit_width == 32 else pa.int64()
+        return pc.fill_null(column.view(number), np.iinfo(number.to_pandas_dtype()).min).view(kind)
     else:  # beside numbers a null counts as 0
-        lowest = 0
+        lowest = Decimal(0) if pa.types.is_decimal(kind) else 0
     return pc.fill_null(column, pa.scalar(lowest, kind))

@@ -107,9 +107,7 @@ class LogOutput:
             self.close()
         elif self._writer is not None:  # the write fails; a rollback finds what cannot be deleted now
             with contextlib.suppress(OSError):
-                self._writer.close()
-            with contextlib.suppress(OSError):
-                self._target.storage.delete_file(self._writer.path)
+                self._writer.abort()
 
     def _open(self) -> LogFileWriter:
         """The first version that nobody has taken."""
