@@ -1,25 +1,34 @@
 """Rows of one batch that share a key are combined before they are written.
 
 The rules are those for log records (:mod:`hudi_fast.merge.rules`): the row with the greatest ordering value stays, of
-equals the later one, and a commit-time delete beats every row before it.
+equals the later one, and a commit-time delete beats every row before it. Where a merged row may be made of several,
+:func:`blend_duplicates` puts it in the place of the row that stays, before :func:`combine` finds that one.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.varlen import VarlenBuffers, varlen_buffers
-from hudi_fast.kernels.key_table import pick_winners
+from hudi_fast.kernels.key_table import KeyTable, pick_winners
+from hudi_fast.merge.fold import fold_keyed
+from hudi_fast.merge.interleave import replace_rows
+from hudi_fast.merge.log_entries import LogEntries
+from hudi_fast.merge.rules import MergeRules, default_ordering
 
-__all__ = ["combine"]
+__all__ = ["blend_duplicates", "combine", "commit_time_deletes"]
+
+Flags = npt.NDArray[np.bool_]
 
 
 def combine(
     keys: pa.Array,
     rank: npt.NDArray[np.int64],
-    commit_time_deletes: npt.NDArray[np.bool_] | None,
+    commit_time_deletes: Flags | None,
 ) -> npt.NDArray[np.int64]:
     """Row numbers of the rows that stay, ascending.
 
@@ -34,8 +43,82 @@ def combine(
     return _combine_with_deletes(buffers, keys, rank, commit_time_deletes)
 
 
+def commit_time_deletes(rules: MergeRules, deletes: Flags | None, ordering: Sequence[pa.Array]) -> Flags | None:
+    """Which rows of a batch are deletes that win over every row before them.
+
+    Args:
+        rules: how rows merge.
+        deletes: bool[n], the deletes; None for none.
+        ordering: ordering columns, n values each; empty when ordering values decide nothing.
+
+    Returns:
+        bool[n]; None where that makes no difference.
+    """
+    if deletes is None or not ordering or not deletes.any():
+        return None
+    return deletes if rules.partial_payload else deletes & default_ordering(ordering, len(deletes))
+
+
+def blend_duplicates(
+    rules: MergeRules,
+    keys: pa.Array,
+    groups: npt.NDArray[np.int32],
+    rows: pa.Table,
+    deletes: Flags | None,
+    ordering: Sequence[pa.Array],
+) -> tuple[pa.Table, Flags | None]:
+    """Rows in which those that :func:`combine` lets stay are made of all rows with their key.
+
+    Args:
+        rules: how rows merge; they blend.
+        keys: record keys, no nulls; string, n rows.
+        groups: int32[n], the row's table partition, part of its identity.
+        rows: n rows.
+        deletes: bool[n], the deletes; None for none.
+        ordering: ordering columns, n values each; empty when ordering values decide nothing.
+
+    Returns:
+        n rows, and bool[n], the deletes; None for none.
+    """
+    numbers = _numbers(keys, groups)
+    count = len(numbers)
+    shared = np.bincount(numbers, minlength=count)[numbers] > 1
+    if not shared.any():
+        return rows, deletes
+    which = np.flatnonzero(shared)
+    flags = np.zeros(count, dtype=np.bool_) if deletes is None else deletes
+    entries = LogEntries(
+        keys=keys.take(pa.array(which)),
+        rows=rows,
+        row=which,
+        deletes=flags[which],
+        default_ordering=default_ordering(ordering, count)[which],
+        ordering=tuple(column.take(pa.array(which)) for column in ordering),
+    )
+    _, first = np.unique(numbers[which], return_inverse=True)
+    winners, folded = fold_keyed(rules, entries, first.astype(np.int32))
+    target = which[winners]
+    stays = ~folded.deletes
+    made = folded.rows.take(pa.array(folded.row[stays]))
+    flags = flags.copy()
+    flags[target] = folded.deletes
+    rows = replace_rows(rows, made, target[stays], np.zeros(0, dtype=np.int64))
+    return rows, flags if flags.any() else None
+
+
+def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """A number per row, the same for the same key in the same group."""
+    buffers = varlen_buffers(keys)
+    first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
+    if not groups.any():
+        return first
+    pairs = first.astype(np.int64) << 32 | groups
+    numbers: npt.NDArray[np.int32] = np.unique(pairs, return_inverse=True)[1].astype(np.int32)
+    return numbers
+
+
 def _combine_with_deletes(
-    buffers: VarlenBuffers, keys: pa.Array, rank: npt.NDArray[np.int64], deletes: npt.NDArray[np.bool_]
+    buffers: VarlenBuffers, keys: pa.Array, rank: npt.NDArray[np.int64], deletes: Flags
 ) -> npt.NDArray[np.int64]:
     """Drop what stands before a key's last commit-time delete; that delete then loses to anything after it."""
     codes = keys.dictionary_encode().indices.to_numpy()

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
-from hudi_fast.merge.combine import combine
+from hudi_fast.merge.combine import combine, commit_time_deletes
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.gather import gather, gather_array
@@ -97,14 +97,12 @@ def assign_partition(
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     """``rows`` without those that lose to another row with the same key."""
-    if not (plan.combine or plan.operation in ("upsert", "delete")) or len(rows) < 2:
+    if not plan.combines or len(rows) < 2:
         return rows
-    commit_time_deletes = None
-    if incoming.deletes is not None and plan.rules.compares and incoming.ordering:
-        commit_time_deletes = incoming.deletes[rows] & _without_ordering(incoming, rows)
     ordering = [gather_array(column, rows) for column in incoming.ordering]
+    deletes = None if incoming.deletes is None else commit_time_deletes(plan.rules, incoming.deletes[rows], ordering)
     keys = gather_array(incoming.key_array(), rows)
-    kept: Rows = rows[combine(keys, ordering_rank(ordering, len(rows)), commit_time_deletes)]
+    kept: Rows = rows[combine(keys, ordering_rank(ordering, len(rows)), deletes)]
     return kept
 
 
@@ -190,13 +188,6 @@ def _new_file_id(plan: WritePlan, partition: str, token: TaskToken, number: int)
     """The same for every attempt of a task, so that what an attempt left behind is recognised."""
     seed = f"{plan.storage.uri}\n{plan.instant}\n{partition}\n{token.stage}\n{token.task}\n{number}"
     return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
-
-
-def _without_ordering(incoming: Incoming, rows: Rows) -> npt.NDArray[np.bool_]:
-    result = np.ones(len(rows), dtype=np.bool_)
-    for column in incoming.ordering:
-        result &= pc.is_null(gather_array(column, rows)).to_numpy(zero_copy_only=False)
-    return result
 
 
 def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> None:

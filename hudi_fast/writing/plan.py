@@ -118,6 +118,11 @@ class WritePlan:
     instant: str = ""
 
     @property
+    def combines(self) -> bool:
+        """Whether rows of the input that share a key become one."""
+        return self.combine or self.operation in ("upsert", "delete")
+
+    @property
     def stored_key_config(self) -> KeyConfig | None:
         """How to compute keys of stored rows; None when base files hold them."""
         return None if self.config.populate_meta_fields else self.key_config

@@ -14,6 +14,7 @@ import pyarrow as pa
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
+from hudi_fast.merge.combine import blend_duplicates
 from hudi_fast.merge.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.plan import Incoming, WritePlan
@@ -40,13 +41,25 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         return _prepare_partitions(plan, table)
     rows = conform(table, plan.schema).combine_chunks()  # gathering rows from one chunk is several times faster
     keys = record_keys(plan.key_config, rows) if plan.key_config.record_key_fields else None
-    return Incoming(
+    incoming = Incoming(
         rows=rows,
         keys=None if keys is None else single_chunk(keys),
         partitions=_partition_array(plan.key_config, rows),
         deletes=delete_mask(plan.rules, rows),
         ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
     )
+    return _blended(plan, incoming) if plan.rules.blends and plan.combines else incoming
+
+
+def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
+    """Where several rows have one key, the one that will stay is made of all of them."""
+    if incoming.keys is None:
+        return incoming
+    codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
+    rows, deletes = blend_duplicates(
+        plan.rules, incoming.keys, codes, incoming.rows, incoming.deletes, incoming.ordering
+    )
+    return replace(incoming, rows=rows, deletes=deletes)
 
 
 def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
