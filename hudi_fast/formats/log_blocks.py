@@ -171,7 +171,7 @@ def _open(storage: Storage, path: str) -> pa.NativeFile:
 
 
 class _Window:
-    """Random access to a file of any size through one buffer at a time.
+    """Random access to a file of any size through two buffers at a time.
 
     Args:
         source: the open file.
@@ -183,18 +183,19 @@ class _Window:
         self.path = path
         self.size = int(source.size())
         self._source = source
-        self._start = 0
-        self._view = memoryview(b"")
+        # Newest first; the older one still has the head of the block whose tail was looked at.
+        self._buffers: list[tuple[int, memoryview]] = []
         if whole and self.size:
             self._load(0, self.size)
 
     def read(self, start: int, length: int) -> bytes:
         """``length`` bytes from ``start`` on, fewer at the end of the file."""
         length = max(0, min(length, self.size - start))
-        if start < self._start or start + length > self._start + len(self._view):
-            self._load(start, min(max(length, _WINDOW), self.size - start))
-        first = start - self._start
-        return bytes(self._view[first : first + length])
+        for at, view in self._buffers:
+            if at <= start and start + length <= at + len(view):
+                return bytes(view[start - at : start - at + length])
+        view = self._load(start, min(max(length, _WINDOW), self.size - start))
+        return bytes(view[:length])
 
     def find_magic(self, start: int) -> int:
         """Position of the first magic that begins at ``start`` or later; the file's size when there is none."""
@@ -206,10 +207,11 @@ class _Window:
             start += _SCAN_STEP - len(MAGIC) + 1
         return self.size
 
-    def _load(self, start: int, length: int) -> None:
+    def _load(self, start: int, length: int) -> memoryview:
         self._source.seek(start)
-        self._view = memoryview(self._source.read_buffer(length))
-        self._start = start
+        view = memoryview(self._source.read_buffer(length))
+        self._buffers = [(start, view), *self._buffers[:1]]
+        return view
 
 
 def _next_block(file: _Window, offset: int) -> tuple[LogBlock, int]:
@@ -229,9 +231,10 @@ def _frame_holds(file: _Window, size: int, end: int) -> bool:
     """Whether the length before ``end`` agrees with the block's size, and a magic or the file's end follows it."""
     if end > file.size:
         return False
-    tail = file.read(end - 8, 8 + len(MAGIC))
-    after = tail[8:]
-    return _LONG.unpack_from(tail)[0] == size + len(MAGIC) and (len(after) < len(MAGIC) or after == MAGIC)
+    # From the footer on, so that all that is needed from here to the next block's head is one read.
+    tail = file.read(end - 12, 12 + len(MAGIC))
+    after = tail[12:]
+    return _LONG.unpack_from(tail, 4)[0] == size + len(MAGIC) and (len(after) < len(MAGIC) or after == MAGIC)
 
 
 def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) -> LogBlock:
