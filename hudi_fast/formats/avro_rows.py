@@ -24,10 +24,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro_columns import BatchTooLargeError, Rows, corrupt, read_record_columns
+from hudi_fast.formats.avro_encode_plan import WriteRecord, plan_columns
+from hudi_fast.formats.avro_encoding import measure_record, write_record
 from hudi_fast.formats.avro_program import Promote, Record, plan_rows
 from hudi_fast.formats.avro_types import parse_record
+from hudi_fast.kernels.avro_encode import write_frames
 from hudi_fast.kernels.avro_structure import frame_records
 
 __all__ = ["BATCH_BYTES", "BATCH_ROWS", "AvroDecoder", "AvroEncoder", "Promote", "block_content_head"]
@@ -40,6 +43,8 @@ BATCH_ROWS = 32 * 1024
 
 _VERSIONS = (1, 2, 3)
 _HEAD = 8
+_MOST_BYTES = 2**31 - 1
+_WRITER = "the writer's Avro schema"
 
 Bytes = npt.NDArray[np.uint8]
 Int64s = npt.NDArray[np.int64]
@@ -214,18 +219,64 @@ class AvroEncoder:
 
     Attributes:
         schema: of the batches.
+        plan: how each of the writer's columns is written.
     """
 
     schema: pa.Schema
+    plan: WriteRecord
 
     @classmethod
     def compile(cls, schema: pa.Schema, writer_schema: str) -> AvroEncoder:
-        """Resolve the columns of batches against a writer's schema."""
-        raise NotImplementedError
+        """Resolve the columns of batches against a writer's schema.
+
+        Args:
+            schema: of the batches: storable types, or dictionaries of such. Columns in any order; those that the writer
+                has besides become its default, or null.
+            writer_schema: Avro JSON text. Its unions of null and one type may have either order.
+
+        Raises:
+            SchemaMismatchError: columns that the writer's schema lacks, has with another type, or needs; all listed.
+            CorruptTableError: ``writer_schema`` is no Avro record schema.
+            UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold (a general union).
+        """
+        bare = pa.schema([each.remove_metadata() for each in schema])
+        return cls(bare, plan_columns(bare, parse_record(writer_schema, _WRITER), _WRITER))
 
     def encode_records(self, batch: pa.RecordBatch) -> tuple[Bytes, Int64s]:
-        """Length-framed records (int32 big endian, then Avro binary), and int64[n + 1] offsets into them."""
-        raise NotImplementedError
+        """Encode the rows of a batch, in order.
+
+        Args:
+            batch: of :attr:`schema`; n rows.
+
+        Returns:
+            uint8[], length-framed records (int32 big endian, then Avro binary), which follow :func:`block_content_head`
+            in a block; and int64[n + 1], where each begins in them, and their end.
+
+        Raises:
+            InvalidDataError: a null where the writer takes none, a text that is no symbol of its enum, a decimal that
+                does not fit, a record of 2 GiB; with column and row.
+            SchemaMismatchError: the batch has another schema.
+        """
+        if not batch.schema.equals(self.schema):
+            raise SchemaMismatchError(
+                f"This encoder takes rows with the schema\n{self.schema}\nand was given some with\n{batch.schema}"
+            )
+        sizes = np.full(batch.num_rows, 4, np.int64)
+        state = measure_record(self.plan, batch.columns, sizes)
+        if len(sizes) and sizes.max() > _MOST_BYTES:
+            row = int(sizes.argmax())
+            raise InvalidDataError(f"Row {row} takes {sizes[row]} bytes as an Avro record; most: {_MOST_BYTES}.")
+        bounds = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=bounds[1:])
+        out = np.empty(int(bounds[-1]), np.uint8)
+        write_frames(bounds, out)
+        first = 0
+        while first < len(sizes):
+            after = max(int(np.searchsorted(bounds, bounds[first] + BATCH_BYTES)), first + 1)
+            after = min(after, len(sizes))
+            write_record(state, first, after, bounds[first:after] + 4, bounds[first + 1 : after + 1], out)
+            first = after
+        return out, bounds
 
 
 def block_content_head(count: int) -> bytes:

@@ -1,0 +1,350 @@
+"""Arrow buffers to Avro binary, a column at a time: sizes first, then every column into the gaps left for it.
+
+::
+
+    measure_longs, measure_texts ...   sizes[i] += bytes of the column's value in record i
+    (sizes are summed up: record i is out[bounds[i]:bounds[i + 1]])
+    write_longs, write_texts ...       write a value at every cursor and move it behind the value, in the columns' order
+
+Shared arguments: ``valid`` uint8[n], 0 for null; empty when nothing is null. ``null`` the byte that stands for null, 0
+or 2 by the union's order, or -1 for a column without union. ``sizes`` int64[n]; the bytes of unions are not counted.
+``pos`` int64[n], cursors; ``ends`` int64[n], where the record, or the item of a list, ends; ``out`` uint8[]. Words that
+are stored whole may spill over a value's end, yet never over its record's: what follows there is written later.
+
+Sizes and writes must come from the same values; buffers are well-formed Arrow.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Bytes, Int, Int64s, Offsets, UInt64s
+from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
+from ._jit import helper, kernel
+
+__all__ = [
+    "find_wide_decimal",
+    "measure_decimals",
+    "measure_items",
+    "measure_longs",
+    "measure_texts",
+    "write_branches",
+    "write_decimals",
+    "write_fixed",
+    "write_frames",
+    "write_items",
+    "write_longs",
+    "write_texts",
+]
+
+_ONE = np.uint64(1)
+_CONTINUED = np.uint64(0x8080808080808080)
+
+
+@helper
+def _zigzag(value: Int) -> Any:
+    return np.uint64(np.int64(value) << 1) ^ np.uint64(np.int64(value) >> 63)
+
+
+@helper
+def _varint_size(raw: Any) -> Int:
+    size = np.int64(1)
+    for shift in (7, 14, 21, 28, 35, 42, 49, 56, 63):
+        size += np.int64(raw >> np.uint64(shift) != np.uint64(0))
+    return size
+
+
+@helper
+def _write_varint(out: Bytes, at: Int, end: Int, value: Int) -> Int:
+    """Returns where the next value begins."""
+    raw = _zigzag(value)
+    if raw < np.uint64(0x80):
+        out[at] = np.uint8(raw)
+        return np.int64(at + 1)
+    if raw < (_ONE << np.uint64(56)) and at + 8 <= end:
+        size = _varint_size(raw)
+        word = (raw & np.uint64(0x000000000FFFFFFF)) | ((raw & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
+        word = (word & np.uint64(0x00003FFF00003FFF)) | ((word & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
+        word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x3F803F803F803F80)) << _ONE)
+        all_but_last = (_ONE << np.uint64(8 * (size - 1))) - _ONE
+        store_u64(out, at, word | (_CONTINUED & all_but_last))
+        return np.int64(at + size)
+    while raw >= np.uint64(0x80):
+        out[at] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
+        raw >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(raw)
+    return np.int64(at + 1)
+
+
+@helper
+def _enter(out: Bytes, at: Int, null: Int, valid: Bytes, row: Int) -> Int:
+    """Write the union's branch, if there is one; returns where the value begins, or -1 for null."""
+    if null < 0:
+        return np.int64(at)
+    if valid.size > 0 and valid[row] == 0:
+        out[at] = np.uint8(null)
+        return np.int64(-1)
+    out[at] = np.uint8(2 - null)
+    return np.int64(at + 1)
+
+
+# ---- sizes
+
+
+@kernel("void(ri8, ru1, wi8)")
+def measure_longs(values: Int64s, valid: Bytes, sizes: Int64s) -> None:
+    """Add the sizes of ``values`` int64[n] as int or long; ``valid``, ``sizes``: see the module docstring."""
+    if valid.size == 0:
+        for row in range(values.size):
+            sizes[row] += _varint_size(_zigzag(values[row]))
+    else:
+        for row in range(values.size):
+            sizes[row] += _varint_size(_zigzag(values[row])) * np.int64(valid[row])
+
+
+@kernel("void(ri4, ru1, wi8)")
+def measure_texts(offsets: Offsets, valid: Bytes, sizes: Int64s) -> None:
+    """Add the sizes of strings or bytes, ``offsets`` int32[n + 1]; ``valid``, ``sizes``: see the module docstring."""
+    for row in range(sizes.size):
+        if valid.size == 0 or valid[row] != 0:
+            length = np.int64(offsets[row + 1]) - np.int64(offsets[row])
+            sizes[row] += length + _varint_size(_zigzag(length))
+
+
+@helper
+def _decimal_bytes(low: Any, high: Any) -> Int:
+    """The fewest bytes of a two's complement number, one or more; as BigInteger.toByteArray."""
+    sign = np.uint64(np.int64(high) >> 63)
+    flipped = high ^ sign
+    size = np.int64(8)
+    if flipped == np.uint64(0) and (low ^ sign) >> np.uint64(63) == np.uint64(0):
+        flipped = low ^ sign
+        size = np.int64(0)
+    for shift in (7, 15, 23, 31, 39, 47, 55):
+        size += np.int64(flipped >> np.uint64(shift) != np.uint64(0))
+    return size + 1
+
+
+@kernel("void(ru8, ru1, wi8)")
+def measure_decimals(values: UInt64s, valid: Bytes, sizes: Int64s) -> None:
+    """Add the sizes of decimals on bytes, ``values`` uint64[2 * n]; ``valid``, ``sizes``: see the module docstring."""
+    for row in range(sizes.size):
+        if valid.size == 0 or valid[row] != 0:
+            sizes[row] += 1 + _decimal_bytes(values[2 * row], values[2 * row + 1])
+
+
+@kernel("i8(ru8, ru1, i8, u8, u8)")
+def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, most_high: Any, most_low: Any) -> Int:
+    """The first row whose number does not fit, or -1.
+
+    Args:
+        values: uint64[2 * n], low half and high half of each unscaled number.
+        valid: uint8[n], 0 for null; empty when nothing is null.
+        width: bytes that there are.
+        most_high: upper half of the largest number that the precision allows.
+        most_low: its lower half.
+    """
+    for row in range(values.size // 2):
+        if valid.size == 0 or valid[row] != 0:
+            low, high = values[2 * row], values[2 * row + 1]
+            if _decimal_bytes(low, high) > width:
+                return np.int64(row)
+            if np.int64(high) < 0:
+                low = ~low + _ONE
+                high = ~high + (_ONE if low == np.uint64(0) else np.uint64(0))
+            if high > most_high or (high == most_high and low > most_low):
+                return np.int64(row)
+    return np.int64(-1)
+
+
+@kernel("void(ri4, ri8, ru1, wi8)")
+def measure_items(offsets: Offsets, item_bounds: Int64s, valid: Bytes, sizes: Int64s) -> None:
+    """Add the sizes of arrays or maps, each one block.
+
+    Args:
+        offsets: int32[n + 1], from 0: the items of each row.
+        item_bounds: int64[m + 1], the sizes of the m items summed up, from 0.
+        valid: see the module docstring.
+        sizes: int64[n].
+    """
+    for row in range(sizes.size):
+        if valid.size == 0 or valid[row] != 0:
+            first, after = np.int64(offsets[row]), np.int64(offsets[row + 1])
+            sizes[row] += 1
+            if after > first:
+                sizes[row] += _varint_size(_zigzag(after - first)) + item_bounds[after] - item_bounds[first]
+
+
+# ---- writing
+
+
+@kernel("void(ri8, wu1)")
+def write_frames(bounds: Int64s, out: Bytes) -> None:
+    """Write the length in front of each record, int32 big endian.
+
+    Args:
+        bounds: int64[n + 1], where each record with its length begins.
+        out: uint8[bounds[n]].
+    """
+    for row in range(bounds.size - 1):
+        at = bounds[row]
+        length = bounds[row + 1] - at - 4
+        for i in range(4):
+            out[at + i] = np.uint8((length >> (24 - 8 * i)) & 255)
+
+
+@kernel("void(ru1, i8, wi8, wu1)")
+def write_branches(valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
+    """Write the branches of unions around records; ``valid``, ``null``, ``pos``, ``out``: see the module docstring."""
+    for row in range(pos.size):
+        _enter(out, pos[row], null, valid, row)
+        pos[row] += 1
+
+
+@kernel("void(ri8, ru1, i8, wi8, ri8, wu1)")
+def write_longs(values: Int64s, valid: Bytes, null: Int, pos: Int64s, ends: Int64s, out: Bytes) -> None:
+    """Write ``values`` int64[n] as int or long.
+
+    ``valid``, ``null``, ``pos``, ``ends``, ``out``: see the module docstring.
+    """
+    for row in range(pos.size):
+        at = _enter(out, pos[row], null, valid, row)
+        pos[row] = _write_varint(out, at, ends[row], values[row]) if at >= 0 else pos[row] + 1
+
+
+@helper
+def _copy_32(target: Bytes, at: Int, source: Bytes, start: Int) -> None:
+    first, second = load_u64(source, start), load_u64(source, start + 8)
+    third, fourth = load_u64(source, start + 16), load_u64(source, start + 24)
+    store_u64(target, at, first)
+    store_u64(target, at + 8, second)
+    store_u64(target, at + 16, third)
+    store_u64(target, at + 24, fourth)
+
+
+@kernel("void(ri4, ru1, ru1, i8, wi8, ri8, wu1)")
+def write_texts(offsets: Offsets, data: Bytes, valid: Bytes, null: Int, pos: Int64s, ends: Int64s, out: Bytes) -> None:
+    """Write strings or bytes with their lengths, ``offsets`` int32[n + 1] into ``data`` uint8[].
+
+    ``valid``, ``null``, ``pos``, ``ends``, ``out``: see the module docstring.
+    """
+    last_load = data.size - 64
+    for row in range(pos.size):
+        at = _enter(out, pos[row], null, valid, row)
+        if at < 0:
+            pos[row] += 1
+            continue
+        start = np.int64(offsets[row])
+        length = np.int64(offsets[row + 1]) - start
+        at = _write_varint(out, at, ends[row], length)
+        if length <= 64 and start <= last_load and at + 64 <= ends[row]:
+            _copy_32(out, at, data, start)
+            if length > 32:
+                _copy_32(out, at + 32, data, start + 32)
+        else:
+            copy_bytes(out, at, data, start, length)
+        pos[row] = at + length
+
+
+@helper
+def _write_items(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
+    for row in range(pos.size):
+        at = _enter(out, pos[row], null, valid, row)
+        if at < 0:
+            pos[row] += 1
+            continue
+        if width == 8:
+            store_u64(out, at, load_u64(values, row * 8))
+        elif width == 4:
+            store_u32(out, at, load_u32(values, row * 4))
+        elif width == 1:
+            out[at] = values[row]
+        else:
+            copy_bytes(out, at, values, row * width, width)
+        pos[row] = at + width
+
+
+@kernel("void(ru1, i8, ru1, i8, wi8, wu1)")
+def write_fixed(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
+    """Write ``values`` uint8[n * width] of ``width`` bytes each as they are: floats, doubles, fixed, booleans.
+
+    ``valid``, ``null``, ``pos``, ``out``: see the module docstring.
+    """
+    if width == 8:
+        _write_items(values, 8, valid, null, pos, out)
+    elif width == 4:
+        _write_items(values, 4, valid, null, pos, out)
+    elif width == 1:
+        _write_items(values, 1, valid, null, pos, out)
+    else:
+        _write_items(values, width, valid, null, pos, out)
+
+
+@kernel("void(ru8, i8, ru1, i8, wi8, wu1)")
+def write_decimals(values: UInt64s, width: Int, valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
+    """Write unscaled numbers big endian, ``values`` uint64[2 * n] (low half, high half).
+
+    ``width`` is that of the fixed, or -1 for as few bytes as it takes, with their number in front. ``valid``, ``null``,
+    ``pos``, ``out``: see the module docstring.
+    """
+    for row in range(pos.size):
+        at = _enter(out, pos[row], null, valid, row)
+        if at < 0:
+            pos[row] += 1
+            continue
+        low, high = values[2 * row], values[2 * row + 1]
+        size: Any = np.int64(width)
+        if width < 0:
+            size = _decimal_bytes(low, high)
+            out[at] = np.uint8(2 * size)
+            at += 1
+        sign = np.uint64(np.int64(high) >> 63)
+        for i in range(size):
+            place = size - 1 - i
+            word = low if place < 8 else (high if place < 16 else sign)
+            out[at + i] = np.uint8((word >> np.uint64(8 * (place & 7))) & np.uint64(255))
+        pos[row] = at + size
+
+
+@kernel("void(ri4, ri8, ru1, i8, wi8, wi8, wi8, wu1)")
+def write_items(
+    offsets: Offsets,
+    item_bounds: Int64s,
+    valid: Bytes,
+    null: Int,
+    pos: Int64s,
+    item_pos: Int64s,
+    item_ends: Int64s,
+    out: Bytes,
+) -> None:
+    """Write what stands around the items of arrays or maps, and place the items.
+
+    Args:
+        offsets: int32[n + 1], the items of each row.
+        item_bounds: int64[m + 1], the sizes of the items summed up; item ``offsets[0]`` is its first.
+        valid: see the module docstring.
+        null: see the module docstring.
+        pos: int64[n], cursors.
+        item_pos: int64[m], filled with the items' cursors.
+        item_ends: int64[m], filled with where they end.
+        out: uint8[].
+    """
+    base = np.int64(offsets[0])
+    for row in range(pos.size):
+        at = _enter(out, pos[row], null, valid, row)
+        if at < 0:
+            pos[row] += 1
+            continue
+        first, after = np.int64(offsets[row]) - base, np.int64(offsets[row + 1]) - base
+        if after > first:
+            at = _write_varint(out, at, at, after - first)
+            shift = at - item_bounds[first]
+            for item in range(first, after):
+                item_pos[item] = shift + item_bounds[item]
+                item_ends[item] = shift + item_bounds[item + 1]
+            at = shift + item_bounds[after]
+        out[at] = 0
+        pos[row] = at + 1
