@@ -20,12 +20,13 @@ from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
+from hudi_fast.merge.rules import Merger
 from hudi_fast.reading.inspect import files_table, history_table, partitions_table, stats_table
-from hudi_fast.reading.scan import plan_scan, scan_batches, scan_table
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.table_state import TableState, load_state, table_schema
+from hudi_fast.view.table_state import load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
@@ -52,12 +53,24 @@ class HudiTable:
         [{'id': 1, 'fare': 9.5}, {'id': 2, 'fare': 4.0}]
     """
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, merger: Merger | None = None) -> None:
         self._storage = storage
+        self._merger = merger
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None) -> HudiTable:
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        merger: Merger | None = None,
+    ) -> HudiTable:
         """Open an existing table.
+
+        Args:
+            path: base path.
+            storage_options: for the file system.
+            merger: for a table whose merge mode is CUSTOM: ``merge(older, newer)`` gets two Arrow tables whose rows
+                belong together and returns the merged rows, with ``_hoodie_is_deleted`` true for rows that go.
 
         Raises:
             TableNotFoundError: there is none.
@@ -65,7 +78,7 @@ class HudiTable:
         """
         storage = Storage(path, storage_options)
         TableConfig.from_properties(load_properties(storage), storage.uri)
-        return cls(storage)
+        return cls(storage, merger)
 
     @classmethod
     def create(
@@ -144,13 +157,14 @@ class HudiTable:
             columns: which columns, in this order; None for all.
             filter: which rows.
             as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...).
-            query_type: ``snapshot`` or ``read_optimized``.
+            query_type: ``snapshot``, or ``read_optimized``: of a merge-on-read table its base files as they are,
+                without what was logged since.
 
         Raises:
-            UnsupportedFeatureError: the table is MERGE_ON_READ.
+            UnsupportedFeatureError: rows merge in a way that is unknown here.
             ConfigError: unknown column or query type, or an ``as_of`` that cannot be travelled to.
         """
-        return scan_table(plan_scan(self._state(as_of, query_type), columns, filter))
+        return scan_table(self._plan(columns, filter, as_of, query_type))
 
     def to_batches(
         self,
@@ -160,7 +174,7 @@ class HudiTable:
         query_type: str = "snapshot",
     ) -> pa.RecordBatchReader:
         """The same as a stream in no particular order, in memory bounded by the file slices in flight."""
-        return scan_batches(plan_scan(self._state(as_of, query_type), columns, filter))
+        return scan_batches(self._plan(columns, filter, as_of, query_type))
 
     def incremental(self, begin: str, end: str | None = None) -> pa.Table:
         """Not supported yet."""
@@ -235,10 +249,14 @@ class HudiTable:
         """One row: files, bytes, rows, partitions, instants."""
         return stats_table(load_state(self._storage))
 
-    def _state(self, as_of: str | None, query_type: str) -> TableState:
+    def _plan(
+        self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: str | None, query_type: str
+    ) -> ScanPlan:
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
-        return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
+        state = state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
+        query = ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
+        return plan_scan(state, columns, filter_, query=query)
 
     def _keys_matching(self, filter_: pc.Expression) -> pa.Table:
         config = self.config

@@ -102,7 +102,7 @@ class LogRowReader:
                 stored = file.schema_arrow.remove_metadata()
                 names = [name for name in self.schema.names if name in stored.names]
                 rows = file.read(names, use_threads=False)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise CorruptTableError(
                 f"A Parquet log block cannot be read ({error}).", block.path, block.content_start
             ) from error

@@ -10,7 +10,7 @@ Only headers are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
@@ -18,7 +18,7 @@ from hudi_fast.merge.slice_merge import SliceMerge
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["visible_blocks"]
+__all__ = ["blocks_that_count", "slice_blocks", "visible_blocks"]
 
 _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _ROLLBACK = "0"
@@ -33,13 +33,33 @@ def visible_blocks(merge: SliceMerge, slice_: FileSlice) -> list[LogBlock]:
         CorruptTableError: a log file is gone or cannot be understood.
         UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
     """
-    by_instant: dict[str, list[LogBlock]] = {}
+    return blocks_that_count(merge, slice_blocks(merge, slice_))
+
+
+def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
+    """All blocks of the slice's log files, in file order.
+
+    Raises:
+        CorruptTableError: a log file is gone or cannot be understood.
+        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+    """
     for log in slice_.log_files:
-        for block in _blocks(merge, log):
-            if block.kind is BlockType.COMMAND:
-                by_instant.pop(_rolled_back(block), None)
-            elif block.kind in _ROWS and _counts(merge, block):
-                by_instant.setdefault(block.instant, []).append(block)
+        yield from _blocks(merge, log)
+
+
+def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
+    """Of the blocks of a slice, the data and delete blocks in the order in which they apply.
+
+    Raises:
+        CorruptTableError: a block does not say what it must.
+        UnsupportedFeatureError: a command block of an unknown type.
+    """
+    by_instant: dict[str, list[LogBlock]] = {}
+    for block in blocks:
+        if block.kind is BlockType.COMMAND:
+            by_instant.pop(_rolled_back(block), None)
+        elif block.kind in _ROWS and _counts(merge, block):
+            by_instant.setdefault(block.instant, []).append(block)
     return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
 
 

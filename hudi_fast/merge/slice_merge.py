@@ -17,10 +17,10 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import MergeRules, merging_columns
+from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of, merging_columns
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.view.table_state import TableState
+from hudi_fast.view.table_state import TableState, column_defaults
 
 __all__ = ["RECORD_KEY", "SliceMerge", "key_columns", "merge_schema", "slice_merge", "stored_key_config"]
 
@@ -50,17 +50,24 @@ class SliceMerge:
     use_positions: bool = False
 
 
-def slice_merge(state: TableState, rules: MergeRules, use_positions: bool = False) -> SliceMerge:
+def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
     """How the slices of a table merge, as the state's view sees it.
 
+    Args:
+        state: the table.
+        merger: the user's function for a table whose merge mode is CUSTOM.
+        use_positions: whether entries may be matched to rows of the base file by position.
+
     Raises:
-        UnsupportedFeatureError: rows carry no keys, and the table's key generator cannot be run again.
+        UnsupportedFeatureError: the table merges in a way that is unknown here, or rows carry no keys and the table's
+            key generator cannot be run again.
+        ConfigError: a merger for a table that says how it merges.
     """
     return SliceMerge(
         state.storage,
         state.timeline,
         state.config.version,
-        rules,
+        merge_rules_of(state.config, merger=merger, defaults=column_defaults(state)),
         state.view.as_of,
         stored_key_config(state.config),
         use_positions,

@@ -6,8 +6,9 @@
     scan_batches  slices ─► read_slice in threads ─► batches, as they come
     scan_table    slices ─► read_slice in threads ─► one table
 
-Memory of :func:`scan_batches` is bounded by the batches of the slices in flight: reader threads stop while a few
-batches wait to be taken.
+Of a merge-on-read table a snapshot sees slices with their log files merged, a read-optimized query the base files.
+Memory of :func:`scan_batches` is bounded by the batches and the log records of the slices in flight: reader threads
+stop while a few batches wait to be taken.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ import queue
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import with_meta
+from hudi_fast.merge.rules import Merger
+from hudi_fast.merge.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.prune import filter_columns, matching_partitions
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
-from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
-__all__ = ["ScanPlan", "plan_scan", "scan_batches", "scan_table"]
+__all__ = ["ScanPlan", "ScanQuery", "plan_scan", "scan_batches", "scan_table"]
 
 _WAITING_BATCHES = 2
 
@@ -51,11 +54,29 @@ class ScanPlan:
     threads: int
 
 
+@dataclass(frozen=True)
+class ScanQuery:
+    """What a query makes of log files.
+
+    Attributes:
+        read_optimized: leave them out.
+        unmerged: show their rows beside those of the base files.
+        use_positions: match their records to rows of the base file by position where they say it, not by key.
+        merger: the user's function that merges rows of a table whose merge mode is CUSTOM.
+    """
+
+    read_optimized: bool = False
+    unmerged: bool = False
+    use_positions: bool = False
+    merger: Merger | None = None
+
+
 def plan_scan(
     state: TableState,
     columns: Sequence[str] | None = None,
     filter: pc.Expression | None = None,
     threads: int | None = None,
+    query: ScanQuery | None = None,
 ) -> ScanPlan:
     """Decide what to read.
 
@@ -64,15 +85,13 @@ def plan_scan(
         columns: columns in the order wanted; None for all, meta columns first.
         filter: which rows.
         threads: slices to read at once; None for one per processor.
+        query: what log files mean to the query; None for a snapshot that merges them.
 
     Raises:
-        UnsupportedFeatureError: a merge-on-read table, or base files that are not Parquet.
+        UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
         ConfigError: a column that the table does not have.
     """
-    if state.config.is_mor:
-        raise UnsupportedFeatureError(
-            f"{state.storage.uri} is a MERGE_ON_READ table; reading those is not supported yet. Apache Hudi reads it."
-        )
+    query = query or ScanQuery()
     if state.config.base_file_format != "PARQUET":
         raise UnsupportedFeatureError(
             f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
@@ -90,9 +109,13 @@ def plan_scan(
     everything = state.view.lister.partitions()
     wanted = matching_partitions(state.config, full, everything, filter)
     workers = threads or os.cpu_count() or 1
+    slices_of = base_slices if query.read_optimized else latest_slices
     with ThreadPoolExecutor(workers) as pool:
-        slices = [one for found in pool.map(lambda name: latest_slices(state.view, name), wanted) for one in found]
+        slices = [one for found in pool.map(lambda name: slices_of(state.view, name), wanted) for one in found]
     scan = SliceScan(state.storage, state.config, schema, output, filter)
+    if state.config.is_mor and not query.read_optimized:
+        merge = slice_merge(state, query.merger, query.use_positions)
+        scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
     return ScanPlan(scan, tuple(slices), len(everything), workers)
 
 

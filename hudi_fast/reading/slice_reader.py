@@ -1,12 +1,20 @@
 """One file slice becomes record batches in the table's schema: a pure function of the slice's files.
 
+::
+
+    base file alone ──── batches, conformed ────────────────────────┐
+    with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
+    unmerged, if asked ─ base file's rows, then those of the log ───┘
+
 Old files lack columns and hold narrower types; each batch is brought into the asked-for schema right after it is read.
+A filter leaves out row groups by their statistics; rows of the log that replace rows there are looked at all the same.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +22,11 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.log_blocks import LogBlock
+from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.merge.log_scan import visible_blocks
+from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.reading.merged_slice import log_rows, merged_rows
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
@@ -37,6 +49,9 @@ class SliceScan:
         output: columns to hand out: a part of ``schema``.
         filter: which rows; None for all.
         batch_rows: most rows in a batch.
+        merge: how log files merge; None where there are none to look at (copy-on-write tables, read-optimized queries).
+        merge_columns: what merging reads of the log: ``schema`` and what :func:`merge_schema` adds.
+        unmerged: whether rows of the log stand beside those of the base file instead.
     """
 
     storage: Storage
@@ -45,27 +60,63 @@ class SliceScan:
     output: pa.Schema
     filter: pc.Expression | None
     batch_rows: int = 65536
+    merge: SliceMerge | None = None
+    merge_columns: pa.Schema | None = None
+    unmerged: bool = False
 
 
 def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
     """The slice's rows, a bounded number at a time.
 
     Raises:
-        CorruptTableError: its base file cannot be read.
+        CorruptTableError: one of its files cannot be read.
     """
-    if slice_.base_file is None:
+    blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
+    base = slice_.base_file
+    with nullcontext() if base is None else open_base_file(scan.storage, base.path) as reader:
+        if blocks:
+            yield from _read_with_log(scan, slice_, blocks, reader)
+        elif reader is not None:
+            yield from _read_base(scan, slice_, reader)
+
+
+def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
+    groups = _matching_groups(scan, reader)
+    if groups is not None and not groups:
         return
-    path = slice_.base_file.path
-    with open_base_file(scan.storage, path) as reader:
-        groups = matching_row_groups(scan.storage, path, scan.filter) if _is_filterable(scan, reader.schema) else None
-        if groups is not None and not groups:
-            return
-        columns = [name for name in scan.schema.names if name in reader.schema.names]
-        fill = _columns_from_path(scan, slice_.partition, columns)
-        wanted = pa.schema([field for field in scan.schema if field.name not in fill])
-        conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
-        for batch in reader.batches(columns, scan.batch_rows, groups):
-            yield from _finish(scan, conforming.apply(batch), fill)
+    columns = [name for name in scan.schema.names if name in reader.schema.names]
+    fill = _columns_from_path(scan, slice_.partition, columns)
+    wanted = pa.schema([field for field in scan.schema if field.name not in fill])
+    conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), wanted)
+    for batch in reader.batches(columns, scan.batch_rows, groups):
+        yield from _finish(scan, conforming.apply(batch), fill)
+
+
+def _read_with_log(
+    scan: SliceScan, slice_: FileSlice, blocks: list[LogBlock], reader: BaseFileReader | None
+) -> Iterator[pa.RecordBatch]:
+    assert scan.merge is not None
+    assert scan.merge_columns is not None
+    stored = [] if reader is None else [name for name in scan.schema.names if name in reader.schema.names]
+    fill = _columns_from_path(scan, slice_.partition, stored)
+    wanted = pa.schema([field.with_nullable(True) for field in scan.schema if field.name not in fill])
+    columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])
+    wanted = wanted if len(wanted) else pa.schema([columns.field(0)])  # a table without columns has no rows
+    if scan.unmerged:
+        if reader is not None:
+            yield from _read_base(scan, slice_, reader)
+        rows = log_rows(scan.merge, blocks, wanted, columns, scan.batch_rows)
+    else:
+        groups = None if reader is None else _matching_groups(scan, reader)
+        ruled_out = set() if reader is None or groups is None else set(range(reader.num_row_groups)) - set(groups)
+        rows = merged_rows(scan.merge, slice_, blocks, wanted, columns, reader, scan.batch_rows, ruled_out)
+    for batch in rows:
+        yield from _finish(scan, batch, fill)
+
+
+def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:
+    """Row groups of the base file that may match; None for all."""
+    return matching_row_groups(scan.storage, reader.path, scan.filter) if _is_filterable(scan, reader.schema) else None
 
 
 def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:
@@ -85,7 +136,9 @@ def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:
 
 
 def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
-    if fill:
+    if not len(scan.schema):
+        batch = batch.select([])
+    elif batch.schema is not scan.schema and not batch.schema.equals(scan.schema):
         arrays = [
             pa.repeat(fill[field.name], batch.num_rows) if field.name in fill else batch.column(field.name)
             for field in scan.schema

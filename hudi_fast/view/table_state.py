@@ -7,6 +7,7 @@ somebody asks.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage
@@ -25,7 +27,7 @@ from hudi_fast.view.listing import Lister, StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.slices import TableView, latest_slices
 
-__all__ = ["TableState", "commits_newest_first", "load_state", "read_commit", "table_schema"]
+__all__ = ["TableState", "column_defaults", "commits_newest_first", "load_state", "read_commit", "table_schema"]
 
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
@@ -113,14 +115,30 @@ def table_schema(state: TableState) -> pa.Schema | None:
     return pa.schema([*stored, *(pa.field(name, pa.string()) for name in missing)])
 
 
+def column_defaults(state: TableState) -> dict[str, object]:
+    """Default values of the table's columns, other than null, as the JSON of its Avro schema has them."""
+    text, where = _schema_text(state) or ("{}", "")
+    try:
+        fields = json.loads(text).get("fields") or []
+        return {field["name"]: field["default"] for field in fields if field.get("default") is not None}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptTableError(f"The table's Avro schema cannot be understood ({error!r}).", where) from error
+
+
 def _stored_schema(state: TableState) -> pa.Schema | None:
+    found = _schema_text(state)
+    return _schema_of_a_file(state) if found is None else without_meta(avro_to_arrow(*found))
+
+
+def _schema_text(state: TableState) -> tuple[str, str] | None:
+    """The newest Avro schema of the table and the file that it comes from."""
     for instant, commit in commits_newest_first(state):
         text = commit.extra_metadata.get("schema")
         if text and commit.operation_type not in _KEEPS_SCHEMA:
-            return without_meta(avro_to_arrow(text, f"{state.config.timeline_folder}/{instant.file_name}"))
+            return text, f"{state.config.timeline_folder}/{instant.file_name}"
     if state.config.create_schema:
-        return without_meta(avro_to_arrow(state.config.create_schema, ".hoodie/hoodie.properties"))
-    return _schema_of_a_file(state)
+        return state.config.create_schema, ".hoodie/hoodie.properties"
+    return None
 
 
 def _schema_of_a_file(state: TableState) -> pa.Schema | None:

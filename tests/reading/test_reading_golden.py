@@ -1,4 +1,4 @@
-"""Tables of Apache Hudi are read as Apache Hudi reads them, or refused."""
+"""Copy-on-write tables of Apache Hudi are read as Apache Hudi reads them, or refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rows import assert_same_rows
 import hudi_fast as hf
 
 COW = [*golden_names("cow_"), *golden_names("h015_cow")]
-MOR = [*golden_names("mor_"), *golden_names("h015_mor"), *golden_names("hudi_rs/mor"), *golden_names("hudi_rs/trips")]
 HUDI_RS = golden_names("hudi_rs/cow")
 
 Unzip = Callable[[str], Golden]
@@ -34,7 +33,6 @@ def as_spark_shows_it(name: str, rows: pa.Table) -> pa.Table:
 def test_there_are_tables() -> None:
     assert len(COW) == 16
     assert len(HUDI_RS) == 17
-    assert len(MOR) > 20
 
 
 @pytest.mark.parametrize("name", COW)
@@ -72,15 +70,6 @@ def test_a_snapshot_holds_the_rows_that_hudi_rs_reads(name: str, golden: Unzip) 
         return
     wanted = pa.Table.from_batches(batches)
     assert_same_rows(rows, wanted, ignore=(), key=key_of(wanted))
-
-
-@pytest.mark.parametrize("name", MOR)
-def test_merge_on_read_tables_are_refused_by_name(name: str, golden: Unzip) -> None:
-    opened = hf.HudiTable.open(golden(name).table)
-    assert opened.table_type == "MERGE_ON_READ"
-    for query in (opened.to_arrow, opened.to_batches):
-        with pytest.raises(hf.UnsupportedFeatureError, match="MERGE_ON_READ"):
-            query()
 
 
 @pytest.mark.parametrize("name", ["cow_v6_mixed", "cow_v9_mixed", "cow_v9_clustered", "h015_cow_archived"])

@@ -1,0 +1,213 @@
+"""What the log of a file slice does to its base file.
+
+::
+
+    blocks ─► entries ─► folded: one per key ─► matched with base rows, by key or by position
+        ─► settled against stored ordering values ─► rows replaced, rows dropped, entries that meet no row
+
+Of the base file the key column and the ordering columns are read, once, a batch at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.log_blocks import LogBlock
+from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.key_table import KeyTable
+from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.merge.fold import fold
+from hudi_fast.merge.gather import gather_array
+from hudi_fast.merge.log_entries import LogEntries
+from hudi_fast.merge.read_entries import read_entries
+from hudi_fast.merge.rules import ordering_columns
+from hudi_fast.merge.settle import BaseChanges, settle
+from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge, key_columns
+from hudi_fast.schema.conform import plan_conform
+
+__all__ = ["ResolvedSlice", "resolve_slice"]
+
+Rows = npt.NDArray[np.int64]
+
+_BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True)
+class ResolvedSlice:
+    """What becomes of the rows of a slice.
+
+    Attributes:
+        entries: of the log, one per key.
+        changes: to the base file; its ``sources`` are numbers of entries.
+        appended: int64[k], ascending: entries that are rows of their own: the base file lacks their key, no deletes.
+        logged: number of records and deleted keys in the log, before those of one key became one entry.
+    """
+
+    entries: LogEntries
+    changes: BaseChanges
+    appended: Rows
+    logged: int = 0
+
+
+def resolve_slice(
+    merge: SliceMerge,
+    blocks: Sequence[LogBlock],
+    schema: pa.Schema,
+    reader: BaseFileReader | None,
+    base_instant: str | None = None,
+) -> ResolvedSlice:
+    """Fold the log of a slice and settle it against the base file.
+
+    Args:
+        merge: how the slice merges.
+        blocks: of :func:`hudi_fast.merge.log_scan.visible_blocks`.
+        schema: of :func:`hudi_fast.merge.slice_merge.merge_schema`.
+        reader: the open base file; None for a slice of logs alone.
+        base_instant: the base file's instant, to which record positions refer.
+
+    Raises:
+        CorruptTableError: a file of the slice cannot be understood.
+    """
+    logged = read_entries(merge, blocks, schema, base_instant)
+    count, entries = logged.count, fold(merge.rules, logged)
+    none = np.zeros(0, dtype=np.int64)
+    if reader is None or not reader.num_rows or not entries.count:
+        return ResolvedSlice(entries, BaseChanges(none, none, none), np.flatnonzero(~entries.deletes), count)
+    matches = _matches(merge, entries, schema, reader)
+    met = np.zeros(entries.count, dtype=np.bool_)
+    met[matches.entries] = True
+    changes = settle(
+        merge.rules,
+        matches.base_rows,
+        matches.entries,
+        deletes=entries.deletes[matches.entries],
+        default_ordering=entries.default_ordering[matches.entries],
+        incoming=[gather_array(column, matches.entries) for column in entries.ordering],
+        stored=matches.stored,
+        partial=entries.column_set is not None,
+    )
+    return ResolvedSlice(entries, changes, np.flatnonzero(~(met | entries.deletes)), count)
+
+
+@dataclass(frozen=True)
+class _Matches:
+    """Rows of the base file whose keys the log has.
+
+    Attributes:
+        base_rows: int64[m], ascending.
+        entries: int64[m], the entry of each, no entry twice.
+        stored: ordering columns of these rows, m values each; empty where the rules do not compare.
+    """
+
+    base_rows: Rows
+    entries: Rows
+    stored: tuple[pa.Array, ...]
+
+
+def _matches(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, reader: BaseFileReader) -> _Matches:
+    if entries.positions is not None:
+        order = np.argsort(entries.positions, kind="stable")
+        rows = entries.positions[order]
+        if rows[0] >= 0 and rows[-1] < reader.num_rows and (np.diff(rows) > 0).all():
+            return _matches_at(merge, schema, reader, rows, order)
+    return _matches_by_key(merge, entries, schema, reader)
+
+
+def _matches_at(merge: SliceMerge, schema: pa.Schema, reader: BaseFileReader, rows: Rows, order: Rows) -> _Matches:
+    """Every entry names its row: keys need not be read."""
+    roots = _ordering_roots(merge)
+    stored: list[tuple[pa.Array, ...]] = []
+    start = 0
+    for batch in _stored_columns(reader, [], roots, schema) if roots else ():
+        low, high = np.searchsorted(rows, (start, start + batch.num_rows))
+        stored.append(_ordering_at(merge, batch, rows[low:high] - start))
+        start += batch.num_rows
+    return _Matches(rows, order, _joined(stored))
+
+
+def _matches_by_key(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, reader: BaseFileReader) -> _Matches:
+    buffers = varlen_buffers(entries.keys)
+    table = KeyTable.build(buffers.offsets, buffers.data)
+    found_rows, found_entries, stored = [], [], []
+    start = 0
+    for batch in _stored_columns(reader, key_columns(merge), _ordering_roots(merge), schema):
+        keys = varlen_buffers(_batch_keys(merge, batch, reader.path))
+        hits = table.probe(keys.offsets, keys.data)
+        here = np.flatnonzero(hits >= 0)
+        if len(here):
+            found_rows.append(here + start)
+            found_entries.append(hits[here].astype(np.int64))
+            stored.append(_ordering_at(merge, batch, here))
+        start += batch.num_rows
+    if not found_rows:
+        none = np.zeros(0, dtype=np.int64)
+        return _Matches(none, none, ())
+    return _without_repetitions(
+        entries.count, _Matches(np.concatenate(found_rows), np.concatenate(found_entries), _joined(stored))
+    )
+
+
+def _without_repetitions(count: int, matches: _Matches) -> _Matches:
+    """Of base rows with one key the first is changed; the others stay as they are, as in Hudi."""
+    first = np.full(count, -1, dtype=np.int64)
+    first[matches.entries[::-1]] = matches.base_rows[::-1]
+    kept = first[matches.entries] == matches.base_rows
+    if kept.all():
+        return matches
+    return _Matches(
+        matches.base_rows[kept],
+        matches.entries[kept],
+        tuple(column.filter(pa.array(kept)) for column in matches.stored),
+    )
+
+
+# ---- columns of the base file
+
+
+def _ordering_roots(merge: SliceMerge) -> list[str]:
+    if not merge.rules.compares:
+        return []
+    return list(dict.fromkeys(name.split(".")[0] for name in merge.rules.ordering_fields))
+
+
+def _stored_columns(
+    reader: BaseFileReader, keys: list[str], roots: list[str], schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Key and ordering columns in the types of ``schema``; a column that the file lacks is null."""
+    names = list(dict.fromkeys([*keys, *roots]))
+    present = [name for name in names if name in reader.schema.names]
+    wanted = pa.schema([schema.field(name) for name in names])
+    if not present:  # a file older than the ordering column
+        for rows in reader.row_group_rows():
+            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in wanted], schema=wanted)
+        return
+    conforming = plan_conform(pa.schema([reader.schema.field(name) for name in present]), wanted)
+    for batch in reader.batches(present, _BATCH_ROWS):
+        yield conforming.apply(batch)
+
+
+def _batch_keys(merge: SliceMerge, batch: pa.RecordBatch, path: str) -> pa.Array:
+    if merge.key_config is not None:
+        return single_chunk(record_keys(merge.key_config, batch))
+    keys = batch.column(RECORD_KEY)
+    if keys.null_count:
+        raise CorruptTableError(f"The base file holds {keys.null_count} rows without a record key.", path)
+    return keys
+
+
+def _ordering_at(merge: SliceMerge, batch: pa.RecordBatch, rows: Rows) -> tuple[pa.Array, ...]:
+    if not merge.rules.compares:
+        return ()
+    columns = ordering_columns(merge.rules, pa.Table.from_batches([batch]))
+    return tuple(gather_array(single_chunk(column), rows) for column in columns)
+
+
+def _joined(parts: list[tuple[pa.Array, ...]]) -> tuple[pa.Array, ...]:
+    return tuple(pa.concat_arrays(pieces) for pieces in zip(*parts, strict=True))

@@ -1,0 +1,89 @@
+"""The rows of a file slice with log files, merged.
+
+::
+
+    log files ─► blocks that count ─► entries, one per key ─► changes to the base file ─┬─► base file, changed, streamed
+                                                                                       └─► rows of the log alone
+
+Memory holds the log records of the slice, in the columns that are wanted or that merging needs, and one batch of the
+base file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.formats.log_blocks import LogBlock
+from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.merge.base_merge import entry_replacement, merged_batches
+from hudi_fast.merge.gather import gather
+from hudi_fast.merge.read_entries import read_entries
+from hudi_fast.merge.resolve import resolve_slice
+from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["log_rows", "merged_rows"]
+
+
+def merged_rows(
+    merge: SliceMerge,
+    slice_: FileSlice,
+    blocks: list[LogBlock],
+    wanted: pa.Schema,
+    columns: pa.Schema,
+    reader: BaseFileReader | None,
+    batch_rows: int,
+    ruled_out: Collection[int] = (),
+) -> Iterator[pa.RecordBatch]:
+    """What a snapshot sees of a slice, at most ``batch_rows`` rows at a time.
+
+    Args:
+        merge: how slices merge.
+        slice_: the slice.
+        blocks: its log blocks that count.
+        wanted: columns asked for, all of which may be null.
+        columns: :func:`hudi_fast.merge.slice_merge.merge_schema` of them.
+        reader: the slice's open base file; None when it has none.
+        batch_rows: most rows in a batch.
+        ruled_out: row groups whose stored rows are not wanted, only rows that take their place.
+
+    Raises:
+        CorruptTableError: a file of the slice cannot be understood.
+    """
+    base_instant = None if slice_.base_file is None else slice_.base_file.instant
+    resolved = resolve_slice(merge, blocks, columns, reader, base_instant)
+    # A function of the user sees whole rows.
+    schema = wanted if merge.rules.merger is None else columns
+    if reader is not None:
+        make = entry_replacement(merge.rules, resolved.entries, resolved.changes, schema)
+        for table in merged_batches(
+            reader, schema, resolved.changes, make, batch_rows=batch_rows, replaced_only=ruled_out
+        ):
+            yield from table.select(wanted.names).to_batches()
+    rows = resolved.entries.rows.select(wanted.names)
+    yield from _gathered(rows, resolved.entries.row[resolved.appended], batch_rows)
+
+
+def log_rows(
+    merge: SliceMerge, blocks: list[LogBlock], wanted: pa.Schema, columns: pa.Schema, batch_rows: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the log as they were written, deletes left out: a query that does not merge shows them all.
+
+    Args:
+        merge: how slices merge.
+        blocks: of one slice.
+        wanted: columns asked for.
+        columns: :func:`hudi_fast.merge.slice_merge.merge_schema` of them.
+        batch_rows: most rows in a batch.
+    """
+    entries = read_entries(merge, blocks, columns)
+    yield from _gathered(entries.rows.select(wanted.names), entries.row[~entries.deletes], batch_rows)
+
+
+def _gathered(rows: pa.Table, numbers: npt.NDArray[np.int64], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    for first in range(0, len(numbers), batch_rows):
+        yield from gather(rows, numbers[first : first + batch_rows]).to_batches()
