@@ -106,13 +106,20 @@ def assert_tidy(path: str | Path) -> None:
     assert [entry.path for entry in storage.list_dir(".hoodie/.temp", recursive=True)] == []
     named = {stat.path for _, commit in commits_newest_first(state) for stat in commit.write_stats()}
     present = {entry.path for entry in storage.list_dir("", recursive=True) if _is_data(entry.path)}
+    if state.config.version < 8:  # what a rollback leaves of log files is passed over by readers
+        present = {path for path in present if path in named or not _is_log(path)}
     assert present == named
     if state.config.populate_meta_fields:
-        _assert_meta_columns(Path(path), present)
+        _assert_meta_columns(Path(path), {file for file in present if not _is_log(file)})
 
 
 def _is_data(path: str) -> bool:
-    return path.endswith(".parquet") and not path.startswith(".hoodie/") and ".hoodie_partition" not in path
+    named = path.endswith(".parquet") or _is_log(path)
+    return named and not path.startswith(".hoodie/") and ".hoodie_partition" not in path
+
+
+def _is_log(path: str) -> bool:
+    return ".log." in path.rpartition("/")[2]
 
 
 def _assert_meta_columns(base: Path, files: set[str]) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
@@ -26,14 +27,17 @@ from hudi_fast.writing.file_columns import new_meta_columns
 from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.log_data import data_blocks, delete_records
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
-from hudi_fast.writing.output_file import Rows, chunks
+from hudi_fast.writing.output_file import BATCH_ROWS, Rows, chunks
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 
 __all__ = ["append_log"]
 
 Flags = npt.NDArray[np.bool_]
 
-_ONE_DELETE_VALUE = 9
+_META_BYTES = 150
+"""About what the meta columns of a row take."""
+
+_MANY_DELETE_VALUES = 9
 """Readers of tables before this version know delete entries of one ordering value alone."""
 
 
@@ -77,21 +81,30 @@ def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[
     """
     none = np.zeros(len(work.incoming_rows), dtype=np.bool_)
     marked = none if incoming.deletes is None else incoming.deletes[work.incoming_rows]
-    if len(incoming.ordering) > 1 and plan.config.version < _ONE_DELETE_VALUE:
-        return none if work.moved is None else work.moved, marked
-    return marked if work.moved is None else marked | work.moved, none
+    dropped = marked if work.moved is None else marked | work.moved
+    if len(incoming.ordering) < 2 or plan.config.version >= _MANY_DELETE_VALUES:
+        return dropped, none
+    valued = [pc.is_valid(gather_array(column, work.incoming_rows)) for column in incoming.ordering]
+    buried = marked & np.logical_or.reduce([one.to_numpy(zero_copy_only=False) for one in valued])
+    return dropped & ~buried, buried
 
 
 def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:
     """Incoming rows with new meta columns; a log names the file group where a base file has its own name."""
     first = work.first_sequence
-    for part in chunks(sources):
+    for part in chunks(sources, _rows_at_once(plan, incoming)):
         keys = gather_array(incoming.key_array(), part)
         meta = new_meta_columns(plan, keys, work.partition, work.file_id, work.token.task, first)
         data = gather(incoming.rows, part)
         columns = [_plain(one) for one in meta] + [data.column(field.name) for field in list(plan.file_schema)[5:]]
         yield pa.Table.from_arrays(columns, schema=plan.file_schema)
         first += len(part)
+
+
+def _rows_at_once(plan: WritePlan, incoming: Incoming) -> int:
+    """A small part of a block, for blocks of Parquet end where such a part does."""
+    per_row = incoming.rows.nbytes / max(1, incoming.count) + _META_BYTES
+    return int(min(max(plan.log.max_block_size / 16 / per_row, 1), BATCH_ROWS))
 
 
 def _plain(column: pa.Array) -> pa.Array:

@@ -1,0 +1,115 @@
+"""Small MERGE_ON_READ tables, and what is in their log files: blocks are decoded by fastavro and pyarrow."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow.parquet as pq
+from small_tables import options
+
+from hudi_fast.formats.delete_block import decode_delete_block
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.record_positions import decode_positions
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
+from hudi_fast.view.table_state import commits_newest_first, load_state
+
+__all__ = ["Block", "blocks_of", "log_files", "mor_options", "newest_commit", "stats_of"]
+
+VERSIONS = ("6", "8", "9")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of a log file.
+
+    Attributes:
+        file: name of the log file.
+        kind: of the block.
+        headers: as stored.
+        positions: rows of the base file; None without the header.
+        rows: of a data block.
+        deletes: (key, partition path, ordering values...) of a delete block; no values for Hudi's default.
+    """
+
+    file: str
+    kind: BlockType
+    headers: dict[HeaderKey, str]
+    positions: list[int] | None
+    rows: list[dict[str, Any]]
+    deletes: list[tuple[Any, ...]]
+
+
+def mor_options(more: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    """Options for a MERGE_ON_READ table; see ``small_tables.options``."""
+    return {**options(**changes), "hoodie.datasource.write.table.type": "MERGE_ON_READ", **(more or {})}
+
+
+def newest_commit(path: str | Path) -> tuple[Instant, CommitMetadata]:
+    """The last commit and what it recorded."""
+    return next(commits_newest_first(load_state(Storage(path))))
+
+
+def stats_of(path: str | Path) -> list[WriteStat]:
+    """Write stats of the last commit, by path."""
+    return sorted(newest_commit(path)[1].write_stats(), key=lambda stat: stat.path)
+
+
+def log_files(path: str | Path) -> list[LogFile]:
+    """All log files of a table, by partition and in the order in which they apply."""
+    entries = Storage(path).list_dir("", recursive=True)
+    found = [log for log in map(parse_log_file, entries) if log is not None and ".hoodie/" not in log.path]
+    return sorted(found, key=lambda log: (log.path.rpartition("/")[0], log.file_id, *log_order(log)))
+
+
+def blocks_of(path: str | Path, partition: str | None = None) -> list[Block]:
+    """All blocks of a table's log files, or of one partition's."""
+    storage = Storage(path)
+    logs = [log for log in log_files(path) if partition in (None, log.path.rpartition("/")[0])]
+    return [_decoded(storage, log, block) for log in logs for block in scan_log_blocks(storage, log.path)]
+
+
+def _decoded(storage: Storage, log: LogFile, block: Any) -> Block:
+    content = read_content(storage, block)
+    headers = dict(block.headers)
+    text = headers.get(HeaderKey.RECORD_POSITIONS)
+    rows: list[dict[str, Any]] = []
+    deletes: list[tuple[Any, ...]] = []
+    if block.kind is BlockType.AVRO_DATA:
+        rows = _avro_rows(bytes(content), headers[HeaderKey.SCHEMA])
+    elif block.kind is BlockType.PARQUET_DATA:
+        rows = pq.read_table(content).to_pylist()
+    elif block.kind is BlockType.DELETE:
+        found = decode_delete_block(content, log.path, block.content_start)
+        values = zip(*(column.to_pylist() for column in found.ordering), strict=True) if found.ordering else None
+        keys, places = found.keys.to_pylist(), found.partitions.to_pylist()
+        each = list(values) if values is not None else [()] * len(keys)
+        default = found.is_default.tolist()
+        deletes = [
+            (key, place, *(() if plain else value))
+            for key, place, value, plain in zip(keys, places, each, default, strict=True)
+        ]
+    positions = None if text is None else decode_positions(text).tolist()
+    return Block(log.name, block.kind, headers, positions, rows, deletes)
+
+
+def _avro_rows(content: bytes, schema: str) -> list[dict[str, Any]]:
+    assert content[:4] == b"\x00\x00\x00\x03"
+    parsed = fastavro.parse_schema(json.loads(schema))
+    count, at = int.from_bytes(content[4:8], "big"), 8
+    rows = []
+    for _ in range(count):
+        size = int.from_bytes(content[at : at + 4], "big")
+        source = io.BytesIO(content[at + 4 : at + 4 + size])
+        rows.append(fastavro.schemaless_reader(source, parsed, None))
+        assert source.read() == b""
+        at += 4 + size
+    assert at == len(content)
+    return rows
