@@ -83,9 +83,7 @@ def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRec
     sizes = np.empty(3, np.int64)
     count = reading.measure_deletes(data, sizes)
     if count < 0:
-        raise place.corrupt(
-            "Expected a delete entry with a record key, found other bytes.", _HEAD.size - 1 - int(count)
-        )
+        raise place.corrupt("Expected a delete entry with a record key, found other bytes.", -1 - int(count))
     if sizes[2] != data.size:
         raise place.corrupt(f"Expected the list of {count} deletes to end the block.", int(sizes[2]))
     return _read_entries(data, int(count), int(sizes[0]), int(sizes[1]), place)

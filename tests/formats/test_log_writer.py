@@ -101,7 +101,6 @@ def test_a_writer_whose_body_fails_leaves_no_file(tmp_path):
     with pytest.raises(ValueError, match="corrupt"), LogFileWriter(Storage(str(tmp_path)), "other.log") as writer:
         writer.append(BlockType.CORRUPT, {}, b"content")
     assert [path.name for path in tmp_path.iterdir()] == ["file.log"]
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("kind", ["before", "after", "tear"])
