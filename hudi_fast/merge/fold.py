@@ -46,8 +46,16 @@ Numbers = npt.NDArray[np.int32]
 def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
     """One entry per key, in the order of the entries that won.
 
-    An entry that is a delete afterwards may have lost its row.
+    An entry that is a delete may have lost its row. One whose ordering value does not compare counts as a commit-time
+    delete from here on: nothing tells it from one any more.
     """
+    folded = _folded(rules, entries)
+    if folded.mismatched is None:
+        return folded
+    return replace(folded, default_ordering=folded.default_ordering | folded.mismatched, mismatched=None)
+
+
+def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
     if entries.count < 2:
         return entries
     buffers = varlen_buffers(entries.keys)
@@ -154,7 +162,7 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
     row[is_row] = np.arange(len(plain))
     selected = select_entries(entries, winners)
     blended = replace(selected, rows=pa.Table.from_arrays(columns, schema=entries.rows.schema), row=row)
-    return blended if entries.column_set is None else _with_united_sets(entries, blended, is_row, survivors)
+    return blended if entries.column_set is None else _with_united_sets(rules, entries, blended, is_row, survivors)
 
 
 def _chosen(
@@ -163,7 +171,8 @@ def _chosen(
     """For each key, the entry that a column's value comes from: the best with something to say, else the best."""
     best = survivors.entries[survivors.starts]
     if name in META_COLUMNS:
-        return np.maximum.reduceat(survivors.entries, survivors.starts) if rules.partial_payload else best
+        of_newer = rules.partial_payload and entries.column_set is None
+        return np.maximum.reduceat(survivors.entries, survivors.starts) if of_newer else best
     if entries.column_set is not None:
         say = provides(entries.column_sets, name)[entries.column_set[survivors.entries]]
     else:
@@ -178,7 +187,7 @@ def _chosen(
 
 
 def _with_united_sets(
-    entries: LogEntries, blended: LogEntries, is_row: npt.NDArray[np.bool_], survivors: _Survivors
+    rules: MergeRules, entries: LogEntries, blended: LogEntries, is_row: npt.NDArray[np.bool_], survivors: _Survivors
 ) -> LogEntries:
     """Say of each blended row which columns it brings: those that any of its rows brought."""
     assert entries.column_set is not None
@@ -195,6 +204,6 @@ def _with_united_sets(
     distinct, number = np.unique(united, axis=0, return_inverse=True)
     sets = [frozenset(name for name, there in zip(names, one, strict=False) if there) for one in distinct]
     numbers = np.where(united[:, -1], -1, number.reshape(-1)).astype(np.int32)
-    if (numbers < 0).all():
+    if (numbers < 0).all() and rules.partial_mode is None:
         return replace(blended, column_sets=(), column_set=None)
     return replace(blended, column_sets=tuple(sets), column_set=numbers)

@@ -35,8 +35,8 @@ class LogEntries:
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
             by key). A delete among them is a commit-time delete.
-        ordering: ordering columns, n values each, in the types of the table's columns; empty when the mode does not
-            compare. What stands at an entry with ``default_ordering`` has to be null.
+        ordering: ordering columns, n values each, in the types of the table's columns; empty when ordering values
+            decide nothing. At an entry with ``default_ordering`` stands null, or zero.
         positions: int64[n], row of the base file, -1 where unknown; None when positions may not be used.
         mismatched: bool[n], delete entries whose ordering value is of another type than the column, so that it does not
             compare; their ``ordering`` is null. None for none.
