@@ -25,6 +25,8 @@ from hudi_fast.reading.inspect import files_table, history_table, partitions_tab
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.services.table_services import TableServices
+from hudi_fast.services.work import Executor
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
@@ -231,6 +233,13 @@ class HudiTable:
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
 
+    # ---- keeping it in shape
+
+    @property
+    def services(self) -> TableServices:
+        """Table services: compaction and log compaction."""
+        return TableServices(self._storage, _on_spark, self._merger)
+
     # ---- looking inside: Arrow tables
 
     def history(self) -> pa.Table:
@@ -266,3 +275,9 @@ class HudiTable:
             )
         named = dict.fromkeys(name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
         return self.to_arrow(list(named), filter_)
+
+
+def _on_spark(spark: Any) -> Executor:
+    from hudi_fast.spark.entry import compact_on
+
+    return compact_on(spark)

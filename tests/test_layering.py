@@ -15,7 +15,7 @@ PACKAGE = ROOT / "hudi_fast"
 KERNELS = ROOT / "kernels"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
 NEIGHBOURS = {("writing", "reading")}
-UPWARDS = {("api", "spark")}
+UPWARDS = {("api", "spark"), ("table", "spark")}
 OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
     "cli": {"click", "rich", "pyarrow"},

@@ -1,4 +1,4 @@
-"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, without Spark.
+"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, compacts it, without Spark.
 
 Every command is one call of the table object (:class:`hudi_fast.HudiTable`) or of :func:`hudi_fast.write`, between
 parsing arguments and showing the answer. An error of ours is one red line and exit code 1; wrong usage is exit code 2.
@@ -223,6 +223,36 @@ def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str,
     _show_result(result, as_json)
 
 
+@cli.command()
+@_path_argument
+@click.option("--plan-only", is_flag=True, help="Put a plan on the timeline for somebody else to carry out.")
+@click.option("--run-pending", is_flag=True, help="Carry out what was planned, and plan nothing new.")
+@_option_option
+@_json_option
+def compact(path: str, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
+
+    Compactions that were planned are carried out first, then a new one. It is due now, unless an option such as
+    -o hoodie.compact.inline.max.delta.commits=5 says when it is.
+    """
+    if plan_only and run_pending:
+        raise click.UsageError("Give either --plan-only or --run-pending.")
+    from hudi_fast.cli.progress import under_way
+
+    options, services = _options(pairs), _open(path).services
+    if plan_only:
+        planned = services.plan_compact(options)
+        groups = [] if planned is None else planned.plan.operations
+        sizes = {"file_groups": len(groups), "log_files": sum(len(one.log_files) for one in groups)}
+        _show_values("Planned", "Nothing to compact", planned.instant if planned else "", sizes, as_json)
+        return
+    with under_way(f"Compacting {path}"):
+        result = services.compact(options, pending_only=run_pending)
+    names = ("file_groups", "log_files", "rows", "updates", "inserts", "deletes", "files_written", "bytes_written")
+    values = {**{name: getattr(result, name) for name in names}, "seconds": result.seconds}
+    _show_values("Compacted", "Nothing to compact", result.instant, values, as_json)
+
+
 def _open(path: str) -> HudiTable:
     from hudi_fast.table import HudiTable
 
@@ -325,12 +355,19 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 
 
 def _show_result(result: WriteResult, as_json: bool) -> None:
+    names = ("operation", "inserts", "updates", "deletes", "files_written", "bytes_written", "seconds")
+    values = {name: getattr(result, name) for name in names}
+    _show_values("Committed", "Nothing committed", result.instant, values, as_json)
+
+
+def _show_values(done: str, nothing: str, instant: str, values: dict[str, Any], as_json: bool) -> None:
+    """What a command did: with the instant, or that there is none."""
     from hudi_fast.cli.render import json_line, show_values
 
-    names = ("instant", "operation", "inserts", "updates", "deletes", "files_written", "bytes_written", "seconds")
-    values = {name: getattr(result, name) for name in names}
+    values = {"instant": instant, **values}
     if as_json:
         click.echo(json_line(values))
-    else:
-        shown = {**values, "seconds": f"{result.seconds:.2f}"}
-        show_values("Committed" if values["instant"] else "Nothing committed", shown)
+        return
+    if "seconds" in values:
+        values["seconds"] = f"{values['seconds']:.2f}"
+    show_values(done if instant else nothing, values)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.spark.compaction import compact_on
 from hudi_fast.spark.engine import SparkEngine
 from hudi_fast.spark.reader import read
 
-__all__ = ["engine_for", "read"]
+__all__ = ["compact_on", "engine_for", "read"]
 
 
 def engine_for(df: Any, options: WriteOptions) -> SparkEngine:

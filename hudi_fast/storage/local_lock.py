@@ -16,39 +16,43 @@ from contextlib import contextmanager
 from hudi_fast.errors import LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["LOCK_PATH", "table_lock"]
+__all__ = ["LOCK_PATH", "SERVICE_LOCK_PATH", "table_lock"]
 
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
+
+SERVICE_LOCK_PATH = ".hoodie/.locks/hudi_fast_service.lock"
+"""Held by a table service for as long as it runs, while writers come and go under the table's own lock."""
 
 _POLL_SECONDS = 0.01
 
 
 @contextmanager
-def table_lock(storage: Storage, wait_seconds: float) -> Iterator[None]:
+def table_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> Iterator[None]:
     """Hold the table's lock for the duration of the block.
 
     Args:
         storage: a table that exists, on a local file system.
         wait_seconds: how long to queue behind other writers.
+        path: which of the table's locks.
 
     Raises:
         LockTimeoutError: the lock was held by others all that time.
         TableNotFoundError: there is no table (any more).
     """
-    descriptor = _acquire(storage, wait_seconds)
+    descriptor = _acquire(storage, wait_seconds, path)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def _acquire(storage: Storage, wait_seconds: float) -> int:
+def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
     deadline = time.monotonic() + wait_seconds
-    path = storage.fs_path(LOCK_PATH)
+    path = storage.fs_path(lock)
     while True:
         if not storage.exists(".hoodie"):
             raise TableNotFoundError(f"The table {storage.uri} went away while this writer waited for its lock.")
-        storage.make_dir(LOCK_PATH.rpartition("/")[0])
+        storage.make_dir(lock.rpartition("/")[0])
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

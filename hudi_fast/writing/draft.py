@@ -18,7 +18,7 @@ from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_me
 from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
 from hudi_fast.index.tagging import IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import MergeRules, merge_rules_of
+from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
@@ -32,13 +32,16 @@ _DELETES = frozenset({"delete", "delete_partition"})
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
 
-def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) -> WritePlan:
+def draft_plan(
+    state: TableState, options: WriteOptions, incoming: pa.Schema, merger: Merger | None = None
+) -> WritePlan:
     """The plan of a write that has not begun.
 
     Args:
         state: the pinned table.
         options: what the user asked for.
         incoming: columns of the rows.
+        merger: merges rows of a table whose merge mode is CUSTOM.
 
     Raises:
         ConfigError: options clash with the table, or name columns that are not there.
@@ -65,7 +68,7 @@ def draft_plan(state: TableState, options: WriteOptions, incoming: pa.Schema) ->
         file_schema=file_schema,
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
-        rules=_rules(config, options),
+        rules=_rules(config, options, merger),
         index=IndexSettings(
             options.index_type,
             options.bloom_index_prune_by_ranges,
@@ -176,8 +179,8 @@ def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, 
         )
 
 
-def _rules(config: TableConfig, options: WriteOptions) -> MergeRules:
-    rules = merge_rules_of(config, options.delete_field, options.delete_marker)
+def _rules(config: TableConfig, options: WriteOptions, merger: Merger | None) -> MergeRules:
+    rules = merge_rules_of(config, options.delete_field, options.delete_marker, merger)
     if rules.blends and IndexSettings(options.index_type, False, False).is_global:
         raise UnsupportedFeatureError(
             f"Table {config.name} makes one row of two (partial updates, or a merger), which is not supported with the "

@@ -1,0 +1,191 @@
+"""Carrying a planned compaction out: slices of base and log files become new base files at the plan's instant.
+
+::
+
+    begin     the table's lock: clean up, roll a died attempt back, requested ─► inflight
+    execute   no lock: each slice is merged into a base file of the same group     (writers go on)
+    commit    the table's lock: markers are reconciled, inflight ─► completed      (visible, at once)
+
+A lock of the services' own is held all the while: it falls when its holder dies, so an inflight compaction that is
+found under it belongs to nobody alive. Whatever fails before the commit is rolled back to requested, plan and all,
+since writers may have logged to the slices that begin at it.
+
+Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.services.compaction_plan import ScheduledCompaction, require_merge_on_read
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.slice_compaction import compact_slice
+from hudi_fast.services.work import CompactionWork, Executor
+from hudi_fast.services.work_plan import service_merge, service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import SERVICE_LOCK_PATH, table_lock
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import to_inflight
+from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.writing.draft import commit_schema
+from hudi_fast.writing.markers import make_marker_folder
+from hudi_fast.writing.metadata_table import drop_metadata_table
+from hudi_fast.writing.plan import TaskToken
+from hudi_fast.writing.rollback import roll_back
+from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
+
+__all__ = ["begin_service", "compact_in_threads", "guarded", "run_compaction", "service_metadata", "service_work"]
+
+_ACTION = "compaction"
+
+_Lock = Callable[[], AbstractContextManager[None]]
+_Result = TypeVar("_Result")
+
+
+def run_compaction(
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, execute: Executor
+) -> list[WriteStat]:
+    """Carry out a compaction that stands on the timeline.
+
+    Args:
+        storage: the table's storage.
+        scheduled: which one.
+        settings: how files are written.
+        execute: merges the slices.
+
+    Returns:
+        What was written; one stat for each slice.
+
+    Raises:
+        CommitConflictError: it is no longer pending.
+        CommitError: it failed, and waits again.
+        CorruptTableError: a file of the plan is gone or cannot be understood.
+        UnsupportedFeatureError: the table merges its rows in a way that is not supported.
+    """
+    lock = partial(table_lock, storage, settings.lock_seconds)
+    with lock(SERVICE_LOCK_PATH):
+        with lock():
+            transaction, work = _begin(storage, scheduled, settings)
+        return guarded(transaction, lambda: _execute(transaction, work, execute, lock), lock)
+
+
+def compact_in_threads(work: CompactionWork) -> list[WriteStat]:
+    """Merge all slices in this process, the largest first."""
+    order = sorted(range(len(work.operations)), key=lambda number: -_cost(work, number))
+    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(lambda number: compact_slice(work, number, TaskToken(number)), order))
+
+
+# ---- what log compaction shares
+
+
+def service_work(state: TableState, instant: Instant, settings: ServiceSettings) -> CompactionWork:
+    """The work of a pending compaction or log compaction."""
+    operations = read_compaction_plan(state.storage, state.config, instant).operations
+    plan = replace(service_plan(state, settings), instant=instant.requested)
+    return CompactionWork(plan, service_merge(state, plan), operations, instant.action)
+
+
+def begin_service(state: TableState, instant: Instant, clock: InstantClock, operation: str) -> Transaction:
+    """Mark a requested compaction or log compaction as being carried out: files may be made from now on.
+
+    Raises:
+        CommitError: storage failed; nothing has begun.
+    """
+    storage, config = state.storage, state.config
+    to_inflight(storage, config, instant)
+    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
+    guarded(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
+    return transaction
+
+
+def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: _Lock) -> _Result:
+    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``.
+
+    Raises:
+        CommitError: storage failed.
+    """
+    try:
+        return execute()
+    except CommitStateUnknownError:
+        raise
+    except OSError as error:
+        _abandon(transaction, lock, error)
+        raise CommitError(
+            f"The {transaction.instant.action} {transaction.instant.requested} of {transaction.storage.uri} failed "
+            f"because of storage: {error}. The table is as before; run it again."
+        ) from error
+    except BaseException as error:
+        _abandon(transaction, lock, error)
+        raise
+
+
+def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: str) -> CommitMetadata:
+    """Commit metadata of a compaction or log compaction."""
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda one: one.path):
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    return CommitMetadata(by_partition, {"schema": commit_schema(work.plan)}, operation, compacted=True)
+
+
+# ---- inside
+
+
+def _begin(
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
+) -> tuple[Transaction, CompactionWork]:
+    state = load_state(storage)
+    require_merge_on_read(state)
+    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    state = clean_up(state, clock)
+    instant = state.timeline.find(scheduled.instant, _ACTION)
+    if instant is None or instant.action != _ACTION:
+        raise CommitConflictError(
+            f"The compaction {scheduled.instant} of {storage.uri} is not pending: it was "
+            f"{'taken off the timeline' if instant is None else 'completed'}. Plan another one."
+        )
+    if instant.state is State.INFLIGHT:
+        roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
+        state = load_state(storage)
+        instant = replace(instant, state=State.REQUESTED, file_name=None)
+    work = service_work(state, instant, settings)
+    return begin_service(state, instant, clock, "COMPACT"), work
+
+
+def _execute(transaction: Transaction, work: CompactionWork, execute: Executor, lock: _Lock) -> list[WriteStat]:
+    stats = execute(work)
+    storage = transaction.storage
+    with lock():
+        config = TableConfig.from_properties(load_properties(storage), storage.uri)
+        drop_metadata_table(storage, config)  # a writer may have made one in the meantime
+        transaction.clock.next_time(load_timeline(storage, config).newest_time)  # it completes after all of them
+        commit(transaction, service_metadata(work, stats, "COMPACT"))
+    return stats
+
+
+def _abandon(transaction: Transaction, lock: _Lock, cause: BaseException) -> None:
+    """Roll back; if even that fails the next run will, and the first error is the one to report."""
+    instant = transaction.instant
+    try:
+        with lock():
+            abandon(transaction)
+    except Exception as error:
+        cause.add_note(f"Rolling the {instant.action} {instant.requested} back failed too: {error!r}")
+
+
+def _cost(work: CompactionWork, number: int) -> float:
+    metrics = work.operations[number].metrics
+    return metrics.get("TOTAL_IO_MB", 0.0) * (1 << 20) + metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)

@@ -1,0 +1,219 @@
+"""Planning a compaction: which file slices, and which of their log files, are merged into new base files.
+
+::
+
+    the table's lock ─► due? ─► partitions ─► slices with log files ─► strategies ─► <instant>.compaction.requested
+
+A plan names its log files, so writers go on while it waits: what they log after it belongs to the slice that begins at
+the compaction's instant. A group is in one pending compaction at most, and a plan without slices is not written.
+
+Sources: ``ScheduleCompactionActionExecutor``, ``BaseHoodieCompactionPlanGenerator``, ``CompactionStrategy`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.strategies import filter_operations, filter_partitions, strategies_of
+from hudi_fast.services.triggers import compaction_is_due, last_compaction, written_since
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.service_plans import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.file_names import LogFile
+from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.slices import FileSlice, TableView, latest_slices
+from hudi_fast.view.table_state import TableState, load_state, read_commit
+from hudi_fast.writing.transaction import clean_up
+
+__all__ = [
+    "ScheduledCompaction",
+    "compactable_slices",
+    "operation_of",
+    "pending_compactions",
+    "plan_compaction",
+    "require_merge_on_read",
+    "schedule_compaction",
+    "settled_state",
+]
+
+_MIB = 1 << 20
+_LOGS_NAMED_BY_WRITE = 8
+_LISTING_THREADS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledCompaction:
+    """A compaction or log compaction that stands on the timeline and waits to be carried out.
+
+    Attributes:
+        instant: its requested time.
+        plan: the slices.
+        action: ``compaction`` or ``logcompaction``.
+    """
+
+    instant: str
+    plan: CompactionPlan
+    action: str = "compaction"
+
+    @property
+    def file_groups(self) -> int:
+        """How many file groups it is about."""
+        return len(self.plan.operations)
+
+
+def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: bool) -> ScheduledCompaction | None:
+    """Put a compaction on the timeline.
+
+    Args:
+        storage: the table's storage.
+        settings: strategies, their bounds and the trigger.
+        if_due: ask the trigger first.
+
+    Returns:
+        What was planned; None when it is not due, or there is nothing to compact. Nothing is written then.
+
+    Raises:
+        ConfigError: the table is not MERGE_ON_READ, or the strategy does not go with its partitions.
+        UnsupportedFeatureError: an unknown strategy.
+    """
+    with table_lock(storage, settings.lock_seconds):
+        state = load_state(storage)
+        require_merge_on_read(state)
+        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        state = settled_state(state, clock)
+        now = clock.next_time(state.timeline.newest_time)
+        if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
+            return None
+        plan = plan_compaction(state, now, settings)
+        if not plan.operations:
+            return None
+        service_plan(state, settings)  # refuses what could not be carried out
+        body = encode_compaction_plan(plan)
+        create_requested(storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
+        return ScheduledCompaction(now, plan)
+
+
+def plan_compaction(state: TableState, now: str, settings: ServiceSettings) -> CompactionPlan:
+    """The plan of a compaction that begins at ``now``: a pure function of the table's files and timeline.
+
+    Raises:
+        ConfigError: the strategy does not go with the table's partitions.
+        UnsupportedFeatureError: an unknown strategy.
+    """
+    options = settings.compaction
+    strategies = strategies_of(options)
+    candidates = _partitions(state, options.incremental)
+    partitions = filter_partitions(strategies, options, candidates)
+    busy: set[str] = set()
+    operations = [
+        operation_of(slice_, settings.write.max_file_size)
+        for slice_ in compactable_slices(state.view, partitions, now, state.view.pending_compactions, busy)
+    ]
+    chosen = filter_operations(strategies, options, operations)
+    kept = {(one.partition_path, one.file_id) for one in chosen}
+    left_out = {one.partition_path for one in operations if (one.partition_path, one.file_id) not in kept}
+    missing = (set(candidates) - set(partitions)) | left_out | busy
+    return CompactionPlan(tuple(chosen), missing_partitions=tuple(sorted(missing)))
+
+
+def compactable_slices(
+    view: TableView, partitions: Iterable[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
+) -> Iterator[FileSlice]:
+    """The newest slice of each group with the log files that were complete before ``now``; those without are left out.
+
+    Args:
+        view: the pinned state.
+        partitions: where to look.
+        now: instant of the service.
+        pending: groups that another service has planned for; so are those in a pending clustering.
+        busy: receives the partitions of such groups.
+    """
+    taken = {*pending, *view.pending_groups}
+    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
+        for found in pool.map(lambda name: latest_slices(view, name), partitions):
+            for slice_ in found:
+                logs = tuple(log for log in slice_.log_files if _was_complete(view, log, now))
+                if not logs:
+                    continue
+                if (slice_.partition, slice_.file_id) in taken:
+                    busy.add(slice_.partition)
+                    continue
+                yield FileSlice(slice_.partition, slice_.file_id, slice_.base_file, logs, slice_.base_instant)
+
+
+def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
+    """The slice as an operation of a plan, with the figures that strategies go by (``CompactionStrategy``)."""
+    base, logs = slice_.base_file, slice_.log_files
+    log_bytes = sum(log.size for log in logs)
+    read = ((base.size if base is not None else 0) + log_bytes) // _MIB
+    write = (base.size if base is not None else max_file_size) // _MIB
+    metrics = {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": float(read + write),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(write),
+    }
+    names = tuple(log.name for log in logs)
+    return CompactionOperation(
+        slice_.partition, slice_.file_id, slice_.base_instant, base.name if base is not None else None, names, metrics
+    )
+
+
+def pending_compactions(state: TableState) -> list[ScheduledCompaction]:
+    """Compactions that wait to be carried out, or whose process died over it, oldest first."""
+    return [
+        ScheduledCompaction(instant.requested, read_compaction_plan(state.storage, state.config, instant))
+        for instant in state.timeline.pending_compactions
+    ]
+
+
+def require_merge_on_read(state: TableState) -> None:
+    """Refuse tables that have no log files to compact.
+
+    Raises:
+        ConfigError: the table is COPY_ON_WRITE.
+    """
+    if not state.config.is_mor:
+        raise ConfigError(
+            f"Can only compact table of type MERGE_ON_READ and not {state.config.table_type}: {state.storage.uri}."
+        )
+
+
+def settled_state(state: TableState, clock: InstantClock) -> TableState:
+    """The state once what died writers left is rolled back: under the lock a pending write is nobody's any more."""
+    rollbacks = any(instant.action == "rollback" for instant in state.timeline.pending())
+    return clean_up(state, clock) if rollbacks or state.timeline.pending_writes else state
+
+
+def _was_complete(view: TableView, log: LogFile, now: str) -> bool:
+    """Whether the write of a log file ended before ``now``; where names do not tell, blocks do when they are read."""
+    if view.table_version < _LOGS_NAMED_BY_WRITE:
+        return True
+    completion = view.timeline.completion_of(log.instant)
+    return completion is None or completion < now
+
+
+def _partitions(state: TableState, incremental: bool) -> list[str]:
+    """All partitions, or those that were written since the last compaction was planned and those that it left out."""
+    everything = state.view.lister.partitions()
+    last = last_compaction(state.timeline, requested_counts=True)
+    if not incremental or last is None:
+        return everything
+    try:
+        planned = Instant(last.requested, "compaction", State.REQUESTED)
+        wanted = set(read_compaction_plan(state.storage, state.config, planned).missing_partitions)
+    except CorruptTableError:  # its plan is gone: the table was cleaned up, or restored
+        return everything
+    for instant in written_since(state.config, state.timeline, last):
+        if instant.action != "commit":
+            wanted |= set(read_commit(state.storage, state.config, instant).partition_to_write_stats)
+    return [name for name in everything if name in wanted]

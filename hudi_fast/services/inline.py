@@ -1,0 +1,120 @@
+"""Services after a write: what its options ask for, once it is committed.
+
+The write is visible by then and stays, whatever becomes of the services. They run outside the write's lock, each taking
+it as it needs. Source: ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import warnings
+from dataclasses import replace
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError, HudiError, HudiWarning
+from hudi_fast.services.compaction import run_compaction
+from hudi_fast.services.compaction_plan import pending_compactions, schedule_compaction
+from hudi_fast.services.log_compaction import pending_log_compactions, run_log_compaction, schedule_log_compaction
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.strategies import strategies_of
+from hudi_fast.services.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.work import Executor
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.view.table_state import load_state
+
+__all__ = ["check_inline", "inline_by_default", "serve"]
+
+_WHO_COMPACTS = (
+    "hoodie.compact.inline",
+    "hoodie.compact.schedule.inline",
+    "hoodie.datasource.compaction.async.enable",
+)
+
+
+def check_inline(settings: ServiceSettings) -> None:
+    """Refuse a compaction after the write that could not be planned, before anything is written.
+
+    Raises:
+        ConfigError: an option of the strategy is wrong.
+        UnsupportedFeatureError: an unknown strategy.
+    """
+    if settings.compaction.inline or settings.compaction.schedule_inline:
+        strategies_of(settings.compaction)
+
+
+def inline_by_default(settings: ServiceSettings) -> ServiceSettings:
+    """As Apache Hudi's data source has it: compact after a write unless the options say who does."""
+    options = settings.compaction
+    if not options.explicit.isdisjoint(_WHO_COMPACTS):
+        return settings
+    return replace(settings, compaction=replace(options, inline=True))
+
+
+def serve(storage: Storage, settings: ServiceSettings, instant: str, compact: Executor, compact_logs: Executor) -> None:
+    """Run the services that the options of a write ask for and that are due.
+
+    Args:
+        storage: the table's storage.
+        settings: the options of the write.
+        instant: the write; empty when nothing was committed.
+        compact: merges the slices of a compaction.
+        compact_logs: merges the logs of a log compaction.
+
+    Raises:
+        HudiError: a service failed, and the options do not say to go on; the write itself is committed.
+    """
+    options = settings.compaction
+    wanted = options.inline or options.schedule_inline or options.log_inline
+    if not instant or not options.services_enabled or not wanted:
+        return
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    if not config.is_mor:
+        return
+    try:
+        timeline = load_timeline(storage, config)
+        if options.inline or options.schedule_inline:
+            _compact(storage, config, timeline, settings, compact)
+        if options.log_inline:
+            _compact_logs(storage, config, timeline, settings, compact_logs)
+    except HudiError as error:
+        note = f"The write {instant} of {storage.uri} is committed; what failed is a service after it."
+        if options.fail_writes and not options.ignore_failures:
+            error.add_note(note)
+            raise
+        warnings.warn(f"{note} {error}", HudiWarning, stacklevel=3)
+
+
+def _compact(
+    storage: Storage, config: TableConfig, timeline: Timeline, settings: ServiceSettings, execute: Executor
+) -> None:
+    """What waits goes first; whether there is anything to do is looked up without the lock."""
+    options, waiting = settings.compaction, bool(timeline.pending_compactions)
+    if not options.inline and waiting:
+        return
+    if options.inline and waiting:
+        for one in pending_compactions(load_state(storage)):
+            with contextlib.suppress(CommitConflictError):  # somebody else was faster
+                run_compaction(storage, one, settings, execute)
+    now = instant_from_ms(time.time_ns() // 1_000_000, config.timezone)
+    if not waiting and not compaction_is_due(config, timeline, now, options):
+        return
+    planned = schedule_compaction(storage, settings, if_due=True)
+    if planned is not None and options.inline:
+        run_compaction(storage, planned, settings, execute)
+
+
+def _compact_logs(
+    storage: Storage, config: TableConfig, timeline: Timeline, settings: ServiceSettings, execute: Executor
+) -> None:
+    if timeline.pending_log_compactions:
+        for one in pending_log_compactions(load_state(storage)):
+            with contextlib.suppress(CommitConflictError):  # out of date: it was withdrawn
+                run_log_compaction(storage, one, settings, execute)
+    if log_compaction_is_due(storage, config, timeline, settings.compaction.log_blocks_threshold):
+        planned = schedule_log_compaction(storage, settings, if_due=True)
+        if planned is not None:
+            run_log_compaction(storage, planned, settings, execute)

@@ -1,0 +1,185 @@
+"""Log compaction: the log files of a slice become one; its base file stays.
+
+::
+
+    plan   the table's lock: due? ─► slices with enough log files or blocks ─► <instant>.logcompaction.requested
+    run    the table's lock: requested ─► inflight ─► blocks that replace those of the listed instants ─► completed
+
+It is short, so it holds the table's lock throughout. One that died is rolled back and forgotten: plans are disposable.
+
+Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``LogCompactionExecutionHelper`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.formats.log_blocks import scan_log_blocks
+from hudi_fast.services.compaction import begin_service, guarded, service_metadata, service_work
+from hudi_fast.services.compaction_plan import (
+    ScheduledCompaction,
+    compactable_slices,
+    operation_of,
+    require_merge_on_read,
+    settled_state,
+)
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.slice_log_compaction import compact_log
+from hudi_fast.services.triggers import log_compaction_is_due
+from hudi_fast.services.work import CompactionWork, Executor
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
+from hudi_fast.timeline.transition import create_requested, delete_instant_files
+from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.writing.plan import TaskToken
+from hudi_fast.writing.rollback import roll_back
+from hudi_fast.writing.transaction import Transaction, clean_up, commit
+
+__all__ = ["compact_logs_in_threads", "pending_log_compactions", "run_log_compaction", "schedule_log_compaction"]
+
+_ACTION = "logcompaction"
+_HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
+_WRITES = frozenset({"commit", "replacecommit"})
+
+
+def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due: bool) -> ScheduledCompaction | None:
+    """Put a log compaction on the timeline.
+
+    Args:
+        storage: the table's storage.
+        settings: the threshold.
+        if_due: ask first whether enough delta commits were made.
+
+    Returns:
+        What was planned; None when it is not due, or no slice has enough log files or blocks. Nothing is written then.
+
+    Raises:
+        ConfigError: the table is not MERGE_ON_READ.
+    """
+    with table_lock(storage, settings.lock_seconds):
+        state = load_state(storage)
+        require_merge_on_read(state)
+        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        state = _without_died(settled_state(state, clock), clock)
+        threshold = settings.compaction.log_blocks_threshold
+        if if_due and not log_compaction_is_due(storage, state.config, state.timeline, threshold):
+            return None
+        now = clock.next_time(state.timeline.newest_time)
+        plan = plan_log_compaction(state, now, settings)
+        if not plan.operations:
+            return None
+        service_plan(state, settings)  # refuses what could not be carried out
+        create_requested(storage, state.config, Instant(now, _ACTION, State.REQUESTED), encode_compaction_plan(plan))
+        return ScheduledCompaction(now, plan, _ACTION)
+
+
+def plan_log_compaction(state: TableState, now: str, settings: ServiceSettings) -> CompactionPlan:
+    """The plan of a log compaction that begins at ``now``: all log files of the slices that have enough."""
+    threshold = settings.compaction.log_blocks_threshold
+    pending = {**state.view.pending_compactions, **state.view.pending_log_compactions}
+    found = compactable_slices(state.view, state.view.lister.partitions(), now, pending, set())
+    operations = tuple(
+        operation_of(one, settings.write.max_file_size) for one in found if _has_enough(state.storage, one, threshold)
+    )
+    return CompactionPlan(operations, compactor_class=_HELPER, preserve_meta_fields=True)
+
+
+def pending_log_compactions(state: TableState) -> list[ScheduledCompaction]:
+    """Log compactions that wait to be carried out, oldest first; one that is inflight died."""
+    return [
+        ScheduledCompaction(instant.requested, read_compaction_plan(state.storage, state.config, instant), _ACTION)
+        for instant in state.timeline.pending_log_compactions
+        if instant.state is State.REQUESTED
+    ]
+
+
+def run_log_compaction(
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, execute: Executor
+) -> list[WriteStat]:
+    """Carry out a log compaction that stands on the timeline.
+
+    Args:
+        storage: the table's storage.
+        scheduled: which one.
+        settings: how files are written.
+        execute: merges the logs.
+
+    Returns:
+        What was written; one stat for each log file.
+
+    Raises:
+        CommitConflictError: it is not pending, or the slices that it names were compacted since; it is withdrawn.
+        CommitError: it failed, and is gone; the table is as before.
+    """
+    with table_lock(storage, settings.lock_seconds):
+        transaction, work = _begin(storage, scheduled, settings)
+
+        def execute_and_commit() -> list[WriteStat]:
+            stats = execute(work)
+            commit(transaction, service_metadata(work, stats, "LOG_COMPACT"))
+            return stats
+
+        return guarded(transaction, execute_and_commit, contextlib.nullcontext)
+
+
+def compact_logs_in_threads(work: CompactionWork) -> list[WriteStat]:
+    """Merge the logs of all slices in this process."""
+    numbers = range(len(work.operations))
+    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
+        return [
+            stat
+            for written in pool.map(lambda one: compact_log(work, one, TaskToken(one)), numbers)
+            for stat in written
+        ]
+
+
+def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:
+    """By log files, or where there are too few of them by their blocks."""
+    if len(slice_.log_files) >= threshold:
+        return True
+    return sum(1 for log in slice_.log_files for _ in scan_log_blocks(storage, log.path)) >= threshold
+
+
+def _without_died(state: TableState, clock: InstantClock) -> TableState:
+    """The state once log compactions that died are rolled back."""
+    died = [one for one in state.timeline.pending_log_compactions if one.state is State.INFLIGHT]
+    for instant in died:
+        roll_back(state.storage, state.config, instant, clock, state.timeline.newest_time)
+    return load_state(state.storage) if died else state
+
+
+def _begin(
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
+) -> tuple[Transaction, CompactionWork]:
+    state = load_state(storage)
+    require_merge_on_read(state)
+    config, clock = state.config, InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    state = _without_died(clean_up(state, clock), clock)
+    instant = state.timeline.find(scheduled.instant, _ACTION)
+    if instant is None or instant.action != _ACTION:
+        raise CommitConflictError(
+            f"The log compaction {scheduled.instant} of {storage.uri} is not pending: it died, or it was completed. "
+            "Plan another one."
+        )
+    newer = [
+        one
+        for one in state.timeline.instants
+        if one.requested > instant.requested and (one.action == "compaction" or one.action in _WRITES)
+    ]
+    if newer:
+        delete_instant_files(storage, config, instant)
+        raise CommitConflictError(
+            f"The log compaction {scheduled.instant} of {storage.uri} is out of date: the {newer[0].action} "
+            f"{newer[0].requested} came after it. It was withdrawn; plan another one."
+        )
+    work = service_work(state, instant, settings)
+    return begin_service(state, instant, clock, "LOG_COMPACT"), work

@@ -1,0 +1,48 @@
+"""What a table service was told: how files are written, and which slices it is to work on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.merge.rules import Merger
+
+__all__ = ["ServiceSettings"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """The options of a service call.
+
+    Attributes:
+        write: sizes and encoding of files, locks and clocks; as for a write.
+        compaction: when slices are compacted, and which.
+        merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+    """
+
+    write: WriteOptions
+    compaction: CompactionOptions
+    merger: Merger | None = None
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> ServiceSettings:
+        """Resolve a dictionary of ``hoodie.*`` keys.
+
+        Args:
+            options: the dictionary.
+            merger: see the class.
+
+        Raises:
+            ConfigError: a key or value is wrong.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+        """
+        given = dict(options or {})
+        return cls(WriteOptions.from_options(given), CompactionOptions.from_options(given), merger)
+
+    @property
+    def lock_seconds(self) -> float:
+        """How long to wait for the table's lock."""
+        return self.write.lock_wait_ms / 1000

@@ -1,0 +1,198 @@
+"""One file slice becomes a base file: the unit of work of a compaction.
+
+::
+
+    log files ─► blocks that count ─► settled against the base file ─► its rows, changed   ─┐
+                                    └► rows whose keys it lacks ────────────────────────────┴─► new base file
+
+Rows keep their commit time and sequence number; the column that names their file is new. The bloom filter of the old
+file goes on, with the keys of new rows added. A slice that no row is left of becomes a base file without rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.formats.log_blocks import BlockType, LogBlock
+from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.merge.base_merge import entry_replacement, merged_batches
+from hudi_fast.merge.gather import gather
+from hudi_fast.merge.log_scan import blocks_that_count, slice_blocks
+from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
+from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.services.work import CompactionWork, slice_of
+from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.file_columns import (
+    CONSTANT_META,
+    META_COLUMNS,
+    RECORD_KEY,
+    constant_column,
+    writer_schema,
+)
+from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.output_file import OutputFile, chunks
+from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+
+__all__ = ["ScannedLog", "compact_slice", "log_counters", "scan_log"]
+
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+_DATA = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+
+
+def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteStat:
+    """Merge one slice of the plan into a base file at the compaction's instant.
+
+    Args:
+        work: the compaction.
+        number: which of its operations.
+        token: who writes.
+
+    Raises:
+        CorruptTableError: a file of the slice is gone or cannot be understood.
+        UnsupportedFeatureError: the log holds something that is not supported.
+    """
+    plan, merge = work.plan, work.merge
+    started = time.monotonic()
+    slice_ = slice_of(plan.storage, work.operations[number])
+    log = scan_log(work, slice_)
+    rows = _carried_columns(plan)
+    with contextlib.ExitStack() as stack:
+        base = slice_.base_file
+        reader = None if base is None else stack.enter_context(open_base_file(plan.storage, base.path))
+        schema = merge_schema(merge, rows, plan.file_schema)
+        resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
+        scanned = time.monotonic()
+        output = stack.enter_context(_output(plan, slice_, token, reader))
+        _write(work, resolved, rows, reader, output)
+        size = output.close()
+    counts = log_counters(log, resolved.logged, resolved.entries.count, int((scanned - started) * 1000))
+    return replace(
+        counts,
+        file_id=slice_.file_id,
+        path=output.path,
+        prev_commit=base.instant if base is not None else "null",
+        prev_base_file=base.name if base is not None else None,
+        partition_path=slice_.partition,
+        num_writes=output.rows,
+        num_inserts=len(resolved.appended),
+        num_update_writes=len(resolved.changes.replaced),
+        num_deletes=len(resolved.changes.dropped),
+        total_write_bytes=size,
+        file_size=size,
+        runtime_stats=RuntimeStats(
+            total_scan_time=counts.total_log_read_time_ms,
+            total_upsert_time=int((time.monotonic() - scanned) * 1000),
+        ),
+    )
+
+
+# ---- the log
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedLog:
+    """The log of a slice.
+
+    Attributes:
+        blocks: those that count, in the order in which they apply.
+        files: log files looked at.
+        kinds: how many blocks there are of each kind, those that do not count included.
+    """
+
+    blocks: Sequence[LogBlock]
+    files: int
+    kinds: Counter[BlockType]
+
+
+def scan_log(work: CompactionWork, slice_: FileSlice) -> ScannedLog:
+    """Look at the headers of the slice's log blocks."""
+    kinds: Counter[BlockType] = Counter()
+
+    def counted() -> Iterator[LogBlock]:
+        for block in slice_blocks(work.merge, slice_):
+            kinds[block.kind] += 1
+            yield block
+
+    return ScannedLog(blocks_that_count(work.merge, counted()), len(slice_.log_files), kinds)
+
+
+def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) -> WriteStat:
+    """A write stat with what it says of the log that went into the file, and nothing else.
+
+    Args:
+        log: what was looked at.
+        records: records and deleted keys in the log.
+        keys: distinct keys of the log.
+        milliseconds: reading and folding it took.
+    """
+    return WriteStat(
+        total_log_records=records,
+        total_log_files_compacted=log.files,
+        total_log_size_compacted=sum(one.content_length for one in log.blocks if one.kind is not BlockType.DELETE),
+        total_log_read_time_ms=milliseconds,
+        total_updated_records_compacted=keys,
+        total_log_blocks=sum(log.kinds[kind] for kind in _DATA),
+        total_corrupt_log_blocks=log.kinds[BlockType.CORRUPT],
+        total_rollback_blocks=log.kinds[BlockType.COMMAND],
+    )
+
+
+# ---- the base file
+
+
+def _carried_columns(plan: WritePlan) -> pa.Schema:
+    """The columns that rows bring: without those that have one value per file, or none."""
+    left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
+    return pa.schema([field for field in plan.file_schema if field.name not in left_out])
+
+
+def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None) -> OutputFile:
+    work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
+    if reader is None:
+        return OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
+    footer = KeyFooter.for_rewritten_file(plan, reader.footer(), reader.path)
+    return OutputFile(plan, work, slice_.file_id, "MERGE", footer)
+
+
+def _write(
+    work: CompactionWork, resolved: ResolvedSlice, rows: pa.Schema, reader: BaseFileReader | None, output: OutputFile
+) -> None:
+    stored = work.plan.config.populate_meta_fields
+    schema = writer_schema(work.plan)
+    partition = output.path.rpartition("/")[0]
+    constants = dict(zip(CONSTANT_META, (partition, output.name), strict=True)) if stored else {}
+    entries, changes = resolved.entries, resolved.changes
+    if reader is not None:
+        replacement = entry_replacement(work.merge.rules, entries, changes, rows)
+        for table in merged_batches(reader, rows, changes, replacement):
+            output.write(_complete(table, schema, constants))
+            if stored:
+                output.footer.carry(table.column(RECORD_KEY))
+    new = entries.rows.select(rows.names)
+    for part in chunks(entries.row[resolved.appended]):
+        table = gather(new, part)
+        output.write(_complete(table, schema, constants))
+        if stored:
+            output.footer.add(table.column(RECORD_KEY).combine_chunks())
+
+
+def _complete(table: pa.Table, schema: pa.Schema, constants: dict[str, str]) -> pa.Table:
+    """Rows with all columns of the file."""
+    count = table.num_rows
+    columns = [
+        table.column(field.name)
+        if field.name in table.column_names
+        else constant_column(constants[field.name], count)
+        if field.name in constants
+        else pa.nulls(count, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)

@@ -1,0 +1,131 @@
+"""The values that a running compaction is made of. They travel, pickled, to whoever merges slices.
+
+::
+
+    CompactionWork      what is true for the whole service: how rows merge, how files are written, which slices
+    Executor            runs carry_out once for each of its operations, in threads or as Spark tasks
+    CompactionResult    what a caller gets to see
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.service_plans import CompactionOperation
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["CompactionResult", "CompactionWork", "Executor", "combined_result", "slice_of"]
+
+
+@dataclass(frozen=True)
+class CompactionWork:
+    """What merging the slices of a plan needs.
+
+    Attributes:
+        plan: how files are written; its instant is the service's.
+        merge: how slices merge.
+        operations: the slices.
+        action: ``compaction`` (new base files) or ``logcompaction`` (new log files).
+    """
+
+    plan: WritePlan
+    merge: SliceMerge
+    operations: tuple[CompactionOperation, ...]
+    action: str = "compaction"
+
+
+Executor = Callable[[CompactionWork], list[WriteStat]]
+"""Carries all operations of the work out; one stat or more for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What a compaction or log compaction did.
+
+    Attributes:
+        instant: requested time of the newest one that was completed; empty when there was nothing to do.
+        operation: ``compact`` or ``log_compact``.
+        file_groups: slices that were merged.
+        log_files: log files that were merged.
+        rows: rows of the files written.
+        inserts: of them, rows of keys that no base file had.
+        updates: of them, rows that the log changed.
+        deletes: rows that the log removed.
+        files_written: how many.
+        bytes_written: their size.
+        seconds: from call to visible.
+        instants: requested times of all that were completed, oldest first.
+    """
+
+    instant: str
+    operation: str
+    file_groups: int = 0
+    log_files: int = 0
+    rows: int = 0
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+    files_written: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    instants: tuple[str, ...] = ()
+
+
+def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]]], seconds: float) -> CompactionResult:
+    """The result of a call that completed several instants, or none.
+
+    Args:
+        operation: ``compact`` or ``log_compact``.
+        results: (instant, stats of its files), oldest first.
+        seconds: what the call took.
+    """
+    done = list(results)
+    stats = [stat for _, written in done for stat in written]
+    instants = tuple(instant for instant, _ in done)
+    return CompactionResult(
+        instant=instants[-1] if instants else "",
+        operation=operation,
+        file_groups=len({(stat.partition_path, stat.file_id) for stat in stats}),
+        log_files=sum(stat.total_log_files_compacted for stat in stats),
+        rows=sum(stat.num_writes for stat in stats),
+        inserts=sum(stat.num_inserts for stat in stats),
+        updates=sum(stat.num_update_writes for stat in stats),
+        deletes=sum(stat.num_deletes for stat in stats),
+        files_written=len(stats),
+        bytes_written=sum(stat.file_size for stat in stats),
+        seconds=seconds,
+        instants=instants,
+    )
+
+
+def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
+    """The file slice that an operation names.
+
+    Raises:
+        CorruptTableError: one of its files is gone.
+    """
+    base = None if operation.base_file is None else parse_base_file(_entry(storage, operation, operation.base_file))
+    logs = [parse_log_file(_entry(storage, operation, name)) for name in operation.log_files]
+    if (operation.base_file is not None and base is None) or None in logs:
+        raise CorruptTableError(f"A plan of {storage.uri} names files that are none of Hudi's: {operation}.")
+    named = tuple(log for log in logs if log is not None)
+    return FileSlice(operation.partition_path, operation.file_id, base, named, operation.base_instant)
+
+
+def _entry(storage: Storage, operation: CompactionOperation, name: str) -> FileStat:
+    path = f"{operation.partition_path}/{name}" if operation.partition_path else name
+    entry = storage.stat(path)
+    if entry is None:
+        raise CorruptTableError(
+            f"A compaction of {storage.uri} is planned for the file group {operation.file_id}, but a file of it is "
+            "gone. Restore the file, or the table to a savepoint.",
+            path,
+        )
+    return entry
