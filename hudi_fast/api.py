@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pyarrow.compute as pc
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.write_options import WriteOptions
@@ -50,13 +52,26 @@ def write(
     return run_write(LocalEngine(to_arrow_table(df)), storage, settings, mode)
 
 
-def read(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
+def read(
+    spark: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+) -> Any:
     """A lazy PySpark DataFrame of the table, meta columns first.
+
+    File slices without log files are read by Spark's own scan, into which Spark pushes the columns and filters of the
+    query. Slices with log files are merged in Python workers, where Spark's optimizer cannot reach: name the columns
+    and rows that are wanted here, and only they are decoded, merged and handed to Spark.
 
     Args:
         spark: the Spark session.
         path: base path of the table.
         options: ``as.of.instant``, ``hoodie.datasource.query.type``, ...
+        columns: which columns, in this order; None for all.
+        filter: which rows, as a ``pyarrow.compute`` expression. All slices are then read in Python workers.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
@@ -65,7 +80,7 @@ def read(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | 
         raise ConfigError(f"read needs a SparkSession, got {type(spark).__name__}; without Spark use HudiTable.open.")
     from hudi_fast.spark.entry import read as spark_read
 
-    return spark_read(spark, os.fspath(path), options or {})
+    return spark_read(spark, os.fspath(path), options or {}, columns, filter)
 
 
 def _is_spark(value: Any) -> bool:

@@ -66,7 +66,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.write.application.id hoodie.write.ignore.failed hoodie.block.writes.on.speculative.execution
         hoodie.skip.default.partition.validation hoodie.sensitive.config.keys hoodie.payload.ordering.field
         hoodie.payload.event.time.field hoodie.is.update.record.for.mor hoodie.write.track.event.time.watermark
-        hoodie.merge.use.record.positions hoodie.auto.commit
+        hoodie.auto.commit
         hoodie.datasource.partition_extractor_class
         hoodie.table.partition_extractor_class hoodie.datasource.write.streaming.retry.count
         hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.streaming.ignore.failed.batch

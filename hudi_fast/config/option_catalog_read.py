@@ -1,7 +1,7 @@
 """The read options that hudi_fast honours, and those it takes at some values only.
 
-Sources: ``DataSourceReadOptions``, ``HoodieReaderConfig``, ``HoodieCommonConfig`` (1.2.0). Incremental queries and
-``skip_merge`` are parsed here and refused where they are used, so that a dictionary can be checked as a whole.
+Sources: ``DataSourceReadOptions``, ``HoodieReaderConfig``, ``HoodieCommonConfig`` (1.2.0). Incremental queries are
+parsed here and refused where they are used, so that a dictionary can be checked as a whole.
 """
 
 from __future__ import annotations
@@ -58,6 +58,21 @@ QUERY_OPTIONS = (
         "MERGE_ON_READ: merge log files into base files, or return all rows unmerged.",
         choices=("payload_combine", "skip_merge"),
         families=READ,
+    ),
+    Option(
+        "hoodie.merge.use.record.positions",
+        Kind.BOOL,
+        False,
+        "MERGE_ON_READ: match log records to rows of base files by position where the log says it, not by key.",
+        families=READ,
+    ),
+    Option(
+        "hudi_fast.merger",
+        Kind.FUNCTION,
+        None,
+        "Tables whose merge mode is CUSTOM: `merge(older, newer)` gets two Arrow tables, row by row of one key, and "
+        "returns the merged rows; `_hoodie_is_deleted` marks those that go.",
+        families=BOTH,
     ),
     Option(f"{_READ}incr.path.glob", Kind.TEXT, "", "Incremental: partition paths to keep.", families=READ),
     Option(

@@ -34,6 +34,7 @@ class Kind(enum.Enum):
     TEXT = "text"
     ENUM = "one of"
     LIST = "comma list"
+    FUNCTION = "function"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,17 @@ class Option:
         """The typed value of ``raw``; a value that is typed already comes back as it is.
 
         Args:
-            raw: text, or a bool, int, float, or list or tuple of names where the kind allows it.
+            raw: text, or a bool, int, float, function, or list or tuple of names where the kind allows it.
             spelling: the key as the user wrote it, for the message.
 
         Raises:
             ConfigError: ``raw`` is no value of this option.
         """
         name = spelling or self.key
+        if self.kind is Kind.FUNCTION:
+            if not callable(raw):
+                raise ConfigError(f"{name}={raw!r} is not a function.")
+            return raw
         text = text_of(name, raw)
         if self.kind is Kind.BOOL:
             return _parse_bool(name, text)

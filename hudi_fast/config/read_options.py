@@ -59,6 +59,8 @@ class ReadOptions:
     schema_as_of_end: bool = option_field("hoodie.datasource.read.schema.use.end.instanttime")
     hollow_commit_policy: str = option_field("hoodie.read.timeline.holes.resolution.policy")
     threads: int = option_field("hudi_fast.threads")
+    use_positions: bool = option_field("hoodie.merge.use.record.positions")
+    merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -93,17 +95,13 @@ class ReadOptions:
         """Refuse a query that hudi_fast does not answer; for where the query is about to run.
 
         Raises:
-            UnsupportedFeatureError: an incremental or change query, or log files that are not to be merged.
+            UnsupportedFeatureError: an incremental or change query.
         """
         if self.query_type == "incremental":
             kind = "cdc" if self.incremental_format == "cdc" else "incremental"
             raise UnsupportedFeatureError(
                 f"hoodie.datasource.query.type=incremental ({kind}) is not supported yet; supported: snapshot, "
                 "read_optimized. Use Apache Hudi for it."
-            )
-        if self.merge_type == "skip_merge":
-            raise UnsupportedFeatureError(
-                "hoodie.datasource.merge.type=skip_merge is not supported; supported: payload_combine."
             )
 
     def _check_times(self) -> None:

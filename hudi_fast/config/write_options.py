@@ -147,6 +147,7 @@ class WriteOptions:
     plan: str = option_field("hudi_fast.plan")
     threads: int = option_field("hudi_fast.threads")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
+    merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     # groups of options
     timebased: Mapping[str, str] = field(default_factory=dict)
     merge_properties: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,5 @@
-"""Reading with Spark. What to read is the core's plan; rows are read by Spark, see :mod:`hudi_fast.spark.scan`.
+"""Reading with Spark. What to read is the core's plan; rows are read by Spark, see :mod:`hudi_fast.spark.scan`, and
+where log files have to be merged by the core.
 
 Filters on partition columns leave out row groups by their statistics, not whole folders: what a path says about a
 column need not be what its rows hold (a global index may leave a row where it is when its partition column changes).
@@ -7,11 +8,13 @@ Only where paths alone hold these columns are folders left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+
 from hudi_fast.config.read_options import ReadOptions
-from hudi_fast.reading.scan import plan_scan
+from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.scan import scan_slices, spark_schema
 from hudi_fast.storage.base import Storage
@@ -19,16 +22,35 @@ from hudi_fast.storage.base import Storage
 __all__ = ["read"]
 
 
-def read(spark: Any, path: str, options: Mapping[str, Any]) -> Any:
+def read(
+    spark: Any,
+    path: str,
+    options: Mapping[str, Any],
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+) -> Any:
     """A lazy DataFrame of the table; meta columns first.
+
+    Args:
+        spark: the session.
+        path: base path of the table.
+        options: of the read.
+        columns: which columns, in this order; None for all.
+        filter: which rows.
 
     Raises:
         HudiError: as the local reader.
     """
     settings = ReadOptions.from_options(options)
     settings.check_supported()
-    plan = plan_scan(state_for_query(Storage(path), settings.as_of))
-    slices = [one for one in plan.slices if one.base_file is not None]
+    query = ScanQuery(
+        read_optimized=settings.query_type == "read_optimized",
+        unmerged=settings.merge_type == "skip_merge",
+        use_positions=settings.use_positions,
+        merger=settings.merger,
+    )
+    plan = plan_scan(state_for_query(Storage(path), settings.as_of), columns, filter, query=query)
+    slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return spark.createDataFrame([], spark_schema(plan.scan.output))
     return scan_slices(spark, plan.scan, slices)

@@ -5,10 +5,10 @@
     slices ─┬─ files that Spark reads as the table means them ──► Spark's vectorised Parquet scan ─┐
             └─ the others ──► the core's reader, in Python workers ────────────────────────────────┴─► union
 
-The others: files from before a column changed its type in a way that Spark's scan does not follow, columns of types
-that it lacks, files whose path Spark would take for a pattern, and partition columns that are kept in paths which Spark
-cannot parse. The types in a file are known from the footer of one file of each commit, because a commit writes one
-schema.
+The others: slices with log files to merge, all slices of a scan with a filter of ours, files from before a column
+changed its type in a way that Spark's scan does not follow, columns of types that it lacks, files whose path Spark
+would take for a pattern, and partition columns that are kept in paths which Spark cannot parse. The types in a file are
+known from the footer of one file of each commit, because a commit writes one schema.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
 
     Args:
         spark: the session.
-        scan: what is wanted of every slice; without a filter.
-        slices: slices with a base file, at least one.
+        scan: what is wanted of every slice.
+        slices: at least one; without a base file only where log files are merged.
         file_name: name of a further column with the base file's name; None for none.
     """
     native = _read_natively(scan, slices)
@@ -80,6 +80,9 @@ def _native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_
 
 def _read_natively(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
     """The slices that Spark's scan reads as the table means them."""
+    if scan.filter is not None:
+        return frozenset()
+    slices = [one for one in slices if scan.merge is None or not one.log_files]
     from_path = _path_columns(scan.config, scan.output)
     slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
     if from_path:
@@ -140,7 +143,7 @@ def _core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_na
     if file_name is not None:
         schema = schema.add(file_name, "string")
         target = target.append(pa.field(file_name, pa.string()))
-    wanted = replace(scan, schema=scan.output)
+    wanted = scan if scan.filter is not None else replace(scan, schema=scan.output)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:

@@ -68,7 +68,7 @@ def draft_plan(
         file_schema=file_schema,
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
-        rules=_rules(config, options, merger),
+        rules=_rules(config, options, merger or options.merger),
         index=IndexSettings(
             options.index_type,
             options.bloom_index_prune_by_ranges,

