@@ -48,8 +48,13 @@ class Block:
 
 
 def mor_options(more: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
-    """Options for a MERGE_ON_READ table; see ``small_tables.options``."""
-    return {**options(**changes), "hoodie.datasource.write.table.type": "MERGE_ON_READ", **(more or {})}
+    """Options for a MERGE_ON_READ table that is not compacted by its writes; see ``small_tables.options``."""
+    return {
+        **options(**changes),
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.compact.inline": "false",
+        **(more or {}),
+    }
 
 
 def newest_commit(path: str | Path) -> tuple[Instant, CommitMetadata]:

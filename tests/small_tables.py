@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -119,7 +120,7 @@ def _is_data(path: str) -> bool:
 
 
 def _is_log(path: str) -> bool:
-    return ".log." in path.rpartition("/")[2]
+    return parse_log_file(FileStat(path, 0, 0, False)) is not None
 
 
 def _assert_meta_columns(base: Path, files: set[str]) -> None:

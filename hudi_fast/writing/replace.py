@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError
@@ -26,7 +26,8 @@ def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[st
         written: partition paths that received rows (or, for ``delete_partition``, that rows named).
 
     Raises:
-        CommitConflictError: a file group is in a pending clustering.
+        CommitConflictError: a pending service is about to rewrite a file group: a clustering, or for
+            ``delete_partition`` a compaction too.
     """
     if plan.operation not in REPLACING:
         return {}
@@ -38,13 +39,24 @@ def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[st
     else:
         wanted = [name for name in existing if name in set(written)]
     replaced = {name: [one.file_id for one in latest_slices(plan.view, name)] for name in wanted}
-    blocked = [(name, one) for name, ids in replaced.items() for one in ids if (name, one) in plan.view.pending_groups]
+    _refuse_planned(plan, replaced)
+    return {name: ids for name, ids in replaced.items() if ids}
+
+
+def _refuse_planned(plan: WritePlan, replaced: Mapping[str, Iterable[str]]) -> None:
+    view = plan.view
+    planned = dict.fromkeys(view.pending_groups, "clustering")
+    if plan.operation == "delete_partition":
+        planned |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
+        planned |= {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
+    blocked = [
+        (name, one, planned[name, one]) for name, ids in replaced.items() for one in ids if (name, one) in planned
+    ]
     if blocked:
         raise CommitConflictError(
-            f"{plan.operation} on {plan.storage.uri} would end file groups that a pending clustering is rewriting: "
-            f"{blocked}. Run or roll back the clustering first."
+            f"{plan.operation} on {plan.storage.uri} would end file groups that are to be rewritten by a pending "
+            f"clustering or compaction: {blocked}. Run or roll back the service first."
         )
-    return {name: ids for name, ids in replaced.items() if ids}
 
 
 def _matches(partition: str, patterns: Iterable[str]) -> bool:
