@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow.compute as pc
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.services.execute import in_threads
+from hudi_fast.services.inline import check_inline, inline_by_default, serve
+from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -27,6 +29,10 @@ def write(
 ) -> WriteResult:
     """Write rows to a Hudi table, which is created when there is none.
 
+    As with Apache Hudi's data source a MERGE_ON_READ table is compacted after the write when that is due, by default
+    after five delta commits, unless ``hoodie.compact.inline``, ``hoodie.compact.schedule.inline`` or
+    ``hoodie.datasource.compaction.async.enable`` is given.
+
     Args:
         df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
             polars, duckdb (it runs in this process).
@@ -39,17 +45,24 @@ def write(
         what was written, and how.
 
     Raises:
-        HudiError: see :mod:`hudi_fast.errors`.
+        HudiError: see :mod:`hudi_fast.errors`. An error of a service after the write has a note that says that the
+            write is committed.
     """
-    settings = WriteOptions.from_options(options or {})
+    settings = ServiceSettings.from_options(options)
+    check_inline(settings)
     storage = Storage(path, storage_options)
     if _is_spark(df):
         if not hasattr(df, "sparkSession"):
             raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
-        from hudi_fast.spark.entry import engine_for
+        from hudi_fast.spark.entry import compact_on, engine_for
 
-        return run_write(engine_for(df, settings), storage, settings, mode)
-    return run_write(LocalEngine(to_arrow_table(df)), storage, settings, mode)
+        result = run_write(engine_for(df, settings.write), storage, settings.write, mode)
+        execute = compact_on(df.sparkSession, settings.write.driver_max_bytes)
+    else:
+        result = run_write(LocalEngine(to_arrow_table(df)), storage, settings.write, mode)
+        execute = in_threads
+    serve(storage, inline_by_default(settings), result.instant, execute)
+    return result
 
 
 def read(

@@ -25,6 +25,9 @@ from hudi_fast.reading.inspect import files_table, history_table, partitions_tab
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.services.execute import in_threads
+from hudi_fast.services.inline import check_inline, serve
+from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.services.work import Executor
 from hudi_fast.storage.base import Storage
@@ -195,13 +198,18 @@ class HudiTable:
             data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
-            options: ``hoodie.*`` keys.
+            options: ``hoodie.*`` keys. A merge-on-read table is compacted after the write, if that is due and
+                ``hoodie.compact.inline`` is true.
         """
         settings = {**(options or {}), "hoodie.datasource.write.operation": operation}
+        if self._merger is not None:
+            settings.setdefault("hudi_fast.merger", self._merger)
         load_properties(self._storage)
-        return run_write(
-            LocalEngine(to_arrow_table(data)), self._storage, WriteOptions.from_options(settings), "append"
-        )
+        services = ServiceSettings.from_options(settings, self._merger)
+        check_inline(services)
+        result = run_write(LocalEngine(to_arrow_table(data)), self._storage, services.write, "append")
+        serve(self._storage, services, result.instant, in_threads)
+        return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
         """Insert rows, and change those whose key is stored."""

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
 from hudi_fast.services.compaction_plan import ScheduledCompaction, require_merge_on_read
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.slice_compaction import compact_slice
 from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
@@ -43,11 +41,10 @@ from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.markers import make_marker_folder
 from hudi_fast.writing.metadata_table import drop_metadata_table
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
 
-__all__ = ["begin_service", "compact_in_threads", "guarded", "run_compaction", "service_metadata", "service_work"]
+__all__ = ["begin_service", "guarded", "run_compaction", "service_metadata", "service_work"]
 
 _ACTION = "compaction"
 
@@ -80,13 +77,6 @@ def run_compaction(
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock), lock)
-
-
-def compact_in_threads(work: CompactionWork) -> list[WriteStat]:
-    """Merge all slices in this process, the largest first."""
-    order = sorted(range(len(work.operations)), key=lambda number: -_cost(work, number))
-    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
-        return list(pool.map(lambda number: compact_slice(work, number, TaskToken(number)), order))
 
 
 # ---- what log compaction shares
@@ -184,8 +174,3 @@ def _abandon(transaction: Transaction, lock: _Lock, cause: BaseException) -> Non
             abandon(transaction)
     except Exception as error:
         cause.add_note(f"Rolling the {instant.action} {instant.requested} back failed too: {error!r}")
-
-
-def _cost(work: CompactionWork, number: int) -> float:
-    metrics = work.operations[number].metrics
-    return metrics.get("TOTAL_IO_MB", 0.0) * (1 << 20) + metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)

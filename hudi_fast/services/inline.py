@@ -42,8 +42,9 @@ def check_inline(settings: ServiceSettings) -> None:
         ConfigError: an option of the strategy is wrong.
         UnsupportedFeatureError: an unknown strategy.
     """
-    if settings.compaction.inline or settings.compaction.schedule_inline:
-        strategies_of(settings.compaction)
+    options = settings.compaction
+    if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
+        strategies_of(options)
 
 
 def inline_by_default(settings: ServiceSettings) -> ServiceSettings:
@@ -54,15 +55,14 @@ def inline_by_default(settings: ServiceSettings) -> ServiceSettings:
     return replace(settings, compaction=replace(options, inline=True))
 
 
-def serve(storage: Storage, settings: ServiceSettings, instant: str, compact: Executor, compact_logs: Executor) -> None:
+def serve(storage: Storage, settings: ServiceSettings, instant: str, execute: Executor) -> None:
     """Run the services that the options of a write ask for and that are due.
 
     Args:
         storage: the table's storage.
         settings: the options of the write.
         instant: the write; empty when nothing was committed.
-        compact: merges the slices of a compaction.
-        compact_logs: merges the logs of a log compaction.
+        execute: carries their operations out.
 
     Raises:
         HudiError: a service failed, and the options do not say to go on; the write itself is committed.
@@ -77,9 +77,9 @@ def serve(storage: Storage, settings: ServiceSettings, instant: str, compact: Ex
     try:
         timeline = load_timeline(storage, config)
         if options.inline or options.schedule_inline:
-            _compact(storage, config, timeline, settings, compact)
+            _compact(storage, config, timeline, settings, execute)
         if options.log_inline:
-            _compact_logs(storage, config, timeline, settings, compact_logs)
+            _compact_logs(storage, config, timeline, settings, execute)
     except HudiError as error:
         note = f"The write {instant} of {storage.uri} is committed; what failed is a service after it."
         if options.fail_writes and not options.ignore_failures:

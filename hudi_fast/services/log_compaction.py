@@ -13,7 +13,6 @@ Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``Log
 from __future__ import annotations
 
 import contextlib
-from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.formats.log_blocks import scan_log_blocks
@@ -26,7 +25,6 @@ from hudi_fast.services.compaction_plan import (
     settled_state,
 )
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.slice_log_compaction import compact_log
 from hudi_fast.services.triggers import log_compaction_is_due
 from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_plan
@@ -40,11 +38,10 @@ from hudi_fast.timeline.transition import create_requested, delete_instant_files
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, clean_up, commit
 
-__all__ = ["compact_logs_in_threads", "pending_log_compactions", "run_log_compaction", "schedule_log_compaction"]
+__all__ = ["pending_log_compactions", "run_log_compaction", "schedule_log_compaction"]
 
 _ACTION = "logcompaction"
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
@@ -129,17 +126,6 @@ def run_log_compaction(
             return stats
 
         return guarded(transaction, execute_and_commit, contextlib.nullcontext)
-
-
-def compact_logs_in_threads(work: CompactionWork) -> list[WriteStat]:
-    """Merge the logs of all slices in this process."""
-    numbers = range(len(work.operations))
-    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
-        return [
-            stat
-            for written in pool.map(lambda one: compact_log(work, one, TaskToken(one)), numbers)
-            for stat in written
-        ]
 
 
 def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:

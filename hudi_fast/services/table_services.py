@@ -9,10 +9,10 @@ from typing import Any
 
 from hudi_fast.errors import CommitConflictError, UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
-from hudi_fast.services.compaction import compact_in_threads, run_compaction
+from hudi_fast.services.compaction import run_compaction
 from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, schedule_compaction
+from hudi_fast.services.execute import in_threads
 from hudi_fast.services.log_compaction import (
-    compact_logs_in_threads,
     pending_log_compactions,
     run_log_compaction,
     schedule_log_compaction,
@@ -97,7 +97,7 @@ class TableServices:
         """
         started = time.monotonic()
         settings = self._settings(options)
-        execute = compact_in_threads if spark is None else self._on_spark(spark)
+        execute = in_threads if spark is None else self._on_spark(spark)
         waiting = [plan] if plan is not None else pending_compactions(load_state(self._storage))
         done = [(one.instant, run_compaction(self._storage, one, settings, execute)) for one in waiting]
         if plan is None and not pending_only:
@@ -133,7 +133,7 @@ class TableServices:
         """
         started = time.monotonic()
         settings = self._settings(options)
-        execute = compact_logs_in_threads if spark is None else self._on_spark(spark)
+        execute = in_threads if spark is None else self._on_spark(spark)
         done = []
         if plan is None:
             for one in pending_log_compactions(load_state(self._storage)):

@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.services.slice_compaction import compact_slice
-from hudi_fast.services.slice_log_compaction import compact_log
+from hudi_fast.services.execute import bytes_of, carry_out, in_threads
 from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, answers, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -22,11 +21,18 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 __all__ = ["compact_on"]
 
 
-def compact_on(spark: Any) -> Executor:
-    """What carries the slices of a compaction out as tasks of a Spark session."""
+def compact_on(spark: Any, driver_bytes: int = 0) -> Executor:
+    """What carries the slices of a compaction out as tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        driver_bytes: a plan that reads less than that is worked off by the driver itself.
+    """
 
     def execute(work: CompactionWork) -> list[WriteStat]:
         count = len(work.operations)
+        if sum(bytes_of(work, number) for number in range(count)) < driver_bytes:
+            return in_threads(work)
         # The plan goes with every task, so the slices, of which there may be many, are sent once.
         context = getattr(spark, "_sc", None)
         operations: Any = work.operations if context is None else context.broadcast(work.operations)
@@ -49,10 +55,7 @@ def _task(work: CompactionWork, operations: Any) -> Callable[[Iterator[pa.Record
         whole = replace(work, operations=getattr(operations, "value", operations))
         stats: list[WriteStat] = []
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            if work.action == "compaction":
-                stats.append(compact_slice(whole, number, task_token()))
-            else:
-                stats += compact_log(whole, number, task_token())
+            stats += carry_out(whole, number, task_token())
         return Answer(stats)
 
     return run
