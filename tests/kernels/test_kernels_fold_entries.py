@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from hudi_fast.kernels.fold_entries import (
     BARE,
     BARE_YIELDS,
