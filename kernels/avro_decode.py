@@ -90,9 +90,11 @@ def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, l
     return nulls
 
 
-@kernel("i8(ru1, wi8, ri8, i8, wu1, wi8)")
-def read_longs(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, out: Int64s) -> Int:
-    """Read longs into ``out`` int64[n].
+@kernel("i8(ru1, wi8, ri8, i8, wu1, i8, i8, wi8)")
+def read_longs(
+    data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, low: Int, high: Int, out: Int64s
+) -> Int:
+    """Read longs into ``out`` int64[n]; each must be ``low`` or more and ``high`` or less.
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -103,6 +105,8 @@ def read_longs(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, 
             value, at = read_varint(data, at, ends[row])
             if at < 0:
                 return fault(row, -at)
+            if value < low or value > high:
+                return fault(row, BAD_NUMBER)
             out[row] = value
             if null >= 0:
                 valid[row] = 1

@@ -27,6 +27,7 @@ from hudi_fast.kernels._arrays import Int
 __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
 
 _LOW_HALF = 2**64 - 1
+_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _NO_BYTES = np.empty(0, np.uint8)
 _REASONS = {
     avro_cursor.CUT_OFF: "a value that ends before the record does",
@@ -137,11 +138,12 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
     if leaf.code == "long":
         longs = np.empty(count, np.int64)
         values = pa.py_buffer(longs)
-        nulls = avro_decode.read_longs(rows.data, rows.pos, rows.ends, leaf.null, valid, longs)
+        low, high = _range(leaf)
+        nulls = avro_decode.read_longs(rows.data, rows.pos, rows.ends, leaf.null, valid, low, high, longs)
     elif leaf.code == "int":
         ints = np.empty(count, np.int32)
         values = pa.py_buffer(ints)
-        low, high = (0, len(leaf.symbols) - 1) if leaf.symbols else (-(2**31), 2**31 - 1)
+        low, high = _range(leaf)
         nulls = avro_decode.read_ints(rows.data, rows.pos, rows.ends, leaf.null, valid, low, high, ints)
     elif leaf.code == "boolean":
         flags = np.empty(count, np.uint8)
@@ -164,6 +166,15 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
     if leaf.symbols:
         array = _of_symbols(leaf, array)
     return _converted(leaf, array)
+
+
+def _range(leaf: Leaf) -> tuple[int, int]:
+    """The least and the greatest number of a type."""
+    if leaf.symbols:
+        return 0, len(leaf.symbols) - 1
+    if pa.types.is_time(leaf.kind):
+        return 0, _DAY[leaf.kind.unit] - 1
+    return (-(2**31), 2**31 - 1) if leaf.code == "int" else (-(2**63), 2**63 - 1)
 
 
 def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Array:
