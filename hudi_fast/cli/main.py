@@ -128,6 +128,13 @@ def files(path: str, limit: int | None, as_json: bool) -> None:
 @click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
 @click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
 @click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
+@click.option(
+    "--query",
+    type=click.Choice(["snapshot", "read_optimized"], case_sensitive=False),
+    default="snapshot",
+    show_default=True,
+    help="read_optimized: base files alone, without what is logged since.",
+)
 @click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
 @click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
 @click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
@@ -137,6 +144,7 @@ def read(
     columns: str | None,
     condition: str | None,
     as_of: str | None,
+    query: str,
     limit: int | None,
     output: str | None,
     meta: bool,
@@ -158,6 +166,7 @@ def read(
         columns=wanted if columns is None else [name.strip() for name in columns.split(",")],
         filter=None if condition is None else _condition(condition, table),
         as_of=as_of,
+        query_type=query,
     )
     if output is not None:
         with under_way(f"Reading {path}", limit) as advance:

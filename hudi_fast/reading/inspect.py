@@ -70,28 +70,31 @@ def history_table(state: TableState) -> pa.Table:
 
 
 def files_table(state: TableState) -> pa.Table:
-    """One row per file slice that a snapshot reads; row counts come from the files' footers."""
-    slices = [one for one in _slices(state) if one.base_file is not None]
+    """One row per file slice that a snapshot reads.
+
+    ``rows`` comes from the base file's footer: what log files change is not in it, and slices of log files alone have
+    none. ``bytes`` are those of the base file and the log files.
+    """
+    slices = list(_slices(state))
     with ThreadPoolExecutor(8) as pool:
         counts = list(pool.map(lambda one: _rows(state, one), slices))
     rows = [
         {
             "partition": one.partition,
             "file_id": one.file_id,
-            "instant": one.base_file.instant,
-            "base_file": one.base_file.name,
+            "instant": one.base_instant,
+            "base_file": None if one.base_file is None else one.base_file.name,
             "rows": count,
-            "bytes": one.base_file.size,
+            "bytes": sum(file.size for file in (one.base_file, *one.log_files) if file is not None),
             "log_files": len(one.log_files),
         }
         for one, count in zip(slices, counts, strict=True)
-        if one.base_file is not None
     ]
     return pa.Table.from_pylist(rows, _FILES)
 
 
 def partitions_table(state: TableState) -> pa.Table:
-    """One row per partition that holds files."""
+    """One row per partition that holds files; ``rows`` and ``bytes`` as :func:`files_table` has them."""
     grouped = (
         files_table(state).group_by("partition").aggregate([("file_id", "count"), ("rows", "sum"), ("bytes", "sum")])
     )
@@ -99,7 +102,7 @@ def partitions_table(state: TableState) -> pa.Table:
 
 
 def stats_table(state: TableState) -> pa.Table:
-    """One row on the whole table."""
+    """One row on the whole table; ``rows`` and ``bytes`` as :func:`files_table` has them."""
     files = files_table(state)
     last = state.timeline.last_completed_write
     return pa.table(
@@ -119,7 +122,8 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
         yield from latest_slices(state.view, partition)
 
 
-def _rows(state: TableState, one: FileSlice) -> int:
-    assert one.base_file is not None
+def _rows(state: TableState, one: FileSlice) -> int | None:
+    if one.base_file is None:
+        return None
     with open_base_file(state.storage, one.base_file.path) as reader:
         return reader.num_rows

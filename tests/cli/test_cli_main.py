@@ -92,6 +92,16 @@ def test_read_goes_back_in_time(run, table):
     assert (ids(now), ids(then)) == ([2, 3], [1, 2, 3])
 
 
+def test_read_of_base_files_alone(run, table, tmp_path):
+    more = [*OPTIONS, "-o", "hoodie.datasource.write.table.type=MERGE_ON_READ"]
+    for _ in range(2):
+        run("write", tmp_path / "mor", "--input", tmp_path / "rows.parquet", *more)
+    run("delete", tmp_path / "mor", "--where", "id = 1")
+    _, merged, _ = run("read", tmp_path / "mor", "--json")
+    _, stored, _ = run("read", tmp_path / "mor", "--json", "--query", "read_optimized")
+    assert (ids(merged), ids(stored)) == ([2, 3], [1, 2, 3])
+
+
 def test_read_on_screen_says_when_there_are_more_rows(run, tmp_path):
     pq.write_table(pa.table({"id": range(21)}), tmp_path / "many.parquet")
     run("write", tmp_path / "t", "--input", tmp_path / "many.parquet", *OPTIONS[:4])
