@@ -121,6 +121,79 @@ def test_every_branch_has_its_arrow_type(name, stored, kind, value):
     assert found.partitions.to_pylist() == ["p", None, ""]
 
 
+# What HoodieDeleteBlock of Hudi 1.2.0 makes of key k, partition path p and one value, and of that value and the long 7.
+BY_HUDI = [
+    (
+        "Boolean",
+        pa.array([True]),
+        "000000030000000a0202026b020270020100",
+        "00000003000000100202026b0202701802040201060e0000",
+    ),
+    (
+        "Integer",
+        pa.array([5], pa.int32()),
+        "000000030000000a0202026b020270040a00",
+        "00000003000000100202026b020270180204040a060e0000",
+    ),
+    ("Long", pa.array([5]), "000000030000000a0202026b020270060a00", "00000003000000100202026b020270180204060a060e0000"),
+    (
+        "Float",
+        pa.array([1.5], pa.float32()),
+        "000000030000000d0202026b020270080000c03f00",
+        "00000003000000130202026b020270180204080000c03f060e0000",
+    ),
+    (
+        "Double",
+        pa.array([-0.1]),
+        "00000003000000110202026b0202700a9a9999999999b9bf00",
+        "00000003000000170202026b0202701802040a9a9999999999b9bf060e0000",
+    ),
+    (
+        "HeapByteBuffer",
+        pa.array([b"\1\2"]),
+        "000000030000000c0202026b0202700c04010200",
+        "00000003000000120202026b0202701802040c040102060e0000",
+    ),
+    (
+        "String",
+        pa.array(["s"]),
+        "000000030000000b0202026b0202700e027300",
+        "00000003000000110202026b0202701802040e0273060e0000",
+    ),
+    (
+        "Date",
+        pa.array([dt.date(2022, 1, 8)]),
+        "000000030000000c0202026b02027010f0a80200",
+        "00000003000000120202026b02027018020410f0a802060e0000",
+    ),
+    (
+        "BigDecimal",
+        pa.array([decimal.Decimal("-1.20")], pa.decimal128(30, 15)),
+        "00000003000000110202026b020270120efbbc9b3a45000000",
+        "00000003000000170202026b020270180204120efbbc9b3a450000060e0000",
+    ),
+    (
+        "Timestamp",
+        pa.array([1_234_000], pa.timestamp("us", tz="UTC")),
+        "000000030000000d0202026b02027016a0d1960100",
+        "00000003000000130202026b02027018020416a0d19601060e0000",
+    ),
+    ("LocalDate", pa.array([dt.date(2022, 1, 8)]), None, "00000003000000120202026b02027018020418f0a802060e0000"),
+]
+
+
+@pytest.mark.parametrize(("name", "column", "one", "two"), BY_HUDI, ids=[name for name, *_ in BY_HUDI])
+def test_content_that_hudis_own_class_made_is_read_and_but_for_times_made_the_same(name, column, one, two):
+    for raw, ordering in ((one, (column,)), (two, (column, pa.array([7])))):
+        if raw is not None:
+            content = pa.py_buffer(bytes.fromhex(raw))
+            found = decode_delete_block(content, "a.log", 0)
+            assert found.ordering == ordering
+            assert (found.keys.to_pylist(), found.partitions.to_pylist()) == (["k"], ["p"])
+            again = encode_delete_block(found)
+            assert again.equals(content) == (name not in ("Date", "LocalDate", "Timestamp"))
+
+
 def test_items_of_arrays_have_the_same_types_and_may_be_null():
     row = [(name, stored) for name, stored, _, _ in NATURAL]
     nulls = [None] * len(NATURAL)
