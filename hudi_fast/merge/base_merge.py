@@ -130,10 +130,10 @@ def entry_replacement(rules: MergeRules, entries: LogEntries, changes: BaseChang
 
     def make(part: slice, stored: pa.Table | None) -> tuple[pa.Table, Flags | None]:
         sources = changes.sources[part]
-        newer = gather(rows, entries.row[sources])
+        found = gather(rows, entries.row[sources]).columns
+        newer = pa.Table.from_arrays(found, schema=schema)  # not a cast: partial rows are null where the table is not
         if stored is None:
-            return newer.cast(schema), None
-        newer = newer.cast(stored.schema)
+            return newer, None
         if rules.merger is not None:
             return run_merger(rules.merger, stored, newer)
         if entries.column_set is not None:

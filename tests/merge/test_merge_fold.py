@@ -320,6 +320,22 @@ def test_rows_of_a_batch_combine_as_record_by_record(log: Log, data: st.DataObje
             assert version["row"] is None or rows.slice(row, 1).to_pylist() == [version["row"]]
 
 
+def test_a_partial_row_may_lack_a_column_that_takes_no_nulls() -> None:
+    schema = pa.schema(
+        [pa.field("k", pa.string(), False), pa.field("n", pa.int64(), False), pa.field("s", pa.string())]
+    )
+    brought = pa.table({"k": ["a"], "n": pa.array([None], pa.int64()), "s": ["new"]})
+    no, sets = np.zeros(1, np.bool_), (frozenset({"s"}),)
+    one = np.zeros(1, np.int64)
+    entries = LogEntries(pa.array(["a"]), brought, one, no, ~no, (), column_sets=sets, column_set=np.zeros(1, np.int32))
+    rules = MergeRules(COMMIT_TIME)
+    changes = settle(rules, one, one, deletes=no, default_ordering=~no, incoming=(), stored=(), partial=True)
+    reader = base_file([{"k": "a", "n": 7, "s": "old"}], schema, 1)
+    merged = list(merged_batches(reader, schema, changes, entry_replacement(rules, entries, changes, schema)))
+    assert [table.to_pylist() for table in merged] == [[{"k": "a", "n": 7, "s": "new"}]]
+    assert merged[0].schema == schema
+
+
 def merging(merger: Any) -> LogEntries:
     rows = pa.table({"_hoodie_record_key": ["a", "a"], "n": pa.array([1, 2], pa.int64())})
     no = np.zeros(2, np.bool_)
