@@ -11,13 +11,14 @@ Three ways (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import InvalidDataError
+from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merge.interleave import take_two
 from hudi_fast.merge.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
@@ -33,11 +34,27 @@ def has_say(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) ->
         default = rules.defaults.get(name)
         if default is None:
             return None if column.null_count == 0 else _flags(column.is_valid())
-        return ~_flags(pc.fill_null(pc.equal(column, pa.scalar(default, column.type)), False))
+        if pa.types.is_nested(column.type):
+            return None  # a default of several values is compared by identity, which no value has
+        return ~_flags(pc.fill_null(pc.equal(column, _default(name, default, column.type)), False))
     if rules.partial_mode == FILL_UNAVAILABLE and rules.unavailable_value is not None and _is_text(column.type):
         marker = pa.scalar(rules.unavailable_value.encode(), pa.binary()).cast(column.type)
         return ~_flags(pc.fill_null(pc.equal(column, marker), False))
     return None
+
+
+def _default(name: str, default: object, kind: pa.DataType) -> pa.Scalar:
+    """A default as Avro's JSON has it: bytes as text of that many characters, times as counts of their unit."""
+    try:
+        raw = default.encode("latin-1") if isinstance(default, str) and not pa.types.is_string(kind) else default
+        if pa.types.is_decimal(kind) and isinstance(raw, bytes):
+            return pa.scalar(Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-kind.scale), kind)
+        return pa.scalar(raw, kind)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UnsupportedFeatureError(
+            f"The default {default!r} of column {name!r} ({kind}) is not understood ({error}), so that it cannot be "
+            f"told which values {IGNORE_DEFAULTS} is to ignore."
+        ) from error
 
 
 def fill_gaps(rules: MergeRules, older: pa.Table, newer: pa.Table, newer_wins: Flags | None) -> tuple[pa.Table, Flags]:

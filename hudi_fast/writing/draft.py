@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -18,11 +19,11 @@ from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_me
 from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
 from hudi_fast.index.tagging import IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of
+from hudi_fast.merge.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
-from hudi_fast.view.table_state import TableState, commits_newest_first, table_schema
+from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
 from hudi_fast.writing.plan import BloomSettings, LogSettings, WritePlan
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
@@ -68,7 +69,7 @@ def draft_plan(
         file_schema=file_schema,
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
-        rules=_rules(config, options, merger or options.merger),
+        rules=_rules(state, options, merger or options.merger),
         index=IndexSettings(
             options.index_type,
             options.bloom_index_prune_by_ranges,
@@ -179,8 +180,11 @@ def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, 
         )
 
 
-def _rules(config: TableConfig, options: WriteOptions, merger: Merger | None) -> MergeRules:
+def _rules(state: TableState, options: WriteOptions, merger: Merger | None) -> MergeRules:
+    config = state.config
     rules = merge_rules_of(config, options.delete_field, options.delete_marker, merger)
+    if rules.partial_mode == IGNORE_DEFAULTS and not rules.partial_payload:
+        rules = replace(rules, defaults=column_defaults(state))
     if rules.blends and IndexSettings(options.index_type, False, False).is_global:
         raise UnsupportedFeatureError(
             f"Table {config.name} makes one row of two (partial updates, or a merger), which is not supported with the "
