@@ -8,7 +8,7 @@ those of Apache Hudi 1.2.0 (``DataSourceWriteOptions``, ``HoodieWriteConfig``, `
 
 from __future__ import annotations
 
-from hudi_fast.config.merge_mode import COMMIT_TIME_STRATEGY, EVENT_TIME_STRATEGY, MERGE_MODES, PAYLOAD_STRATEGY
+from hudi_fast.config.merge_mode import MERGE_MODES
 from hudi_fast.config.option_descriptor import BOTH, Kind, Option
 from hudi_fast.config.option_names import (
     BULK_SORT_MODES,
@@ -301,13 +301,12 @@ MERGE_OPTIONS = (
         "hoodie.write.record.merge.strategy.id",
         Kind.TEXT,
         None,
-        "Merging by strategy id.",
+        "Merging by strategy id; with one that is not Hudi's own, hudi_fast.merger merges.",
         aliases=(
             "hoodie.record.merge.strategy.id",
             f"{_WRITE}record.merger.strategy",
             "hoodie.compaction.record.merger.strategy",
         ),
-        supported=(EVENT_TIME_STRATEGY, COMMIT_TIME_STRATEGY, PAYLOAD_STRATEGY),
     ),
     Option(
         "hoodie.write.record.merge.custom.implementation.classes",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from naive.merge import NaiveRules, Version, naive_fold, naive_slice
 from small_tables import options
@@ -112,3 +113,43 @@ def test_a_global_index_does_not_serve_rows_made_of_two(tmp_path: Path) -> None:
     with pytest.raises(hf.UnsupportedFeatureError, match="global index GLOBAL_SIMPLE"):
         hf.write(table_of(FIRST), tmp_path / "t", settings)
     assert not (tmp_path / "t").exists()
+
+
+def add_up(older: pa.Table, newer: pa.Table) -> pa.Table:
+    """Adds up ``n``; a sum of zero makes the row go."""
+    total = pc.add(pc.fill_null(older["n"], 0), pc.fill_null(newer["n"], 0))
+    merged = newer.set_column(newer.column_names.index("n"), newer.schema.field("n"), total)
+    return merged.append_column("_hoodie_is_deleted", pc.equal(total, 0))
+
+
+def custom(**more: Any) -> dict[str, Any]:
+    strategy = {
+        "hoodie.write.record.merge.mode": "CUSTOM",
+        "hoodie.write.record.merge.strategy.id": "11111111-2222-3333-4444-555555555555",
+    }
+    return options() | strategy | more
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_a_function_of_the_user_merges_rows(tmp_path: Path, version: str) -> None:
+    settings = custom(**{"hudi_fast.merger": add_up, "hoodie.write.table.version": version})
+    hf.write(table_of(FIRST), tmp_path / "t", settings)
+    changes = [("a", 1, 2, None), ("a", 1, 3, None), ("c", 1, -3, None), ("d", 1, None, None), ("new", 1, 4, None)]
+    result = hf.write(table_of(changes), tmp_path / "t", settings)
+    found = {row["id"]: row["n"] for row in hf.HudiTable.open(tmp_path / "t", merger=add_up).to_arrow().to_pylist()}
+    assert found == {"a": 6, "b": None, "e": 1, "new": 4}
+    assert (result.inserts, result.updates, result.deletes) == (1, 1, 2)
+
+
+def test_what_a_function_of_the_user_may_not_return_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    hf.write(table_of(FIRST), tmp_path / "t", custom(**{"hudi_fast.merger": add_up}))
+    with pytest.raises(hf.InvalidDataError, match="it returned 0 rows"):
+        hf.write(table_of(BATCHES[0]), tmp_path / "t", custom(**{"hudi_fast.merger": lambda old, new: new.slice(0, 0)}))
+    found = hf.HudiTable.open(tmp_path / "t", merger=add_up).to_arrow()
+    assert sorted(found["id"].to_pylist()) == ["a", "b", "c", "d", "e"]
+
+
+def test_without_the_function_the_table_is_refused_by_its_strategy(tmp_path: Path) -> None:
+    hf.write(table_of(FIRST), tmp_path / "t", custom(**{"hudi_fast.merger": add_up}))
+    with pytest.raises(hf.UnsupportedFeatureError, match="merge strategy 11111111"):
+        hf.write(table_of(BATCHES[0]), tmp_path / "t", custom())
