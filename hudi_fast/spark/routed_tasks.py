@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.schema.conform import conform
 from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
@@ -89,7 +90,7 @@ class _Task:
                 if work.slice is None:
                     self.stats += write_file_group(self._plan, work, incoming)
                 else:
-                    self._waiting[numbers[name, work.file_id]] = gather(rows, work.inserts)
+                    self._waiting[numbers[name, work.file_id]] = gather(incoming.rows, work.inserts)
 
     def update(self, number: int, table: pa.Table) -> None:
         """Write one slice's updates and deletes, and the inserts that wait for it."""
@@ -97,7 +98,9 @@ class _Task:
         waiting = self._waiting.pop(number, None)
         rows = table.drop_columns([SLICE, MOVED, BIN])
         updates = rows.num_rows
-        incoming = prepare_rows(self._plan, rows if waiting is None else pa.concat_tables([rows, waiting]))
+        if waiting is not None:
+            rows = pa.concat_tables([conform(rows, self._plan.schema), waiting])
+        incoming = prepare_rows(self._plan, rows)
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         keys = IncomingKeys.of(gather_array(incoming.key_array(), kept), kept)
         match = look_up(self._plan, slice_, keys)
