@@ -153,6 +153,28 @@ def test_a_merger_is_for_tables_that_ask_for_one(tmp_path: Path) -> None:
         hf.HudiTable.open(tmp_path / "t", merger=lambda older, newer: newer).to_arrow()
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_pending_compaction_changes_nothing_that_a_query_sees(tmp_path: Path, version: str) -> None:
+    def texts(**query: Any) -> list[str]:
+        return list(table.to_arrow(["id", "text"], **query).sort_by("id")["text"].to_pylist())
+
+    options = mor_options(table_version=version)
+    hf.write(plain_rows(range(6)), tmp_path / "t", options)
+    second = hf.write(plain_rows([0], ts=2, text="b"), tmp_path / "t", options).instant
+    table = hf.HudiTable.open(tmp_path / "t")
+    assert table.services.plan_compact() is not None
+    assert texts() == ["b0", "a1", "a2", "a3", "a4", "a5"]
+    hf.write(plain_rows([2], ts=3, text="c"), tmp_path / "t", options)
+    hf.write(plain_rows([4], ts=3), tmp_path / "t", mor_options(operation="delete", table_version=version))
+    seen = ["b0", "a1", "c2", "a3", "a5"]
+    assert texts() == seen
+    assert texts(as_of=second) == ["b0", "a1", "a2", "a3", "a4", "a5"]
+    assert texts(query_type="read_optimized") == [f"a{n}" for n in range(6)]
+    table.services.compact()
+    assert texts() == seen
+    assert texts(query_type="read_optimized") == seen
+
+
 def test_files_and_stats_count_log_files(tmp_path: Path) -> None:
     hf.write(plain_rows(range(10)), tmp_path / "t", mor_options())
     hf.write(plain_rows(range(3), ts=2), tmp_path / "t", mor_options())
