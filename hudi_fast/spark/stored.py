@@ -92,7 +92,7 @@ def _scanned(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: 
 def _read(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: Sequence[int]) -> Any:
     ordering = _ordering_roots(plan)
     fields = [plan.schema.field(name).with_nullable(True) for name in ordering]
-    schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "int").add(GONE, "boolean")
+    schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "integer").add(GONE, "boolean")
     target = to_arrow_schema(schema)
     chosen = [(number, slices[number]) for number in numbers]
 

@@ -14,7 +14,7 @@ from small_tables import assert_tidy
 
 import hudi_fast as hf
 
-__all__ = ["Step", "assert_same_writes", "batch", "frame", "numbers_of"]
+__all__ = ["NOT_COMPARED", "Step", "assert_same_writes", "batch", "frame", "numbers_of"]
 
 PARTS = 4
 

@@ -1,0 +1,79 @@
+"""Delta commits by every plan of the Spark engine: the tables are those that the local engine writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mor_tables import blocks_of, log_files, mor_options, newest_commit
+from rows import assert_same_rows
+from small_tables import assert_tidy
+from spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
+
+import hudi_fast as hf
+from hudi_fast.formats.log_blocks import BlockType
+
+CHANGES = batch([*range(120), *range(10), 5], ts=[*[200] * 120, *[300] * 10, 1], deletes=[81, 95, 130])
+STEPS = [
+    Step("upsert", batch(range(100))),
+    Step("upsert", batch(range(10, 30), ts=150, seed=1)),  # goes to logs alone
+    Step("upsert", batch(range(10, 60), ts=[*[140] * 25, *[160] * 25], deletes=[12, 44], seed=2)),
+    Step("delete", batch(range(50, 70))),
+    Step("upsert", CHANGES),
+    Step("insert", batch(range(200, 210))),
+    Step("insert_overwrite", batch([0, 4], ts=7)),
+]
+MOVES = [
+    Step("upsert", batch(range(60))),
+    Step("upsert", batch(range(30), ts=300, deletes=[7], seed=1)),
+    Step("upsert", batch(range(50), ts=200, seed=2, shift=1)),  # loses to the log where that has the row
+    Step("upsert", batch(range(20), ts=400, deletes=[3], seed=3, shift=2)),
+    Step("delete", batch(range(40, 50))),
+    Step("upsert", batch([3, 7, 41, 42], ts=1, seed=4, shift=3)),
+]
+
+
+@pytest.mark.parametrize(
+    ("plan", "version"), [("driver", "9"), ("broadcast", "6"), ("fused", "6"), ("fused", "9"), ("routed", "9")]
+)
+def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spark: Any, tmp_path: Path) -> None:
+    path = assert_same_writes(spark, tmp_path, plan, mor_options(table_version=version), STEPS)
+    assert newest_commit(path)[0].action == "replacecommit"
+    kinds = {block.kind for block in blocks_of(path)}
+    assert kinds == {BlockType.AVRO_DATA, BlockType.DELETE}
+    assert len(log_files(path)) > 8
+
+
+@pytest.mark.parametrize(("index", "version"), [("GLOBAL_SIMPLE", "9"), ("GLOBAL_BLOOM", "6")])
+def test_rows_that_move_are_compared_with_what_a_reader_sees(
+    index: str, version: str, spark: Any, tmp_path: Path
+) -> None:
+    """Counts may differ: a key that has left a log's slice is still in its base file, unless that was rewritten."""
+    options = mor_options(table_version=version, index=index)
+    for step in MOVES:
+        settings = {**options, "hoodie.datasource.write.operation": step.operation}
+        hf.write(step.rows, tmp_path / "local", settings)
+        hf.write(frame(spark, step.rows), tmp_path / "spark", {**settings, "hudi_fast.plan": "routed"})
+        found, wanted = (hf.HudiTable.open(tmp_path / name).to_arrow() for name in ("spark", "local"))
+        assert_same_rows(found, wanted, ignore=NOT_COMPARED)
+    assert_tidy(tmp_path / "spark")
+
+
+def test_rows_that_stay_where_their_key_is(spark: Any, tmp_path: Path) -> None:
+    stay = mor_options({"hoodie.simple.index.update.partition.path": "false"}, index="GLOBAL_SIMPLE")
+    assert_same_writes(spark, tmp_path, "routed", stay, MOVES[:3])
+
+
+def test_tables_without_partitions_and_parquet_blocks(spark: Any, tmp_path: Path) -> None:
+    more = {"hoodie.logfile.data.block.format": "parquet"}
+    path = assert_same_writes(spark, tmp_path, "routed", mor_options(more, partition=None), STEPS[:4])
+    assert BlockType.PARQUET_DATA in {block.kind for block in blocks_of(path)}
+
+
+def test_bulk_insert_makes_base_files_in_a_delta_commit(spark: Any, tmp_path: Path) -> None:
+    settings = {**mor_options(), "hoodie.datasource.write.operation": "bulk_insert"}
+    result = hf.write(spark.createDataFrame(batch(range(50))), tmp_path / "t", settings)
+    assert (result.plan, result.inserts) == ("driver", 50)
+    assert newest_commit(tmp_path / "t")[0].action == "deltacommit"
+    assert log_files(tmp_path / "t") == []
