@@ -120,7 +120,8 @@ def _files_of(storage: Storage, config: TableConfig, failed: Instant) -> list[st
     for partition in lister.partitions():
         for entry in lister.files(partition):
             base, log = parse_base_file(entry), parse_log_file(entry)
-            named = base or log
+            # Log files that are named after a compaction (table version 6) are those of writers that went on.
+            named = base if failed.action == "compaction" else base or log
             if named is not None and named.instant == failed.requested:
                 found.append(entry.path)
             elif log is not None and (partition, log.file_id, log.instant) in updated:
