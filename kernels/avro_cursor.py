@@ -3,10 +3,11 @@
 Shared by ``avro_decode``. A *cursor* is a byte position per record (or per list item); a *fault* is what is wrong with
 the bytes under one. Every step checks against the end of its own record, so no bytes, however damaged, lead outside.
 
-A *skip program* is a flat int64 array that says how the values of one type follow each other: ``VARINT``, ``BYTES``,
+A *walk program* is a flat int64 array that says how the values of a type follow each other: ``VARINT``, ``BYTES``,
 ``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``, ``LIST next`` (of the ``NEXT`` at
-the end of the items' own program), ``NEXT first-of-items``, ``END``. Items take one byte or more: who makes programs
-sees to that. Source: Avro 1.11 specification, "Binary Encoding".
+the end of the items' own steps), ``NEXT first-of-items marked``, ``END``. With ``ITEM`` in front of the items' steps
+and ``marked`` 1, the places of the items are noted; that may be for one list, not within another. Items take one byte
+or more: who makes programs sees to that. Source: Avro 1.11 specification, "Binary Encoding".
 """
 
 from __future__ import annotations
@@ -15,11 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Bytes, Int, Int64s
+from ._arrays import Bytes, Int
 from ._bytes import load_u64
 from ._jit import helper
 
-__all__ = ["IS_NULL", "MOST_ITEMS", "enter_value", "fault", "read_length", "read_varint", "skip_value"]
+__all__ = [
+    "IS_NULL",
+    "MOST_ITEMS",
+    "enter_value",
+    "fault",
+    "swapped",
+    "varint_size",
+    "varint_value",
+    "word_at",
+]
 
 # What is wrong with bytes; the numbers leave kernels in faults, see `fault`.
 CUT_OFF = 1
@@ -44,7 +54,8 @@ UNION = 4
 JUMP = 5
 LIST = 6
 NEXT = 7
-END = 8
+ITEM = 8
+END = 9
 
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _LOW_SEVEN = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -58,71 +69,68 @@ def fault(row: Int, reason: Int) -> Int:
     return -(np.int64(row) * 16 + reason)
 
 
-@helper
-def _read_slowly(data: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
-    raw = np.uint64(0)
-    for i in range(10):
-        if at + i >= end:
-            return np.int64(0), np.int64(-CUT_OFF)
-        byte = np.uint64(data[at + i])
-        if i == 9 and byte > _ONE:
-            break
-        raw |= (byte & np.uint64(0x7F)) << np.uint64(7 * i)
-        if byte < np.uint64(0x80):
-            return np.int64(raw >> _ONE) ^ -np.int64(raw & _ONE), np.int64(at + i + 1)
-    return np.int64(0), np.int64(-BAD_VARINT)
+# These take and give numbers, have no loops, and so become part of the loops that call them. A function that is called
+# with an array costs more than what it does here: the array's references are counted.
 
 
 @helper
-def read_varint(data: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
-    """A zig-zag number of up to ten bytes.
+def word_at(data: Bytes, at: Int) -> Any:
+    """Eight bytes of ``data`` uint8[8 or more] from ``at`` on, little endian, as uint64; behind its end are zeros."""
+    if at + 8 <= data.size:
+        return load_u64(data, at)
+    missing = at + 8 - data.size
+    if missing >= 8 or data.size < 8:
+        return np.uint64(0)
+    return load_u64(data, data.size - 8) >> np.uint64(8 * missing)
+
+
+@helper
+def swapped(word: Any) -> Any:
+    """The eight bytes of ``word`` uint64 in the other order."""
+    word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
+        (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
+    )
+    word = ((word & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)) | (
+        (word >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)
+    )
+    return (word << np.uint64(32)) | (word >> np.uint64(32))
+
+
+@helper
+def varint_size(word: Any, more: Any) -> Int:
+    """The bytes of a zig-zag number, 1 to 10; or -BAD_VARINT.
 
     Args:
-        data: uint8[].
-        at: where it begins; not negative.
-        end: of the record, at most ``data.size``.
-
-    Returns:
-        The number, and where the next value begins, or a negative reason.
+        word: the eight bytes from where it begins.
+        more: the eight bytes behind those; looked at if ``word`` does not hold the number's end.
     """
-    if at + 8 > data.size:
-        return _read_slowly(data, at, end)
-    word = load_u64(data, at)
     if word & np.uint64(0x80) == np.uint64(0):
+        return np.int64(1)
+    stops = ~word & _HIGH_BITS
+    if stops != np.uint64(0):
+        # one bit in each byte up to the first without a continuation bit
+        own = (stops ^ (stops - _ONE)) & _LOW_BITS
+        return np.int64((own * _LOW_BITS) >> np.uint64(56))
+    if more & np.uint64(0x80) == np.uint64(0):
+        return np.int64(9)
+    return np.int64(10) if (more >> np.uint64(8)) & np.uint64(0xFF) <= _ONE else np.int64(-BAD_VARINT)
+
+
+@helper
+def varint_value(word: Any, more: Any, size: Int) -> Int:
+    """The number in the first ``size`` bytes of ``word`` and ``more``, see :func:`varint_size`."""
+    if size == 1:
         raw = word & np.uint64(0x7F)
-        after = np.int64(at + 1)
     else:
-        stops = ~word & _HIGH_BITS
-        if stops == np.uint64(0):
-            return _read_slowly(data, at, end)
-        # all bits up to the top one of the first byte without a continuation bit
-        own = stops ^ (stops - _ONE)
-        after = np.int64(at) + np.int64(((own & _LOW_BITS) * _LOW_BITS) >> np.uint64(56))
-        raw = word & own & _LOW_SEVEN
+        raw = word & (_LOW_SEVEN >> np.uint64(64 - 8 * min(size, 8)))
         raw = (raw & np.uint64(0x007F007F007F007F)) | ((raw & np.uint64(0x7F007F007F007F00)) >> _ONE)
         raw = (raw & np.uint64(0x00003FFF00003FFF)) | ((raw & np.uint64(0x3FFF00003FFF0000)) >> np.uint64(2))
         raw = (raw & np.uint64(0x000000000FFFFFFF)) | ((raw & np.uint64(0x0FFFFFFF00000000)) >> np.uint64(4))
-    if after > end:
-        return np.int64(0), np.int64(-CUT_OFF)
-    return np.int64(raw >> _ONE) ^ -np.int64(raw & _ONE), after
-
-
-@helper
-def read_length(data: Bytes, at: Int, end: Int) -> tuple[Int, Int]:
-    """The length in front of a string or of bytes.
-
-    Args:
-        data: uint8[].
-        at: where it begins; not negative.
-        end: of the record, at most ``data.size``.
-
-    Returns:
-        The length and where the bytes begin; all of them lie before ``end``. Or anything and a negative reason.
-    """
-    length, after = read_varint(data, at, end)
-    if after >= 0 and (length < 0 or length > end - after):
-        return np.int64(0), np.int64(-BAD_LENGTH)
-    return length, after
+        if size > 8:
+            raw |= (more & np.uint64(0x7F)) << np.uint64(56)
+        if size > 9:
+            raw |= (more & np.uint64(0x100)) << np.uint64(55)
+    return np.int64(raw >> _ONE) ^ -np.int64(raw & _ONE)
 
 
 @helper
@@ -146,80 +154,3 @@ def enter_value(data: Bytes, at: Int, end: Int, null: Int) -> Int:
     if branch == null:
         return np.int64(IS_NULL)
     return np.int64(at + 1) if branch == 2 - null else np.int64(-BAD_BRANCH)
-
-
-@helper
-def skip_value(data: Bytes, at: Int, end: Int, program: Int64s, stack: Int64s) -> Int:
-    """Walk over one value.
-
-    Args:
-        data: uint8[].
-        at: where it begins; not negative.
-        end: of the record, at most ``data.size``.
-        program: int64[], see the module docstring.
-        stack: int64[depth of lists within lists + 1], scratch.
-
-    Returns:
-        Where the next value begins, or a negative reason.
-    """
-    step: Any = np.int64(0)
-    depth: Any = np.int64(-1)
-    while True:
-        op = program[step]
-        if op == VARINT:
-            _, at = read_varint(data, at, end)
-            step += 1
-        elif op == BYTES:
-            length, at = read_length(data, at, end)
-            at += length
-            step += 1
-        elif op == FIXED:
-            if program[step + 1] > end - at:
-                return np.int64(-CUT_OFF)
-            at = np.int64(at + program[step + 1])
-            step += 2
-        elif op == NULLABLE:
-            if at >= end:
-                return np.int64(-CUT_OFF)
-            branch = np.int64(data[at])
-            at += 1
-            if branch == program[step + 1]:
-                step = program[step + 2]
-            elif branch == 2 - program[step + 1]:
-                step += 3
-            else:
-                return np.int64(-BAD_BRANCH)
-        elif op == LIST:
-            depth += 1
-            stack[depth] = 0
-            step = program[step + 1]
-        elif op == NEXT:
-            stack[depth] -= 1
-            if stack[depth] > 0:
-                step = program[step + 1]
-            else:
-                count, at = read_varint(data, at, end)
-                if at >= 0:
-                    stack[depth] = max(count, 0)
-                    if count == 0:
-                        depth -= 1
-                        step += 2
-                    elif count < 0:
-                        size, at = read_length(data, at, end)
-                        at += size
-                    elif count > end - at:
-                        return np.int64(-BAD_LENGTH)
-                    else:
-                        step = program[step + 1]
-        elif op == UNION:
-            number, at = read_varint(data, at, end)
-            if at >= 0:
-                if number < 0 or number >= program[step + 1]:
-                    return np.int64(-BAD_BRANCH)
-                step = program[step + 2 + number]
-        elif op == JUMP:
-            step = program[step + 1]
-        else:
-            return np.int64(at)
-        if at < 0:
-            return np.int64(at)

@@ -11,8 +11,8 @@
 Records do not depend on each other, so a CPU works on many at once, and a loop knows its type: there is nothing to
 dispatch on. What is read of a column is checked against the end of its record before it is used.
 
-Shared arguments: ``data`` uint8[]; ``pos`` int64[n], cursors, ``0 <= pos[i] <= ends[i] <= data.size``; ``ends``
-int64[n]; ``null`` the byte that stands for null, 0 or 2 by the union's order, or -1 for a column without union;
+Shared arguments: ``data`` uint8[8 or more]; ``pos`` int64[n], cursors, ``0 <= pos[i] <= ends[i] <= data.size``;
+``ends`` int64[n]; ``null`` the byte that stands for null, 0 or 2 by the union's order, or -1 for a column without union;
 ``valid`` uint8[n], set to 0 or 1 (untouched, and may be empty, when ``null`` is -1). Null values are written as zeros.
 
 Results: the number of nulls (or what a kernel says), or a fault (``avro_cursor.fault``): then ``pos`` of the row at
@@ -39,8 +39,10 @@ from .avro_cursor import (
     TOO_LARGE,
     enter_value,
     fault,
-    read_length,
-    read_varint,
+    swapped,
+    varint_size,
+    varint_value,
+    word_at,
 )
 
 __all__ = [
@@ -71,15 +73,18 @@ def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, l
     for row in range(pos.size):
         at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
-            value, at = read_varint(data, at, ends[row])
-            if at < 0:
-                return fault(row, -at)
+            word, more = word_at(data, at), word_at(data, at + 8)
+            size = varint_size(word, more)
+            if size < 0 or size > ends[row] - at:
+                return fault(row, CUT_OFF if size > 0 else -size)
+            after = at + size
+            value = varint_value(word, more, size)
             if value < low or value > high:
                 return fault(row, BAD_NUMBER)
             out[row] = np.int32(value)
             if null >= 0:
                 valid[row] = 1
-            pos[row] = at
+            pos[row] = after
         elif at == IS_NULL:
             out[row] = 0
             valid[row] = 0
@@ -102,15 +107,18 @@ def read_longs(
     for row in range(pos.size):
         at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
-            value, at = read_varint(data, at, ends[row])
-            if at < 0:
-                return fault(row, -at)
+            word, more = word_at(data, at), word_at(data, at + 8)
+            size = varint_size(word, more)
+            if size < 0 or size > ends[row] - at:
+                return fault(row, CUT_OFF if size > 0 else -size)
+            after = at + size
+            value = varint_value(word, more, size)
             if value < low or value > high:
                 return fault(row, BAD_NUMBER)
             out[row] = value
             if null >= 0:
                 valid[row] = 1
-            pos[row] = at
+            pos[row] = after
         elif at == IS_NULL:
             out[row] = 0
             valid[row] = 0
@@ -195,10 +203,7 @@ def read_fixed(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, 
 @helper
 def _big_endian(data: Bytes, at: Int, width: Int) -> Any:
     """The signed number in ``width`` (1 to 8) bytes, as int64."""
-    value = -np.int64(data[at] >> np.uint8(7))
-    for i in range(width):
-        value = (value << 8) | np.int64(data[at + i])
-    return value
+    return np.int64(swapped(word_at(data, at))) >> np.int64(64 - 8 * width)
 
 
 @helper
@@ -242,7 +247,14 @@ def read_decimals(
             continue
         size: Int = np.int64(width)
         if at >= 0 and width < 0:
-            size, at = read_length(data, at, ends[row])
+            word, more = word_at(data, at), word_at(data, at + 8)
+            digits = varint_size(word, more)
+            if digits < 0 or digits > ends[row] - at:
+                return fault(row, CUT_OFF if digits > 0 else -digits)
+            size = varint_value(word, more, digits)
+            at += digits
+            if size < 0:
+                return fault(row, BAD_LENGTH)
         if at < 0:
             return fault(row, -at)
         if size > ends[row] - at:
@@ -285,16 +297,21 @@ def measure_bytes(
     for row in range(pos.size):
         at = enter_value(data, pos[row], ends[row], null)
         if at >= 0:
-            length, at = read_length(data, at, ends[row])
-            if at < 0:
-                return fault(row, -at)
-            starts[row] = at
+            word, more = word_at(data, at), word_at(data, at + 8)
+            size = varint_size(word, more)
+            if size < 0 or size > ends[row] - at:
+                return fault(row, CUT_OFF if size > 0 else -size)
+            after = at + size
+            length = varint_value(word, more, size)
+            if length < 0 or length > ends[row] - after:
+                return fault(row, BAD_LENGTH)
+            starts[row] = after
             total += length
             if total > MOST_ITEMS:
                 return fault(row, TOO_LARGE)
             if null >= 0:
                 valid[row] = 1
-            pos[row] = at + length
+            pos[row] = after + length
         elif at == IS_NULL:
             starts[row] = pos[row]
             valid[row] = 0

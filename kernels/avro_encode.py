@@ -23,6 +23,7 @@ import numpy as np
 from ._arrays import Bytes, Int, Int64s, Offsets, UInt64s
 from ._bytes import copy_bytes, load_u32, load_u64, store_u32, store_u64
 from ._jit import helper, kernel
+from .avro_cursor import swapped
 
 __all__ = [
     "find_wide_decimal",
@@ -57,26 +58,20 @@ def _varint_size(raw: Any) -> Int:
 
 
 @helper
-def _write_varint(out: Bytes, at: Int, end: Int, value: Int) -> Int:
-    """Returns where the next value begins."""
-    raw = _zigzag(value)
-    if raw < np.uint64(0x80):
-        out[at] = np.uint8(raw)
-        return np.int64(at + 1)
-    if raw < (_ONE << np.uint64(56)) and at + 8 <= end:
-        size = _varint_size(raw)
-        word = (raw & np.uint64(0x000000000FFFFFFF)) | ((raw & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
-        word = (word & np.uint64(0x00003FFF00003FFF)) | ((word & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
-        word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x3F803F803F803F80)) << _ONE)
-        all_but_last = (_ONE << np.uint64(8 * (size - 1))) - _ONE
-        store_u64(out, at, word | (_CONTINUED & all_but_last))
-        return np.int64(at + size)
-    while raw >= np.uint64(0x80):
-        out[at] = np.uint8(raw & np.uint64(0x7F)) | np.uint8(0x80)
-        raw >>= np.uint64(7)
-        at += 1
-    out[at] = np.uint8(raw)
-    return np.int64(at + 1)
+def _varint_word(raw: Any, size: Int) -> Any:
+    """The first eight bytes of the number, of ``size`` bytes in all."""
+    word = (raw & np.uint64(0x000000000FFFFFFF)) | ((raw & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
+    word = (word & np.uint64(0x00003FFF00003FFF)) | ((word & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
+    word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x3F803F803F803F80)) << _ONE)
+    # bits of the bytes that another follows
+    continued = (_ONE << np.uint64(8 * (size - 1))) - _ONE if size <= 8 else ~np.uint64(0)
+    return word | (_CONTINUED & continued)
+
+
+@helper
+def _ninth(raw: Any, size: Int) -> Any:
+    """The ninth byte of a number of nine or ten bytes."""
+    return np.uint8((raw >> np.uint64(56)) & np.uint64(0x7F)) | np.uint8(0x80 if size > 9 else 0)
 
 
 @helper
@@ -210,9 +205,29 @@ def write_longs(values: Int64s, valid: Bytes, null: Int, pos: Int64s, ends: Int6
 
     ``valid``, ``null``, ``pos``, ``ends``, ``out``: see the module docstring.
     """
+    some_null = valid.size > 0
     for row in range(pos.size):
-        at = _enter(out, pos[row], null, valid, row)
-        pos[row] = _write_varint(out, at, ends[row], values[row]) if at >= 0 else pos[row] + 1
+        at: Any = pos[row]
+        if null >= 0:
+            if some_null and valid[row] == 0:
+                out[at] = np.uint8(null)
+                pos[row] = at + 1
+                continue
+            out[at] = np.uint8(2 - null)
+            at += 1
+        raw = _zigzag(values[row])
+        size = _varint_size(raw)
+        word = _varint_word(raw, size)
+        if at + 8 <= ends[row]:
+            store_u64(out, at, word)
+            if size > 8:
+                out[at + 8] = _ninth(raw, size)
+                if size > 9:
+                    out[at + 9] = 1
+        else:
+            for i in range(size):
+                out[at + i] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(0xFF))
+        pos[row] = at + size
 
 
 @helper
@@ -232,14 +247,27 @@ def write_texts(offsets: Offsets, data: Bytes, valid: Bytes, null: Int, pos: Int
     ``valid``, ``null``, ``pos``, ``ends``, ``out``: see the module docstring.
     """
     last_load = data.size - 64
+    some_null = valid.size > 0
     for row in range(pos.size):
-        at = _enter(out, pos[row], null, valid, row)
-        if at < 0:
-            pos[row] += 1
-            continue
+        at: Any = pos[row]
+        if null >= 0:
+            if some_null and valid[row] == 0:
+                out[at] = np.uint8(null)
+                pos[row] = at + 1
+                continue
+            out[at] = np.uint8(2 - null)
+            at += 1
         start = np.int64(offsets[row])
         length = np.int64(offsets[row + 1]) - start
-        at = _write_varint(out, at, ends[row], length)
+        raw = _zigzag(length)
+        size = _varint_size(raw)
+        word = _varint_word(raw, size)
+        if at + 8 <= ends[row]:
+            store_u64(out, at, word)
+        else:
+            for i in range(size):
+                out[at + i] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(0xFF))
+        at += size
         if length <= 64 and start <= last_load and at + 64 <= ends[row]:
             _copy_32(out, at, data, start)
             if length > 32:
@@ -283,29 +311,37 @@ def write_fixed(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s,
         _write_items(values, width, valid, null, pos, out)
 
 
-@kernel("void(ru8, i8, ru1, i8, wi8, wu1)")
-def write_decimals(values: UInt64s, width: Int, valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
+@kernel("void(ru8, i8, ru1, i8, wi8, ri8, wu1)")
+def write_decimals(values: UInt64s, width: Int, valid: Bytes, null: Int, pos: Int64s, ends: Int64s, out: Bytes) -> None:
     """Write unscaled numbers big endian, ``values`` uint64[2 * n] (low half, high half).
 
     ``width`` is that of the fixed, or -1 for as few bytes as it takes, with their number in front. ``valid``, ``null``,
-    ``pos``, ``out``: see the module docstring.
+    ``pos``, ``ends``, ``out``: see the module docstring.
     """
+    some_null = valid.size > 0
     for row in range(pos.size):
-        at = _enter(out, pos[row], null, valid, row)
-        if at < 0:
-            pos[row] += 1
-            continue
+        at: Any = pos[row]
+        if null >= 0:
+            if some_null and valid[row] == 0:
+                out[at] = np.uint8(null)
+                pos[row] = at + 1
+                continue
+            out[at] = np.uint8(2 - null)
+            at += 1
         low, high = values[2 * row], values[2 * row + 1]
         size: Any = np.int64(width)
         if width < 0:
             size = _decimal_bytes(low, high)
             out[at] = np.uint8(2 * size)
             at += 1
-        sign = np.uint64(np.int64(high) >> 63)
-        for i in range(size):
-            place = size - 1 - i
-            word = low if place < 8 else (high if place < 16 else sign)
-            out[at + i] = np.uint8((word >> np.uint64(8 * (place & 7))) & np.uint64(255))
+        if size <= 8 and at + 8 <= ends[row]:
+            store_u64(out, at, swapped(low << np.uint64(64 - 8 * size)))
+        else:
+            sign = np.uint64(np.int64(high) >> 63)
+            for i in range(size):
+                place = size - 1 - i
+                word = low if place < 8 else (high if place < 16 else sign)
+                out[at + i] = np.uint8((word >> np.uint64(8 * (place & 7))) & np.uint64(255))
         pos[row] = at + size
 
 
@@ -333,14 +369,24 @@ def write_items(
         out: uint8[].
     """
     base = np.int64(offsets[0])
+    some_null = valid.size > 0
     for row in range(pos.size):
-        at = _enter(out, pos[row], null, valid, row)
-        if at < 0:
-            pos[row] += 1
-            continue
+        at: Any = pos[row]
+        if null >= 0:
+            if some_null and valid[row] == 0:
+                out[at] = np.uint8(null)
+                pos[row] = at + 1
+                continue
+            out[at] = np.uint8(2 - null)
+            at += 1
         first, after = np.int64(offsets[row]) - base, np.int64(offsets[row + 1]) - base
         if after > first:
-            at = _write_varint(out, at, at, after - first)
+            raw = _zigzag(after - first)
+            size = _varint_size(raw)
+            word = _varint_word(raw, size)
+            for i in range(size):
+                out[at + i] = np.uint8((word >> np.uint64(8 * i)) & np.uint64(0xFF))
+            at += size
             shift = at - item_bounds[first]
             for item in range(first, after):
                 item_pos[item] = shift + item_bounds[item]

@@ -5,25 +5,37 @@ Shared arguments and results: those of ``avro_decode``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._arrays import Bytes, Int, Int64s, Offsets
 from ._jit import kernel
 from .avro_cursor import (
     BAD_BLOCK,
+    BAD_BRANCH,
     BAD_LENGTH,
+    BYTES,
     CUT_OFF,
+    FIXED,
     IS_NULL,
+    ITEM,
+    JUMP,
+    LIST,
     MOST_ITEMS,
+    NEXT,
+    NULLABLE,
     TOO_LARGE,
+    UNION,
+    VARINT,
     enter_value,
     fault,
-    read_length,
-    read_varint,
-    skip_value,
+    varint_size,
+    varint_value,
+    word_at,
 )
 
-__all__ = ["frame_records", "locate_items", "read_branches", "skip_values"]
+__all__ = ["frame_records", "read_branches", "walk_values"]
 
 
 @kernel("i8(ru1, i8, i8, i8, wi8, wi8)")
@@ -79,28 +91,11 @@ def read_branches(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Byte
     return nulls
 
 
-@kernel("i8(ru1, wi8, ri8, ri8, i8)")
-def skip_values(data: Bytes, pos: Int64s, ends: Int64s, program: Int64s, depth: Int) -> Int:
-    """Move cursors behind values nobody wants.
-
-    ``data``, ``pos``, ``ends``: see ``avro_decode``; ``program`` int64[] as in ``avro_cursor``, ``depth`` of its
-    lists.
-    """
-    stack = np.empty(depth + 1, np.int64)
-    for row in range(pos.size):
-        at = skip_value(data, pos[row], ends[row], program, stack)
-        if at < 0:
-            return fault(row, -at)
-        pos[row] = at
-    return np.int64(0)
-
-
-@kernel("i8(ru1, wi8, ri8, i8, wu1, ri8, i8, wi4, wi8, wi8)")
-def locate_items(
+@kernel("i8(ru1, wi8, ri8, wu1, ri8, i8, wi4, wi8, wi8)")
+def walk_values(
     data: Bytes,
     pos: Int64s,
     ends: Int64s,
-    null: Int,
     valid: Bytes,
     program: Int64s,
     depth: Int,
@@ -108,68 +103,151 @@ def locate_items(
     starts: Int64s,
     item_ends: Int64s,
 ) -> Int:
-    """Find the items of arrays, or the entries of maps.
+    """Move cursors behind values nobody wants, or behind arrays and maps whose items are to be found.
 
     Args:
-        data: uint8[].
+        data: uint8[8 or more].
         pos: int64[n], cursors.
         ends: int64[n].
-        null: see ``avro_decode``.
-        valid: uint8[n].
-        program: int64[], the skip program of one item.
-        depth: of the lists in that program.
-        offsets: int32[n + 1], filled with the Arrow column's offsets.
-        starts: int64[room], filled with where items begin, as far as there is room.
+        valid: uint8[n], set to 0 where the program's first step is the branch of null, else to 1; or empty.
+        program: int64[], see ``avro_cursor``.
+        depth: of lists within lists in it.
+        offsets: int32[n + 1], filled with the Arrow column's offsets by the program's marks; or empty.
+        starts: int64[room], filled with where marked items begin, as far as there is room.
         item_ends: int64[room], filled with where they end.
 
     Returns:
         The number of nulls, or a fault. When ``offsets[n]`` is more than the room, call again from the first cursors
         with enough.
     """
-    stack = np.empty(depth + 1, np.int64)
+    stack = np.zeros(depth + 1, np.int64)
     room = min(starts.size, item_ends.size)
-    nulls = np.int64(0)
-    total = np.int64(0)
-    offsets[0] = 0
+    nulls, total = np.int64(0), np.int64(0)
+    if offsets.size > 0:
+        offsets[0] = 0
     for row in range(pos.size):
+        at: Any = pos[row]
         end = ends[row]
-        at = enter_value(data, pos[row], end, null)
-        if at == IS_NULL:
-            valid[row] = 0
-            pos[row] += 1
-            nulls += 1
-            offsets[row + 1] = np.int32(total)
-            continue
-        while at >= 0:
-            count, at = read_varint(data, at, end)
-            if at < 0 or count == 0:
-                break
-            block_end: Int = np.int64(-1)
-            if count < 0:
-                count = -count
-                size, at = read_length(data, at, end)
-                if at < 0:
+        step: Any = 0
+        level: Any = -1
+        block_end: Any = -1
+        reason: Any = 0
+        if valid.size > 0:
+            valid[row] = 1
+        while reason == 0:
+            op = program[step]
+            if op == VARINT or op == BYTES:
+                word, more = word_at(data, at), word_at(data, at + 8)
+                size = varint_size(word, more)
+                if size < 0 or size > end - at:
+                    reason = CUT_OFF if size > 0 else -size
                     break
-                block_end = at + size
-            if count < 0 or count > end - at:
-                return fault(row, BAD_LENGTH)
-            if total + count > MOST_ITEMS:
-                return fault(row, TOO_LARGE)
-            for _ in range(count):
+                at += size
+                if op == BYTES:
+                    length = varint_value(word, more, size)
+                    if length < 0 or length > end - at:
+                        reason = BAD_LENGTH
+                        break
+                    at += length
+                step += 1
+            elif op == NULLABLE:
+                if at >= end:
+                    reason = CUT_OFF
+                    break
+                branch = np.int64(data[at])
+                at += 1
+                if branch == program[step + 1]:
+                    if step == 0 and valid.size > 0:
+                        valid[row] = 0
+                        nulls += 1
+                    step = program[step + 2]
+                elif branch == 2 - program[step + 1]:
+                    step += 3
+                else:
+                    reason = BAD_BRANCH
+            elif op == FIXED:
+                if program[step + 1] > end - at:
+                    reason = CUT_OFF
+                    break
+                at += program[step + 1]
+                step += 2
+            elif op == ITEM:
                 if total < room:
                     starts[total] = at
-                at = skip_value(data, at, end, program, stack)
-                if at < 0:
+                step += 1
+            elif op == NEXT:
+                marked = program[step + 2] != 0
+                if marked and stack[level] > 0:
+                    if total < room:
+                        item_ends[total] = at
+                    total += 1
+                stack[level] -= 1
+                if stack[level] > 0:
+                    step = program[step + 1]
+                    continue
+                stack[level] = 0
+                if block_end >= 0 and marked and at != block_end:
+                    reason = BAD_BLOCK
                     break
-                if total < room:
-                    item_ends[total] = at
-                total += 1
-            if at >= 0 and block_end >= 0 and at != block_end:
-                return fault(row, BAD_BLOCK)
-        if at < 0:
-            return fault(row, -at)
-        if null >= 0:
-            valid[row] = 1
+                block_end = -1 if marked else block_end
+                word, more = word_at(data, at), word_at(data, at + 8)
+                size = varint_size(word, more)
+                if size < 0 or size > end - at:
+                    reason = CUT_OFF if size > 0 else -size
+                    break
+                at += size
+                count: Any = varint_value(word, more, size)
+                if count == 0:
+                    level -= 1
+                    step += 3
+                    continue
+                if count < 0:
+                    count = -count
+                    word, more = word_at(data, at), word_at(data, at + 8)
+                    size = varint_size(word, more)
+                    if size < 0 or size > end - at:
+                        reason = CUT_OFF if size > 0 else -size
+                        break
+                    at += size
+                    length = varint_value(word, more, size)
+                    if length < 0 or length > end - at:
+                        reason = BAD_LENGTH
+                        break
+                    if not marked:
+                        at += length
+                        continue
+                    block_end = at + length
+                if count < 0 or count > end - at:
+                    reason = BAD_LENGTH
+                    break
+                if marked and total + count > MOST_ITEMS:
+                    reason = TOO_LARGE
+                    break
+                stack[level] = count
+                step = program[step + 1]
+            elif op == LIST:
+                level += 1
+                stack[level] = 0
+                step = program[step + 1]
+            elif op == UNION:
+                word, more = word_at(data, at), word_at(data, at + 8)
+                size = varint_size(word, more)
+                if size < 0 or size > end - at:
+                    reason = CUT_OFF if size > 0 else -size
+                    break
+                at += size
+                number = varint_value(word, more, size)
+                if number < 0 or number >= program[step + 1]:
+                    reason = BAD_BRANCH
+                    break
+                step = program[step + 2 + number]
+            elif op == JUMP:
+                step = program[step + 1]
+            else:
+                break
+        if reason != 0:
+            return fault(row, reason)
         pos[row] = at
-        offsets[row + 1] = np.int32(total)
+        if offsets.size > 0:
+            offsets[row + 1] = np.int32(total)
     return nulls

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError
 from hudi_fast.formats.avro_program import Fill, Items, Leaf, Node, Record, Skip
+from hudi_fast.formats.avro_types import WalkProgram
 from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
 from hudi_fast.kernels._arrays import Int
 
@@ -29,6 +30,8 @@ __all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
 _LOW_HALF = 2**64 - 1
 _DAY = {"ms": 86_400_000, "us": 86_400_000_000}
 _NO_BYTES = np.empty(0, np.uint8)
+_NO_OFFSETS = np.empty(0, np.int32)
+_NO_PLACES = np.empty(0, np.int64)
 _REASONS = {
     avro_cursor.CUT_OFF: "a value that ends before the record does",
     avro_cursor.BAD_VARINT: "a whole number of at most ten bytes",
@@ -75,7 +78,7 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
     made: list[pa.Array | None] = []
     for step in plan.steps:
         if isinstance(step, Skip):
-            done = avro_structure.skip_values(rows.data, rows.pos, rows.ends, step.program.steps, step.program.depth)
+            done = _walk(step.program, rows)
             _checked(done, rows, f"columns beside {plan.path}" if plan.path else "columns not asked for")
             made.append(None)
         else:
@@ -102,6 +105,19 @@ def _filled(fill: Fill, count: int) -> pa.Array:
     if fill.value is None:
         return pa.nulls(count, fill.kind)
     return fill.value.take(pa.array(np.zeros(count, np.int64)))
+
+
+def _walk(
+    program: WalkProgram,
+    rows: Rows,
+    valid: npt.NDArray[np.uint8] = _NO_BYTES,
+    offsets: npt.NDArray[np.int32] = _NO_OFFSETS,
+    starts: npt.NDArray[np.int64] = _NO_PLACES,
+    ends: npt.NDArray[np.int64] = _NO_PLACES,
+) -> Int:
+    return avro_structure.walk_values(
+        rows.data, rows.pos, rows.ends, valid, program.steps, program.depth, offsets, starts, ends
+    )
 
 
 def _read(node: Node, rows: Rows) -> pa.Array:
@@ -236,13 +252,9 @@ def _read_items(plan: Items, rows: Rows) -> pa.Array:
     offsets = np.empty(count + 1, np.int32)
     before = rows.pos.copy()
     room = 4 * count
-    program = plan.program
     while True:
         starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
-        nulls = avro_structure.locate_items(
-            rows.data, rows.pos, rows.ends, plan.null, valid, program.steps, program.depth, offsets, starts, ends
-        )
-        nulls = _checked(nulls, rows, f"column {plan.path}")
+        nulls = _checked(_walk(plan.program, rows, valid, offsets, starts, ends), rows, f"column {plan.path}")
         total = int(offsets[-1])
         if total <= room:
             break

@@ -298,7 +298,7 @@ def _write_leaf(
     elif node.code in ("int", "long"):
         avro_encode.write_longs(values[first:after], valid, node.null, pos, ends, out)
     elif node.code == "decimal":
-        avro_encode.write_decimals(values[2 * first : 2 * after], node.width, valid, node.null, pos, out)
+        avro_encode.write_decimals(values[2 * first : 2 * after], node.width, valid, node.null, pos, ends, out)
     else:
         span = values[first * node.width : after * node.width]
         avro_encode.write_fixed(span, node.width, valid, node.null, pos, out)

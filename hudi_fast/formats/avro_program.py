@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError
-from hudi_fast.formats.avro_types import AvroField, AvroType, SkipProgram, optional_part, plain_arrow_type, skip_program
+from hudi_fast.formats.avro_types import AvroField, AvroType, WalkProgram, optional_part, plain_arrow_type, walk_program
 
 __all__ = ["Convert", "Fill", "Items", "Leaf", "Node", "Promote", "Record", "Skip", "default_array", "plan_rows"]
 
@@ -69,7 +69,7 @@ class Leaf:
 class Skip:
     """Walk over columns."""
 
-    program: SkipProgram
+    program: WalkProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +103,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Read an array or a map of the reader's ``kind``; ``item`` reads an item or entry, ``program`` walks over one."""
+    """Read an array or a map of the reader's ``kind``; ``item`` reads an item or entry, ``program`` walks over all."""
 
     path: str
     null: int
     required: bool
     kind: pa.DataType
     item: Leaf | Items | Record
-    program: SkipProgram
+    program: WalkProgram
 
 
 Node: TypeAlias = Leaf | Items | Record
@@ -174,7 +174,7 @@ def _record(
             unwanted.append(field.type)
             continue
         if unwanted:
-            steps.append(Skip(skip_program(tuple(unwanted), path or "of the row", resolving.where)))
+            steps.append(Skip(walk_program(tuple(unwanted), path or "of the row", resolving.where)))
             unwanted = []
         column = fields[wanted[position]]
         inner = declared[column.name].type if column.name in declared else None
@@ -183,7 +183,7 @@ def _record(
         if node is not None:
             steps.append(node)
     if unwanted and trailing:
-        steps.append(Skip(skip_program(tuple(unwanted), path, resolving.where)))
+        steps.append(Skip(walk_program(tuple(unwanted), path, resolving.where)))
     places = tuple(
         at[index] if index in at else _fill(column, declared.get(column.name), _under(path, column.name), resolving)
         for index, column in enumerate(fields)
@@ -220,12 +220,10 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
     if inner.kind == "array" and pa.types.is_list(target):
         part = _part_of(own, "array")
         item = _node(inner.parts[0], target.value_field, f"{path}.element", part, resolving)
-        program = skip_program(inner.parts, path, resolving.where)
-        # an array of no bytes per item is refused like one that is walked over
-        skip_program((inner,), path, resolving.where)
+        program = walk_program((writer,), path, resolving.where, marked=True)
         return None if item is None else Items(path, null, required, target, item, program)
     if inner.kind == "map" and pa.types.is_map(target):
-        return _map(inner, target, null, required, path, _part_of(own, "map"), resolving)
+        return _map(writer, target, null, required, path, _part_of(own, "map"), resolving)
     if inner.kind in ("record", "array", "map") or pa.types.is_nested(target):
         resolving.problems.append(f"column {path!r} is {_article(inner.kind)} in the records, and {target} is wanted")
         return None
@@ -241,13 +239,14 @@ def _map(
     own: AvroType | None,
     resolving: _Resolving,
 ) -> Items | None:
+    _, inner = optional_part(writer, path, resolving.where)
     key = _leaf(AvroType("string", "string"), target.key_type, -1, False, f"{path}.key", resolving)
-    value = _node(writer.parts[0], target.item_field, f"{path}.value", own, resolving)
+    value = _node(inner.parts[0], target.item_field, f"{path}.value", own, resolving)
     if key is None or value is None:
         return None
     entries = pa.struct([target.key_field, target.item_field])
     entry = Record(path, -1, False, entries, (key, value), (0, 1), True)
-    program = skip_program((AvroType("string"), writer.parts[0]), path, resolving.where)
+    program = walk_program((writer,), path, resolving.where, marked=True)
     return Items(path, null, required, target, entry, program)
 
 

@@ -43,6 +43,7 @@ BATCH_ROWS = 32 * 1024
 
 _VERSIONS = (1, 2, 3)
 _HEAD = 8
+_WORD = 8
 _MOST_BYTES = 2**31 - 1
 _WRITER = "the writer's Avro schema"
 
@@ -112,7 +113,8 @@ class AvroDecoder:
         """
         data = np.frombuffer(content, np.uint8)
         count = _block_count(data, path, offset)
-        starts, ends = np.empty(BATCH_ROWS, np.int64), np.empty(BATCH_ROWS, np.int64)
+        room = min(count, BATCH_ROWS)
+        starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
         at = _HEAD
         while count:
             most = min(count, BATCH_ROWS)
@@ -153,7 +155,9 @@ class AvroDecoder:
             raise ValueError(f"Expected as many ends as starts, got {ends.shape} and {starts.shape}.")
         if len(starts) and (starts.min() < 0 or ends.max() > len(data) or (starts > ends).any()):
             raise ValueError(f"Expected records within {len(data)} bytes.")
-        rows = Rows(np.ascontiguousarray(data), starts, np.ascontiguousarray(ends), path, offset)
+        if len(data) < _WORD:
+            data = np.concatenate((data, np.zeros(_WORD, np.uint8)))  # kernels load whole words
+        rows = Rows(np.ascontiguousarray(data), starts, np.ascontiguousarray(ends, np.int64), path, offset)
         try:
             return self._batch(rows)
         except BatchTooLargeError as error:

@@ -1,7 +1,7 @@
 """A writer's Avro schema with its names resolved: what a walk over the bytes needs to know, and Arrow cannot say.
 
 Design: :func:`parse_record` turns JSON into a tree of :class:`AvroType`, where a named type is one object wherever it
-is used. :func:`skip_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
+is used. :func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
 plain type is what ``avro_schema`` says; it is asked for the wanted columns only, so a column that hudi_fast cannot hold
 (a general union) does not stand in the way of the others.
 
@@ -21,17 +21,17 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import avro_to_arrow
-from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
+from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, ITEM, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
 
 __all__ = [
     "AvroField",
     "AvroType",
-    "SkipProgram",
+    "WalkProgram",
     "least_bytes",
     "optional_part",
     "parse_record",
     "plain_arrow_type",
-    "skip_program",
+    "walk_program",
 ]
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
@@ -236,11 +236,11 @@ def least_bytes(avro: AvroType) -> int:
     return _FIXED_SIZES.get(avro.kind, 1)
 
 
-# ---- skip programs
+# ---- walk programs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SkipProgram:
+class WalkProgram:
     """How to walk over values, see ``kernels.avro_cursor``.
 
     Attributes:
@@ -252,13 +252,14 @@ class SkipProgram:
     depth: int
 
 
-def skip_program(types: tuple[AvroType, ...], path: str, where: str) -> SkipProgram:
+def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: bool = False) -> WalkProgram:
     """The program that walks over one value of each type in turn.
 
     Args:
         types: of the values.
         path: the column they are in, for messages.
         where: what holds the schema, for messages.
+        marked: for one array or map, or its union with null: note the places of its items.
 
     Raises:
         UnsupportedFeatureError: arrays of items that take no bytes, and types of absurd size.
@@ -266,11 +267,11 @@ def skip_program(types: tuple[AvroType, ...], path: str, where: str) -> SkipProg
     steps: list[int] = []
     depth = 0
     for each in types:
-        depth = max(depth, _emit(each, steps, f"Column {path} in {where}"))
-    return SkipProgram(np.array([*steps, END], np.int64), depth)
+        depth = max(depth, _emit(each, steps, f"Column {path} in {where}", marked))
+    return WalkProgram(np.array([*steps, END], np.int64), depth)
 
 
-def _emit(avro: AvroType, steps: list[int], column: str) -> int:
+def _emit(avro: AvroType, steps: list[int], column: str, marked: bool = False) -> int:
     """Append the steps for one value; returns how deep lists nest in it."""
     if len(steps) > _MOST_STEPS:
         raise UnsupportedFeatureError(f"{column} has a type of more than {_MOST_STEPS} parts.")
@@ -283,9 +284,9 @@ def _emit(avro: AvroType, steps: list[int], column: str) -> int:
     elif avro.kind == "record":
         return max((_emit(each.type, steps, column) for each in avro.fields), default=0)
     elif avro.kind == "union":
-        return _emit_union(avro, steps, column)
+        return _emit_union(avro, steps, column, marked)
     else:
-        return _emit_list(avro, steps, column)
+        return _emit_list(avro, steps, column, marked)
     return 0
 
 
@@ -294,13 +295,13 @@ def _emit_fixed(size: int, steps: list[int]) -> None:
         steps += (FIXED, size)
 
 
-def _emit_union(avro: AvroType, steps: list[int], column: str) -> int:
+def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
     kinds = [part.kind for part in avro.parts]
     if len(kinds) == 2 and kinds.count("null") == 1:
         null = kinds.index("null")
         start = len(steps)
         steps += (NULLABLE, 2 * null, 0)
-        depth = _emit(avro.parts[1 - null], steps, column)
+        depth = _emit(avro.parts[1 - null], steps, column, marked)
         steps[start + 2] = len(steps)
         return depth
     start = len(steps)
@@ -316,15 +317,15 @@ def _emit_union(avro: AvroType, steps: list[int], column: str) -> int:
     return depth
 
 
-def _emit_list(avro: AvroType, steps: list[int], column: str) -> int:
+def _emit_list(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
     if avro.kind == "array" and least_bytes(avro.parts[0]) == 0:
         # a damaged count of them would be believed
         raise UnsupportedFeatureError(f"{column} is an array whose items take no bytes.")
     start = len(steps)
-    steps += (LIST, 0)
+    steps += (LIST, 0, ITEM) if marked else (LIST, 0)
     if avro.kind == "map":
         steps.append(BYTES)
     depth = _emit(avro.parts[0], steps, column)
     steps[start + 1] = len(steps)
-    steps += (NEXT, start + 2)
+    steps += (NEXT, start + 2, int(marked))
     return depth + 1

@@ -130,6 +130,8 @@ def test_records_anywhere_in_a_buffer_become_one_batch():
     data = np.frombuffer(b"??\x02\x02x!\x04\x04yz", np.uint8)
     batch = decoder.decode_records(data, np.array([6, 2]), np.array([10, 5]))
     assert batch.to_pydict() == {"b": ["yz", "x"]}
+    short = np.frombuffer(b"\x02\x04abc", np.uint8)
+    assert decoder.decode_records(short, np.array([0]), np.array([4])).to_pydict() == {"b": ["ab"]}
     assert decoder.decode_records(data, np.zeros(0, np.int64), np.zeros(0, np.int64)).num_rows == 0
     for starts, ends in [([0], [11]), ([-1], [3]), ([3], [2])]:
         with pytest.raises(ValueError, match="within 10 bytes"):
