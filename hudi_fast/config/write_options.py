@@ -145,6 +145,7 @@ class WriteOptions:
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
     # engine
     plan: str = option_field("hudi_fast.plan")
+    partial_update: bool = option_field("hudi_fast.partial.update")
     threads: int = option_field("hudi_fast.threads")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None

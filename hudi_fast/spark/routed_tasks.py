@@ -23,6 +23,7 @@ from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, 
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.lookup import look_up
+from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
@@ -85,7 +86,9 @@ class _Task:
             all_here = [one for one in self._slices if one.partition == name]
             filled = [one for one in files_to_fill(self._plan, name, all_here) if (name, one.file_id) in numbers]
             found = PartitionMatches(filled, [], [], here)
-            for work in deal_out(self._plan, name, incoming, found, self._token, self._sequence):
+            works = deal_out(self._plan, name, incoming, found, self._token, self._sequence)
+            refuse_unknown(self._plan, incoming, works)
+            for work in works:
                 self._sequence += len(work.inserts)
                 if work.slice is None:
                     self.stats += write_file_group(self._plan, work, incoming)

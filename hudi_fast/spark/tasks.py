@@ -25,6 +25,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.markers import has_markers
+from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
@@ -119,9 +120,9 @@ def write_partition(
     """Write all incoming rows of one table partition; what was written, and the next sequence number."""
     incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task, sequence)
     rows = np.arange(incoming.count, dtype=np.int64)
-    stats: list[WriteStat] = []
-    for one in assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence):
-        stats += write_file_group(plan, one, incoming)
+    works = assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence)
+    refuse_unknown(plan, incoming, works)
+    stats = [stat for work in works for stat in write_file_group(plan, work, incoming)]
     return stats, sequence + incoming.count
 
 

@@ -59,9 +59,8 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
     with LogOutput(target) as output:
         rows, sources, buried = work.base_rows[kept], work.incoming_rows[kept], buried[kept]
         start = 0
-        for block in data_blocks(
-            _log_rows(plan, work, incoming, sources), plan.file_schema, plan.avro_schema, plan.log, plan.parquet
-        ):
+        tables = _log_rows(plan, work, incoming, sources)
+        for block in data_blocks(tables, _schema(plan), _avro_schema(plan), plan.log, plan.parquet):
             part = slice(start, start + block.rows)
             deletes = int(buried[part].sum())
             counts = BlockCounts(updates=block.rows - deletes, deletes=deletes)
@@ -96,9 +95,17 @@ def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources:
         keys = gather_array(incoming.key_array(), part)
         meta = new_meta_columns(plan, keys, work.partition, work.file_id, work.token.task, first)
         data = gather(incoming.rows, part)
-        columns = [_plain(one) for one in meta] + [data.column(field.name) for field in list(plan.file_schema)[5:]]
-        yield pa.Table.from_arrays(columns, schema=plan.file_schema)
+        columns = [_plain(one) for one in meta] + [data.column(field.name) for field in list(_schema(plan))[5:]]
+        yield pa.Table.from_arrays(columns, schema=_schema(plan))
         first += len(part)
+
+
+def _schema(plan: WritePlan) -> pa.Schema:
+    return plan.file_schema if plan.partial is None else plan.partial.file_schema
+
+
+def _avro_schema(plan: WritePlan) -> str:
+    return plan.avro_schema if plan.partial is None else plan.partial.avro_schema
 
 
 def _rows_at_once(plan: WritePlan, incoming: Incoming) -> int:
@@ -122,7 +129,9 @@ def _delete_entries(work: FileGroupWork, incoming: Incoming, dropped: Flags) -> 
 
 
 def _headers(plan: WritePlan, slice_: FileSlice, base_rows: Rows) -> dict[HeaderKey, str]:
-    headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.SCHEMA: plan.avro_schema}
+    headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.SCHEMA: _avro_schema(plan)}
+    if plan.partial is not None:
+        headers[HeaderKey.IS_PARTIAL] = "true"
     if plan.log.positions and slice_.base_file is not None and (base_rows >= 0).all():
         headers[HeaderKey.RECORD_POSITIONS] = encode_positions(base_rows)
         headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = slice_.base_file.instant

@@ -24,6 +24,7 @@ from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
+from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.plan import BloomSettings, LogSettings, WritePlan
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
@@ -54,9 +55,14 @@ def draft_plan(
     operation = effective_operation(options, config.record_key_fields, "_hoodie_record_key" in incoming.names)
     _check_supported(state, options, operation)
     keys = _key_config(state, options)
-    schema = _schema(state, options, incoming, operation)
+    rules = _rules(state, options, merger or options.merger)
+    partial = None
+    if options.partial_update:
+        known = table_schema(state)
+        partial = partial_columns(config, options, operation, rules, known, incoming)
+    schema = known if partial is not None else _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
-        _check_columns(config, schema, incoming, operation)
+        _check_columns(config, schema if partial is None else partial.schema, incoming, operation)
     file_schema = with_meta(_stored_columns(schema, config))
     sizing = _sizing(options)
     commits = (meta for instant, meta in commits_newest_first(state) if instant.action != "replacecommit")
@@ -69,7 +75,7 @@ def draft_plan(
         file_schema=file_schema,
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
-        rules=_rules(state, options, merger or options.merger),
+        rules=rules,
         index=IndexSettings(
             options.index_type,
             options.bloom_index_prune_by_ranges,
@@ -90,6 +96,7 @@ def draft_plan(
         duplicates=options.dup_policy,
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
+        partial=partial,
         threads=options.threads or os.cpu_count() or 1,
     )
 

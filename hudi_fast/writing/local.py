@@ -18,6 +18,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
+from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
@@ -66,6 +67,7 @@ class LocalEngine:
             return WriteOutcome([], self._plan_name, self._reason, partitions)
         with ThreadPoolExecutor(plan.threads, thread_name_prefix="hudi_fast") as pool:
             works = _assign(plan, incoming, groups, pool)
+            refuse_unknown(plan, incoming, works)
             stats = [
                 stat
                 for written in pool.map(lambda work: write_file_group(plan, work, incoming), works)

@@ -26,7 +26,16 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.writing.sizing import SizingSettings
 
-__all__ = ["BloomSettings", "FileGroupWork", "Incoming", "LogSettings", "TaskToken", "WriteOutcome", "WritePlan"]
+__all__ = [
+    "BloomSettings",
+    "FileGroupWork",
+    "Incoming",
+    "LogSettings",
+    "PartialColumns",
+    "TaskToken",
+    "WriteOutcome",
+    "WritePlan",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,21 @@ class LogSettings:
     positions: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class PartialColumns:
+    """What rows of a partial update bring.
+
+    Attributes:
+        schema: data columns, in the table's order and types.
+        file_schema: meta columns, then these.
+        avro_schema: Avro JSON of ``file_schema``, under the record name of the whole schema.
+    """
+
+    schema: pa.Schema
+    file_schema: pa.Schema
+    avro_schema: str
+
+
 @dataclass(frozen=True)
 class WritePlan:
     """What is true for a whole write.
@@ -90,6 +114,7 @@ class WritePlan:
         concat: for ``insert``: whether rows are appended to small files without looking for their keys there.
         sort_mode: for ``bulk_insert``.
         sort_columns: for ``bulk_insert``: user-given order within files.
+        partial: the columns that rows bring if they update stored rows in part; None for whole rows.
         threads: how many file groups the local engine writes at once.
         instant: requested time of this write; empty until the write has begun.
     """
@@ -114,6 +139,7 @@ class WritePlan:
     concat: bool = True
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
+    partial: PartialColumns | None = None
     threads: int = 2
     instant: str = ""
 

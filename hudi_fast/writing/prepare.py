@@ -39,7 +39,8 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         return _prepare_deletes(plan, table)
     if plan.operation == "delete_partition":
         return _prepare_partitions(plan, table)
-    rows = conform(table, plan.schema).combine_chunks()  # gathering rows from one chunk is several times faster
+    schema = plan.schema if plan.partial is None else plan.partial.schema
+    rows = conform(table, schema).combine_chunks()  # gathering rows from one chunk is several times faster
     keys = record_keys(plan.key_config, rows) if plan.key_config.record_key_fields else None
     incoming = Incoming(
         rows=rows,
