@@ -12,8 +12,9 @@ Records do not depend on each other, so a CPU works on many at once, and a loop 
 dispatch on. What is read of a column is checked against the end of its record before it is used.
 
 Shared arguments: ``data`` uint8[8 or more]; ``pos`` int64[n], cursors, ``0 <= pos[i] <= ends[i] <= data.size``;
-``ends`` int64[n]; ``null`` the byte that stands for null, 0 or 2 by the union's order, or -1 for a column without union;
-``valid`` uint8[n], set to 0 or 1 (untouched, and may be empty, when ``null`` is -1). Null values are written as zeros.
+``ends`` int64[n]; ``null`` the byte that stands for null, 0 or 2 by the union's order, or -1 for a column without
+union; ``valid`` uint8[n], set to 0 or 1 (untouched, and may be empty, when ``null`` is -1). Null values are written as
+zeros.
 
 Results: the number of nulls (or what a kernel says), or a fault (``avro_cursor.fault``): then ``pos`` of the row at
 fault is where its value begins, and rows behind it are untouched.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from avro_examples import decode, encoded, record_of, tables
@@ -107,3 +111,18 @@ def test_damaged_bytes_give_rows_or_an_error_of_their_own(table, data):
     content = bytes(content[: data.draw(st.integers(len(content) - 3, len(content)))])
     error = error_of(avro, content)
     assert error is None or (error.path == "some.log" and 100 <= error.offset <= 100 + len(content))
+
+
+def test_damaged_bytes_never_lead_out_of_bounds():
+    folder = Path(__file__).parent
+    environment = os.environ | {
+        "NUMBA_BOUNDSCHECK": "1",
+        "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent), str(folder.parents[1])]),
+    }
+    command = [sys.executable, str(folder / "avro_damage_run.py")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    good, bad = map(int, done.stdout.split())
+    assert good + bad == 4000
+    assert good > 500
+    assert bad > 1000
