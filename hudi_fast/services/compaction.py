@@ -16,6 +16,7 @@ Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -25,7 +26,7 @@ from typing import TypeVar
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
-from hudi_fast.services.compaction_plan import ScheduledCompaction, require_merge_on_read
+from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_merge, service_plan
@@ -44,9 +45,12 @@ from hudi_fast.writing.metadata_table import drop_metadata_table
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
 
-__all__ = ["begin_service", "guarded", "run_compaction", "service_metadata", "service_work"]
+__all__ = ["begin_service", "guarded", "run_compaction", "run_pending_compactions", "service_metadata", "service_work"]
 
 _ACTION = "compaction"
+_HEARTBEATS = ".hoodie/.heartbeat"
+_HEARTBEAT_LASTS_MS = 120_000
+"""By default a writer gives a sign of life every minute, and is taken for dead after two."""
 
 _Lock = Callable[[], AbstractContextManager[None]]
 _Result = TypeVar("_Result")
@@ -67,7 +71,7 @@ def run_compaction(
         What was written; one stat for each slice.
 
     Raises:
-        CommitConflictError: it is no longer pending.
+        CommitConflictError: it is no longer pending, or another writer is carrying it out.
         CommitError: it failed, and waits again.
         CorruptTableError: a file of the plan is gone or cannot be understood.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
@@ -77,6 +81,24 @@ def run_compaction(
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock), lock)
+
+
+def run_pending_compactions(
+    storage: Storage, settings: ServiceSettings, execute: Executor
+) -> list[tuple[str, list[WriteStat]]]:
+    """Carry out what waits on the timeline, oldest first; instants and what was written.
+
+    Raises:
+        HudiError: as :func:`run_compaction`, but not for one that somebody else has completed in the meantime.
+    """
+    done = []
+    for one in pending_compactions(load_state(storage)):
+        try:
+            done.append((one.instant, run_compaction(storage, one, settings, execute)))
+        except CommitConflictError:
+            if one.instant in {instant.requested for instant in load_state(storage).timeline.pending_compactions}:
+                raise
+    return done
 
 
 # ---- what log compaction shares
@@ -148,11 +170,23 @@ def _begin(
             f"{'taken off the timeline' if instant is None else 'completed'}. Plan another one."
         )
     if instant.state is State.INFLIGHT:
+        _check_abandoned(storage, instant)
         roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
         state = load_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     work = service_work(state, instant, settings)
     return begin_service(state, instant, clock, "COMPACT"), work
+
+
+def _check_abandoned(storage: Storage, instant: Instant) -> None:
+    """Leave a compaction alone that another program is carrying out: it shows signs of life (Hudi's heartbeats)."""
+    beat = storage.stat(f"{_HEARTBEATS}/{instant.requested}")
+    if beat is None or time.time() * 1000 - beat.modified_ms > _HEARTBEAT_LASTS_MS:
+        return
+    raise CommitConflictError(
+        f"The compaction {instant.requested} of {storage.uri} is being carried out by another writer, which gave a "
+        f"sign of life in the last {_HEARTBEAT_LASTS_MS // 1000} s ({beat.path}). Wait for it to end."
+    )
 
 
 def _execute(transaction: Transaction, work: CompactionWork, execute: Executor, lock: _Lock) -> list[WriteStat]:

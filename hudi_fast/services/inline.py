@@ -6,17 +6,16 @@ it as it needs. Source: ``BaseHoodieTableServiceClient.runTableServicesInline`` 
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
 from dataclasses import replace
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, HudiError, HudiWarning
-from hudi_fast.services.compaction import run_compaction
-from hudi_fast.services.compaction_plan import pending_compactions, schedule_compaction
-from hudi_fast.services.log_compaction import pending_log_compactions, run_log_compaction, schedule_log_compaction
+from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.services.compaction import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction_plan import schedule_compaction
+from hudi_fast.services.log_compaction import run_log_compaction, run_pending_log_compactions, schedule_log_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.strategies import strategies_of
 from hudi_fast.services.triggers import compaction_is_due, log_compaction_is_due
@@ -24,7 +23,6 @@ from hudi_fast.services.work import Executor
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.instant import instant_from_ms
-from hudi_fast.view.table_state import load_state
 
 __all__ = ["check_inline", "inline_by_default", "serve"]
 
@@ -95,10 +93,8 @@ def _compact(
     options, waiting = settings.compaction, bool(timeline.pending_compactions)
     if not options.inline and waiting:
         return
-    if options.inline and waiting:
-        for one in pending_compactions(load_state(storage)):
-            with contextlib.suppress(CommitConflictError):  # somebody else was faster
-                run_compaction(storage, one, settings, execute)
+    if waiting:
+        run_pending_compactions(storage, settings, execute)
     now = instant_from_ms(time.time_ns() // 1_000_000, config.timezone)
     if not waiting and not compaction_is_due(config, timeline, now, options):
         return
@@ -111,9 +107,7 @@ def _compact_logs(
     storage: Storage, config: TableConfig, timeline: Timeline, settings: ServiceSettings, execute: Executor
 ) -> None:
     if timeline.pending_log_compactions:
-        for one in pending_log_compactions(load_state(storage)):
-            with contextlib.suppress(CommitConflictError):  # out of date: it was withdrawn
-                run_log_compaction(storage, one, settings, execute)
+        run_pending_log_compactions(storage, settings, execute)
     if log_compaction_is_due(storage, config, timeline, settings.compaction.log_blocks_threshold):
         planned = schedule_log_compaction(storage, settings, if_due=True)
         if planned is not None:

@@ -41,7 +41,7 @@ from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, clean_up, commit
 
-__all__ = ["pending_log_compactions", "run_log_compaction", "schedule_log_compaction"]
+__all__ = ["run_log_compaction", "run_pending_log_compactions", "schedule_log_compaction"]
 
 _ACTION = "logcompaction"
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
@@ -90,13 +90,21 @@ def plan_log_compaction(state: TableState, now: str, settings: ServiceSettings) 
     return CompactionPlan(operations, compactor_class=_HELPER, preserve_meta_fields=True)
 
 
-def pending_log_compactions(state: TableState) -> list[ScheduledCompaction]:
-    """Log compactions that wait to be carried out, oldest first; one that is inflight died."""
-    return [
-        ScheduledCompaction(instant.requested, read_compaction_plan(state.storage, state.config, instant), _ACTION)
-        for instant in state.timeline.pending_log_compactions
-        if instant.state is State.REQUESTED
-    ]
+def run_pending_log_compactions(
+    storage: Storage, settings: ServiceSettings, execute: Executor
+) -> list[tuple[str, list[WriteStat]]]:
+    """Carry out what waits on the timeline, oldest first; instants and what was written.
+
+    Those that died, or that are out of date, go.
+    """
+    state = load_state(storage)
+    done = []
+    for instant in state.timeline.pending_log_compactions:
+        plan = read_compaction_plan(storage, state.config, instant)
+        with contextlib.suppress(CommitConflictError):
+            one = ScheduledCompaction(instant.requested, plan, _ACTION)
+            done.append((one.instant, run_log_compaction(storage, one, settings, execute)))
+    return done
 
 
 def run_log_compaction(

@@ -8,7 +8,9 @@ from typing import Any
 
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
+from hudi_fast.storage.base import Storage
 
 __all__ = ["ServiceSettings"]
 
@@ -41,6 +43,17 @@ class ServiceSettings:
         """
         given = dict(options or {})
         return cls(WriteOptions.from_options(given), CompactionOptions.from_options(given), merger)
+
+    def check_storage(self, storage: Storage) -> None:
+        """Refuse storage on which services cannot lock the table.
+
+        Raises:
+            UnsupportedFeatureError: an object store.
+        """
+        if not storage.is_local:
+            raise UnsupportedFeatureError(
+                f"Table services on {storage.uri} are not supported yet: only local file systems are written to."
+            )
 
     @property
     def lock_seconds(self) -> float:

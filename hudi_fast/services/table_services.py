@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hudi_fast.errors import CommitConflictError, UnsupportedFeatureError
+from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
-from hudi_fast.services.compaction import run_compaction
-from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, schedule_compaction
+from hudi_fast.services.compaction import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction_plan import ScheduledCompaction, schedule_compaction
 from hudi_fast.services.execute import in_threads
 from hudi_fast.services.log_compaction import (
-    pending_log_compactions,
     run_log_compaction,
+    run_pending_log_compactions,
     schedule_log_compaction,
 )
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work import CompactionResult, Executor, combined_result
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.table_state import load_state
+from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = ["TableServices"]
 
@@ -98,8 +97,10 @@ class TableServices:
         started = time.monotonic()
         settings = self._settings(options)
         execute = in_threads if spark is None else self._on_spark(spark)
-        waiting = [plan] if plan is not None else pending_compactions(load_state(self._storage))
-        done = [(one.instant, run_compaction(self._storage, one, settings, execute)) for one in waiting]
+        if plan is not None:
+            done = [(plan.instant, run_compaction(self._storage, plan, settings, execute))]
+        else:
+            done = run_pending_compactions(self._storage, settings, execute)
         if plan is None and not pending_only:
             planned = schedule_compaction(self._storage, settings, settings.compaction.has_trigger)
             if planned is not None:
@@ -134,11 +135,9 @@ class TableServices:
         started = time.monotonic()
         settings = self._settings(options)
         execute = in_threads if spark is None else self._on_spark(spark)
-        done = []
+        done: list[tuple[str, list[WriteStat]]] = []
         if plan is None:
-            for one in pending_log_compactions(load_state(self._storage)):
-                with contextlib.suppress(CommitConflictError):  # out of date: it was withdrawn
-                    done.append((one.instant, run_log_compaction(self._storage, one, settings, execute)))
+            done = run_pending_log_compactions(self._storage, settings, execute)
             plan = schedule_log_compaction(self._storage, settings, settings.compaction.has_log_trigger)
         if plan is not None:
             done.append((plan.instant, run_log_compaction(self._storage, plan, settings, execute)))
@@ -177,7 +176,9 @@ class TableServices:
         raise _unsupported("Changing the table version")
 
     def _settings(self, options: Options | None) -> ServiceSettings:
-        return ServiceSettings.from_options(options, self._merger)
+        settings = ServiceSettings.from_options(options, self._merger)
+        settings.check_storage(self._storage)
+        return settings
 
 
 def _unsupported(what: str) -> UnsupportedFeatureError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from small_tables import assert_tidy, listing, options, plain_rows, rows_of, tab
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
 from hudi_fast.services.compaction_plan import ScheduledCompaction
+from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
@@ -250,6 +254,52 @@ def test_a_compaction_whose_process_died_is_rolled_back_and_done_again(version: 
     assert_tidy(tmp_path)
 
 
+def test_a_compaction_that_another_program_is_carrying_out_is_left_alone(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    planned = services(tmp_path).plan_compact()
+    storage = Storage(tmp_path)
+    state = load_state(storage)
+    to_inflight(storage, state.config, state.timeline.pending_compactions[0])
+    storage.write_bytes(f".hoodie/.heartbeat/{planned.instant}", b"")
+    with pytest.raises(hf.CommitConflictError, match="sign of life"):
+        services(tmp_path).compact()
+    long_ago = time.time() - 300
+    os.utime(tmp_path / ".hoodie" / ".heartbeat" / planned.instant, (long_ago, long_ago))
+    assert services(tmp_path).compact().instants == (planned.instant,)
+
+
+def test_two_at_once_compact_once(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    services(tmp_path).plan_compact()
+    rows = table_rows(tmp_path)
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: services(tmp_path).compact(), range(4)))
+    assert sum(len(result.instants) for result in results) == 1
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)
+
+
+def test_writes_and_compactions_at_once_lose_nothing(tmp_path: Path) -> None:
+    settings = make(tmp_path, "9")
+
+    def write(number: int) -> dict[str, Any]:
+        rows = plain_rows([number, 100 + number], ts=10 + number, text="n")
+        hf.write(rows, tmp_path, settings)
+        return rows_of(rows)
+
+    rows = table_rows(tmp_path)
+    with ThreadPoolExecutor(3) as pool:
+        compactions = [pool.submit(services(tmp_path).compact) for _ in range(3)]
+        for written in pool.map(write, range(2, 8)):
+            rows |= written
+        for done in compactions:
+            done.result()
+    assert table_rows(tmp_path) == rows
+    services(tmp_path).compact()
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)
+
+
 def test_a_plan_that_is_no_longer_pending_is_refused(tmp_path: Path) -> None:
     make(tmp_path, "9")
     planned = services(tmp_path).plan_compact()
@@ -298,3 +348,19 @@ def test_other_services_are_refused_by_name(tmp_path: Path) -> None:
     for name, arguments in (("restore", ("1",)), ("index", ("id",)), ("upgrade", (9,))):
         with pytest.raises(hf.UnsupportedFeatureError, match="not supported yet"):
             getattr(services(tmp_path), name)(*arguments)
+
+
+class DistantStorage(Storage):
+    """Says that it is not of this machine."""
+
+    @property
+    def is_local(self) -> bool:
+        return False
+
+
+def test_services_need_a_file_system_on_which_they_can_lock_the_table(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    distant = TableServices(DistantStorage(tmp_path), lambda spark: list)
+    for call in (distant.compact, distant.plan_compact, distant.log_compact, distant.plan_log_compact):
+        with pytest.raises(hf.UnsupportedFeatureError, match="only local file systems"):
+            call()
