@@ -105,6 +105,8 @@ def walk_values(
 ) -> Int:
     """Move cursors behind values nobody wants, or behind arrays and maps whose items are to be found.
 
+    One long function, since a call that hands on arrays takes longer than a step of a program.
+
     Args:
         data: uint8[8 or more].
         pos: int64[n], cursors.
