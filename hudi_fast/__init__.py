@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
+    from hudi_fast.services.compaction_plan import ScheduledCompaction
+    from hudi_fast.services.work import CompactionResult
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.flow import WriteResult
 
@@ -35,6 +37,7 @@ __all__ = [
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
+    "CompactionResult",
     "ConfigError",
     "CorruptTableError",
     "DuplicateKeyError",
@@ -44,6 +47,7 @@ __all__ = [
     "InvalidDataError",
     "LockError",
     "LockTimeoutError",
+    "ScheduledCompaction",
     "SchemaMismatchError",
     "TableExistsError",
     "TableNotFoundError",
@@ -53,9 +57,14 @@ __all__ = [
     "write",
 ]
 
-_HOMES = {"HudiTable": "hudi_fast.table", "WriteResult": "hudi_fast.writing.flow"} | dict.fromkeys(
-    ("read", "write"), "hudi_fast.api"
-)
+_HOMES = {
+    "CompactionResult": "hudi_fast.services.work",
+    "HudiTable": "hudi_fast.table",
+    "ScheduledCompaction": "hudi_fast.services.compaction_plan",
+    "WriteResult": "hudi_fast.writing.flow",
+    "read": "hudi_fast.api",
+    "write": "hudi_fast.api",
+}
 
 try:
     __version__ = version("hudi-fast")
