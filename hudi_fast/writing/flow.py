@@ -64,9 +64,9 @@ class WriteResult:
         instant: requested time of the commit; empty when nothing was committed.
         operation: the operation that ran.
         inserts: rows added.
-        updates: rows changed.
-        deletes: rows removed.
-        files_written: base files.
+        updates: rows changed; of a log file all its rows, although late ones lose when they are merged.
+        deletes: rows removed; likewise.
+        files_written: base files and log files.
         bytes_written: their size.
         seconds: from call to visible.
         plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused`` or ``routed``.
