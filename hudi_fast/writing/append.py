@@ -16,7 +16,6 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
@@ -83,9 +82,7 @@ def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[
     dropped = marked if work.moved is None else marked | work.moved
     if len(incoming.ordering) < 2 or plan.config.version >= _MANY_DELETE_VALUES:
         return dropped, none
-    valued = [pc.is_valid(gather_array(column, work.incoming_rows)) for column in incoming.ordering]
-    buried = marked & np.logical_or.reduce([one.to_numpy(zero_copy_only=False) for one in valued])
-    return dropped & ~buried, buried
+    return none if work.moved is None else work.moved, marked
 
 
 def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:

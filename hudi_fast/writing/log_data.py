@@ -69,7 +69,8 @@ def delete_records(
 ) -> DeleteRecords:
     """Entries of a delete block.
 
-    Of several ordering values a null goes as the lowest value of its type: Apache Hudi 1.2.0 cannot read a null there.
+    A null stands for no ordering value. Among several it goes as the lowest of its type, since Apache Hudi 1.2.0 cannot
+    read a null there.
 
     Args:
         keys: n record keys.
@@ -78,8 +79,8 @@ def delete_records(
         is_default: bool[n], entries without an ordering value: they win over all that was written before.
     """
     default = np.array(is_default, dtype=np.bool_)
-    if ordering:
-        default |= np.logical_and.reduce([pc.is_null(one).to_numpy(zero_copy_only=False) for one in ordering])
+    if len(ordering) == 1:
+        default |= ordering[0].is_null().to_numpy(zero_copy_only=False)
     if not ordering or default.all():
         return DeleteRecords(keys, partitions, (), np.ones(len(keys), dtype=np.bool_))
     values = [one.cast(pa.binary()) if pa.types.is_fixed_size_binary(one.type) else one for one in ordering]

@@ -196,16 +196,17 @@ def test_deletes_with_two_ordering_values(version: str, tmp_path: Path) -> None:
     change = two_orderings([5, 5, None, None], ["z", "a", "z", None], [True] * 4)
     hf.write(change, tmp_path, settings)
     blocks = blocks_of(tmp_path)
-    if version == "9":  # null: the lowest of its type beside another value, no value at all when alone
+    if version == "9":  # null: the lowest of its type
         assert [block.deletes for block in blocks] == [
-            [("k00001", "p1", 5, "z"), ("k00003", "p1", 5, "a"), ("k00005", "p1", 0, "z"), ("k00007", "p1")]
+            [("k00001", "p1", 5, "z"), ("k00003", "p1", 5, "a"), ("k00005", "p1", 0, "z"), ("k00007", "p1", 0, "")]
         ]
     else:  # readers of these tables know one value alone: deletes stay rows
-        rows, keys = blocks
-        assert [row["_hoodie_is_deleted"] for row in rows.rows] == [True] * 3
-        assert keys.deletes == [("k00007", "p1")]
+        (block,) = blocks
+        assert [row["_hoodie_is_deleted"] for row in block.rows] == [True] * 4
         stat = stats_of(tmp_path)[0]
         assert (stat.num_writes, stat.num_deletes) == (0, 4)
+    assert sorted(table_rows(tmp_path)) == ["k00003", "k00005", "k00007"]
+    hf.HudiTable.open(tmp_path).delete(plain_rows([7]))  # without any ordering value it wins
     assert sorted(table_rows(tmp_path)) == ["k00003", "k00005"]
 
 
