@@ -2,9 +2,12 @@
 
 ::
 
-    rows ─► hudi_fast.write, on Spark or in this process ─► table in a temporary folder
+    rows ─► hudi_fast.write, on Spark or in this process ─► tables in a temporary folder
                                                              │
              every row compared with what must be there ◄────┘ read back, by Spark and without it
+
+It happens to two tables: one that rewrites files (COPY_ON_WRITE), and one that logs changes beside them (MERGE_ON_READ)
+until a compaction merges the log files into new base files.
 
 With Java and PySpark it runs on Spark (two cores); without, on the local engine. It ends with exit code 1 if the table
 holds anything but the rows it should.
@@ -20,7 +23,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +31,11 @@ from typing import Any
 
 import flight_data as data
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from rich.box import SIMPLE_HEAD
+from flight_tables import Logged, history_shown, logged_shown, writes_shown
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 import hudi_fast as hf
 
@@ -43,8 +46,13 @@ TABLE_OPTIONS = {
     "hoodie.datasource.write.precombine.field": "revision",
     "hoodie.datasource.write.hive_style_partitioning": "true",
 }
+LOG_OPTIONS = {
+    **TABLE_OPTIONS,
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "false",  # the demo says when
+}
 OPERATION = "hoodie.datasource.write.operation"
-STEPS = 10
+STEPS = 17
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -64,12 +72,14 @@ class Engine:
         rows: makes of a name and Arrow rows what ``hf.write`` takes.
         count: rows of the table at a path.
         stop: ends it.
+        session: what compactions run on; None for this process.
     """
 
     name: str
     rows: Callable[[str, pa.Table], Any]
     count: Callable[[Path], int]
     stop: Callable[[], None]
+    session: Any = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,7 @@ class Story:
         self.progress = progress
         self.task = progress.add_task("", total=STEPS)
         self.writes: list[tuple[str, int, hf.WriteResult, int]] = []
+        self.logged: list[Logged] = []
         self.checks: list[Check] = []
 
     @contextmanager
@@ -112,25 +123,28 @@ def main() -> int:
     warnings.simplefilter("ignore", FutureWarning)  # PySpark on new releases of pandas
     scratch = Path(tempfile.mkdtemp(prefix="hudi_fast-demo-"))
     path = Path(arguments.keep).absolute() if arguments.keep else scratch / "flights"
-    if arguments.keep and path.exists():
-        console.print(f"{path} exists already; name a folder that does not.", style="red")
-        return 2
+    log_path = path.with_name(f"{path.name}-log")
+    for each in (path, log_path):
+        if arguments.keep and each.exists():
+            console.print(f"{each} exists already; name a folder that does not.", style="red")
+            return 2
     try:
         engine = _engine(arguments.engine, scratch, console)
         console.print(f"[bold]Writing to {path}, {engine.name}[/]", highlight=False)
         try:
             with _progress(console) as progress:
                 story = Story(console, progress)
-                tell(story, engine, path)
+                year = tell(story, engine, path)
+                tell_of_logs(story, engine, log_path, year)
         finally:
             engine.stop()
-        return _report(story, path, bool(arguments.keep))
+        return _report(story, path, log_path, bool(arguments.keep))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def tell(story: Story, engine: Engine, path: Path) -> None:
-    """Everything that happens to the table, and what must be true of it each time."""
+def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
+    """Everything that happens to the table, and what must be true of it each time; the flights."""
     with story.step("Read the flights of 2013"):
         year = data.load_year()
     with story.step("Load the kernels (the first run compiles them)"):
@@ -160,6 +174,49 @@ def tell(story: Story, engine: Engine, path: Path) -> None:
     table = hf.HudiTable.open(path)
     story.check("flights of the first load, by time travel", load.num_rows, _rows_at(table, first.instant))
     story.check("partitions", data.LAST_MONTH, table.partitions().num_rows)
+    return year
+
+
+def tell_of_logs(story: Story, engine: Engine, path: Path, year: pa.Table) -> None:
+    """The same changes logged instead of written into base files, read merged, and compacted at the end."""
+    load, changes, keys = data.first_load(year), data.changes(year), data.cancelled(year)
+    corrected, left = data.after_changes(year), data.after_deletes(year)
+
+    def log(operation: str, what: str, rows: pa.Table) -> None:
+        source = engine.rows(f"log-{operation}-{len(story.logged)}", rows)
+        with story.step(f"merge on read, {operation}: {what} ({rows.num_rows:,} rows)"):
+            result = hf.write(source, path, {**LOG_OPTIONS, OPERATION: operation})
+        story.logged.append(_logged(path, operation, engine.count(path), result.seconds))
+
+    log("bulk_insert", "January to November", load)
+    log("upsert", "December and corrections", changes)
+    _compare_merged(story, path, "corrections in log files", corrected)
+    log("delete", "cancelled flights", keys)
+    _compare_merged(story, path, "deletes in log files", left)
+    first, upsert, delete = story.logged
+    story.check("log files of the first load", 0, first.log_files)
+    story.check("months with logs of corrections, and of deletes", (11, 12), (upsert.months, delete.months))
+    story.check("rows of base files, that the log does not change", year.num_rows, delete.base_rows)
+
+    with story.step("merge on read, compaction: log files into base files"):
+        done = hf.HudiTable.open(path).services.compact(spark=engine.session)
+    story.logged.append(_logged(path, "compaction", engine.count(path), done.seconds))
+    _compare_merged(story, path, "the compaction", left)
+    story.check("flights removed by the compaction", keys.num_rows, done.deletes)
+    story.check("log files left, rows of base files", (0, left.num_rows), _files_now(story))
+
+
+def _files_now(story: Story) -> tuple[int, int]:
+    return story.logged[-1].log_files, story.logged[-1].base_rows
+
+
+def _logged(path: Path, step: str, merged_rows: int, seconds: float) -> Logged:
+    table = hf.HudiTable.open(path)
+    logged = table.files().filter(pc.field("log_files") > 0)
+    count, months = sum(logged["log_files"].to_pylist()), len(set(logged["partition"].to_pylist()))
+    size = sum(file.stat().st_size for file in path.glob("month=*/.*.log.*")) if count else 0
+    optimized = table.to_batches(columns=["month"], query_type="read_optimized")
+    return Logged(step, count, months, size, merged_rows, sum(batch.num_rows for batch in optimized), seconds)
 
 
 def _write(story: Story, engine: Engine, path: Path, operation: str, what: str, rows: pa.Table) -> hf.WriteResult:
@@ -171,9 +228,17 @@ def _write(story: Story, engine: Engine, path: Path, operation: str, what: str, 
 
 
 def _compare(story: Story, path: Path, after: str, expected: pa.Table) -> None:
+    _compare_rows(story, path, after, expected, story.writes[-1][3])
+
+
+def _compare_merged(story: Story, path: Path, after: str, expected: pa.Table) -> None:
+    _compare_rows(story, path, after, expected, story.logged[-1].merged_rows)
+
+
+def _compare_rows(story: Story, path: Path, after: str, expected: pa.Table, counted: int) -> None:
     with story.step(f"Compare every row after {after}"):
         found = hf.HudiTable.open(path).to_arrow()
-        story.check(f"rows after {after}", expected.num_rows, story.writes[-1][3])
+        story.check(f"rows after {after}", expected.num_rows, counted)
         story.check(f"every value after {after} is as expected", True, data.same_rows(found, expected))
 
 
@@ -181,49 +246,27 @@ def _rows_at(table: hf.HudiTable, instant: str) -> int:
     return sum(batch.num_rows for batch in table.to_batches(columns=["month"], as_of=instant))
 
 
-def _report(story: Story, path: Path, kept: bool) -> int:
+def _report(story: Story, path: Path, log_path: Path, kept: bool) -> int:
     console = story.console
     console.print()
-    console.print(_writes_shown(story))
+    console.print(writes_shown(story.writes))
     for number, (what, _, result, _) in enumerate(story.writes, 1):
         console.print(f" {number} {what}: plan [bold]{result.plan}[/] ({result.reason})", highlight=False)
     console.print()
-    console.print(_history_shown(path))
+    console.print(history_shown("History of the table", path))
+    console.print(logged_shown(story.logged))
+    console.print(history_shown("History of the table with log files", log_path))
     wrong = [check for check in story.checks if check.expected != check.found]
     for check in wrong:
         console.print(f"WRONG: {check.what}: expected {check.expected}, found {check.found}", style="bold red")
     right = len(story.checks) - len(wrong)
     console.print(f"{right} of {len(story.checks)} checks passed.", style="bold red" if wrong else "bold green")
     if kept:
-        console.print(f"The table stays at {path}. Look at it: hudi-fast info {path}", highlight=False)
+        console.print(f"The tables stay at {path} and {log_path}.", highlight=False)
+        console.print(f"Look at one: hudi-fast info {path}", highlight=False)
     else:
-        console.print("The table is removed now; make demo KEEP=folder keeps it.", highlight=False)
+        console.print("The tables are removed now; make demo KEEP=folder keeps them.", highlight=False)
     return 1 if wrong else 0
-
-
-def _writes_shown(story: Story) -> Table:
-    names = ("write", "rows in", "inserted", "updated", "deleted", "rows then", "seconds")
-    shown = _table("Writes", names, right=names[1:])
-    for number, (_, rows, result, count) in enumerate(story.writes, 1):
-        counts = (rows, result.inserts, result.updates, result.deletes, count)
-        shown.add_row(f"{number} {result.operation}", *(f"{one:,}" for one in counts), f"{result.seconds:.2f}")
-    return shown
-
-
-def _history_shown(path: Path) -> Table:
-    history = hf.HudiTable.open(path).history().drop_columns(["completion", "action", "state"])
-    shown = _table("History of the table", history.column_names, right=history.column_names[2:])
-    for row in history.to_pylist():
-        shown.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    return shown
-
-
-def _table(title: str, names: Sequence[str], right: Sequence[str]) -> Table:
-    """Narrow enough for 80 columns."""
-    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in names:
-        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)
-    return shown
 
 
 # ---- engines
@@ -286,7 +329,7 @@ def _spark_engine(scratch: Path) -> Engine:
     def count(path: Path) -> int:
         return int(hf.read(spark, path).where("_hoodie_record_key is not null").count())
 
-    return Engine(f"on Spark {spark.version}, two cores", rows, count, spark.stop)
+    return Engine(f"on Spark {spark.version}, two cores", rows, count, spark.stop, spark)
 
 
 def _count_locally(path: Path) -> int:
@@ -306,7 +349,7 @@ def _progress(console: Console) -> Progress:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Load, change and query a year of flights as a Hudi table.")
-    parser.add_argument("--keep", metavar="PATH", help="make the table at PATH and leave it there")
+    parser.add_argument("--keep", metavar="PATH", help="make the tables at PATH and PATH-log and leave them there")
     parser.add_argument("--engine", choices=("auto", "spark", "local"), default="auto")
     return parser.parse_args()
 
@@ -315,4 +358,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("Interrupted; the table is removed unless it was to be kept.")
+        sys.exit("Interrupted; the tables are removed unless they were to be kept.")

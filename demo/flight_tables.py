@@ -1,0 +1,74 @@
+"""What the demo shows at its end, as tables of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+import hudi_fast as hf
+
+__all__ = ["Logged", "history_shown", "logged_shown", "writes_shown"]
+
+
+@dataclass(frozen=True)
+class Logged:
+    """How the table with log files stood after a step.
+
+    Attributes:
+        step: what had happened.
+        log_files: of the newest file slices.
+        months: partitions that they are in.
+        log_bytes: their size.
+        merged_rows: that a snapshot query finds, log files merged in.
+        base_rows: that a read-optimized query finds, in base files alone.
+        seconds: that the step took.
+    """
+
+    step: str
+    log_files: int
+    months: int
+    log_bytes: int
+    merged_rows: int
+    base_rows: int
+    seconds: float
+
+
+def writes_shown(writes: Sequence[tuple[str, int, hf.WriteResult, int]]) -> Table:
+    """One line per write: (what, rows in, its result, rows of the table then)."""
+    names = ("write", "rows in", "inserted", "updated", "deleted", "rows then", "seconds")
+    shown = _table("Writes", names, right=names[1:])
+    for number, (_, rows, result, count) in enumerate(writes, 1):
+        counts = (rows, result.inserts, result.updates, result.deletes, count)
+        shown.add_row(f"{number} {result.operation}", *(f"{one:,}" for one in counts), f"{result.seconds:.2f}")
+    return shown
+
+
+def logged_shown(steps: Sequence[Logged]) -> Table:
+    """One line per step."""
+    names = ("merge on read", "log files", "log MB", "rows", "in base files", "seconds")
+    shown = _table("Changes in log files", names, right=names[1:])
+    for one in steps:
+        sizes = (f"{one.log_files}", f"{one.log_bytes / 1e6:.1f}")
+        shown.add_row(one.step, *sizes, f"{one.merged_rows:,}", f"{one.base_rows:,}", f"{one.seconds:.2f}")
+    return shown
+
+
+def history_shown(title: str, path: Path) -> Table:
+    """One line per instant of a table."""
+    history = hf.HudiTable.open(path).history().drop_columns(["completion", "action", "state"])
+    shown = _table(title, history.column_names, right=history.column_names[2:])
+    for row in history.to_pylist():
+        shown.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    return shown
+
+
+def _table(title: str, names: Sequence[str], right: Sequence[str]) -> Table:
+    """Narrow enough for 80 columns."""
+    shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in names:
+        shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)
+    return shown
