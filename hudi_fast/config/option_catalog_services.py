@@ -39,7 +39,8 @@ COMPACTION_OPTIONS = (
         "hoodie.compact.inline",
         Kind.BOOL,
         False,
-        "Compact a MERGE_ON_READ table after a write, if compaction is due.",
+        "Compact a MERGE_ON_READ table after a write, if that is due. `hudi_fast.write` does so unless this option, "
+        "`hoodie.compact.schedule.inline` or `hoodie.datasource.compaction.async.enable` is given.",
     ),
     Option(
         "hoodie.compact.schedule.inline",

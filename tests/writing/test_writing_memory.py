@@ -26,6 +26,8 @@ if step == "create":
         "hoodie.datasource.write.table.type": kind,
         "hoodie.datasource.write.precombine.field": "ts", "hoodie.datasource.write.operation": "bulk_insert",
         "hoodie.parquet.max.file.size": str(400 << 20), "hudi_fast.threads": "1"})
+elif step == "compact":
+    assert hf.HudiTable.open(path).services.compact({"hudi_fast.threads": "1"}).rows == 1_600_000
 elif step == "read":
     assert sum(batch.num_rows for batch in hf.HudiTable.open(path).to_batches()) == 1_600_000
 else:
@@ -68,3 +70,11 @@ def test_a_log_of_every_row_of_a_full_file_group_stays_below_a_gibibyte(tmp_path
     assert peak(tmp_path / "t", "1") < 1024 * MIB
     (log,) = (tmp_path / "t").glob(".*.log.*")
     assert log.stat().st_size > 256 * MIB  # more than one block
+
+
+def test_a_compaction_of_a_full_file_group_with_as_much_log_stays_below_a_gibibyte(tmp_path: Path) -> None:
+    create(tmp_path / "t", "MERGE_ON_READ")
+    peak(tmp_path / "t", "2")
+    (log,) = (tmp_path / "t").glob(".*.log.*")
+    assert log.stat().st_size > 120 * MIB
+    assert peak(tmp_path / "t", "compact") < 1024 * MIB
