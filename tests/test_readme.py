@@ -28,6 +28,7 @@ def test_every_block_without_spark_runs_in_the_order_of_the_page(scratch, capsys
         run(code)
     shown = capsys.readouterr().out
     assert shown.startswith("1 1\n")
+    assert "\n2 2\n" in shown
     assert f"No Hudi table at {scratch}/no-such-table" in shown
 
 
@@ -38,7 +39,7 @@ def test_the_blocks_for_spark_run(scratch, spark, capsys):
 
 
 def test_there_are_blocks_of_both_kinds():
-    assert (len(LOCAL), len(SPARK)) == (3, 1)
+    assert (len(LOCAL), len(SPARK)) == (4, 1)
 
 
 def test_links_to_files_lead_somewhere():
