@@ -42,6 +42,8 @@ def inside(body: bytes) -> tuple[int, dict[int, str], bytes]:
         version, kind, count = struct.unpack_from(">iii", body)
         if version != 1:
             raise CorruptTableError("version") if version < 0 else UnsupportedFeatureError("version")
+        if not 0 <= count <= max(0, len(body) - 24) // 8:  # each header takes eight bytes at least
+            raise CorruptTableError("number of headers")
         headers, at = {}, 12
         for _ in range(count):
             key, length = struct.unpack_from(">ii", body, at)
