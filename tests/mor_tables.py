@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pyarrow.parquet as pq
-from small_tables import options
+from small_tables import options, plain_rows, table_rows
 
+import hudi_fast as hf
 from hudi_fast.formats.delete_block import decode_delete_block
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.record_positions import decode_positions
@@ -21,7 +23,7 @@ from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.table_state import commits_newest_first, load_state
 
-__all__ = ["Block", "blocks_of", "log_files", "mor_options", "newest_commit", "stats_of"]
+__all__ = ["Block", "blocks_of", "log_files", "make_logs_alone", "mor_options", "newest_commit", "stats_of"]
 
 VERSIONS = ("6", "8", "9")
 
@@ -118,3 +120,15 @@ def _avro_rows(content: bytes, schema: str) -> list[dict[str, Any]]:
         at += 4 + size
     assert at == len(content)
     return rows
+
+
+def make_logs_alone(path: Path, version: str, **changes: Any) -> dict[str, Any]:
+    """Partition p1 has a slice of log files only, as other writers make them: k00001 and k00003, k00005 deleted."""
+    settings = mor_options(table_version=version, **changes)
+    hf.write(plain_rows(range(10)), path, settings)
+    rows = plain_rows([1, 3, 5], ts=5, text="log").append_column("_hoodie_is_deleted", pa.array([False, None, True]))
+    hf.write(rows, path, settings)
+    (base,) = path.glob("p1/*.parquet")
+    base.unlink()
+    assert sorted(key for key, row in table_rows(path).items() if row[0] == "p1") == ["k00001", "k00003"]
+    return {**settings, "hoodie.write.set.null.for.missing.columns": "true"}

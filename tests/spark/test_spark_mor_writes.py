@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import blocks_of, log_files, mor_options, newest_commit
+from mor_tables import blocks_of, log_files, make_logs_alone, mor_options, newest_commit
 from rows import assert_same_rows
-from small_tables import assert_tidy
+from small_tables import assert_tidy, plain_rows, table_rows
 from spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
 
 import hudi_fast as hf
@@ -77,3 +77,24 @@ def test_bulk_insert_makes_base_files_in_a_delta_commit(spark: Any, tmp_path: Pa
     assert (result.plan, result.inserts) == ("driver", 50)
     assert newest_commit(tmp_path / "t")[0].action == "deltacommit"
     assert log_files(tmp_path / "t") == []
+
+
+def test_keys_of_log_files_without_base_file_are_joined(spark: Any, tmp_path: Path) -> None:
+    settings = {**make_logs_alone(tmp_path / "t", "9"), "hudi_fast.plan": "routed"}
+    result = hf.write(spark.createDataFrame(plain_rows([1, 7], ts=6, text="new")), tmp_path / "t", settings)
+    assert (result.plan, result.inserts, result.updates) == ("routed", 1, 1)
+    rows = table_rows(tmp_path / "t")
+    assert [rows[key][1:3] for key in ("k00001", "k00003", "k00007")] == [(6, "new1"), (5, "log3"), (6, "new7")]
+
+
+def test_partial_updates_by_spark_and_the_keys_that_they_miss(spark: Any, tmp_path: Path) -> None:
+    settings = mor_options()
+    hf.write(plain_rows(range(10)), tmp_path / "t", settings)
+    partial = {**settings, "hudi_fast.partial.update": "true"}
+    for plan in ("fused", "routed"):
+        rows = spark.createDataFrame(plain_rows([1, 77], ts=6, text=plan))
+        with pytest.raises(hf.InvalidDataError, match=r"1 rows of the partial update .*'k00077'"):
+            hf.write(rows, tmp_path / "t", {**partial, "hudi_fast.plan": plan})
+        hf.write(rows.filter("id = 'k00001'"), tmp_path / "t", {**partial, "hudi_fast.plan": plan})
+        assert table_rows(tmp_path / "t")["k00001"] == ("p1", 6, f"{plan}1")
+    assert_tidy(tmp_path / "t")
