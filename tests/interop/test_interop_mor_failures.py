@@ -1,0 +1,134 @@
+"""A delta commit that died on either side: its log files count for nobody, and each clears up behind the other."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from mor_sides import MorSides, mor_options
+from rows import assert_same_rows
+from sides import after_upsert, data_columns, trips
+
+DIES = """
+import os, signal
+import pyarrow.parquet as pq
+import hudi_fast as hf
+from hudi_fast.writing import flow
+def die(*args, **named):
+    os.kill(os.getpid(), signal.SIGKILL)
+flow.commit = die
+hf.write(pq.read_table({rows!r}), {path!r}, {options!r})
+"""
+
+
+@pytest.fixture
+def sides(peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> MorSides:
+    return MorSides(request.getfixturevalue(peer), tmp_path / "trips", mor_options(version), plainly=True)
+
+
+def die_writing(sides: MorSides, rows: pa.Table) -> str:
+    """Kill an upsert of ours when all its files are there and its instant is not; that instant."""
+    source = sides.path.parent / "rows.parquet"
+    pq.write_table(rows, source)
+    code = DIES.format(rows=str(source), path=str(sides.path), options=dict(sides.options))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    return pending(sides)
+
+
+def make_inflight(sides: MorSides) -> str:
+    """Take the newest completed delta commit's last file away, as if its writer had died just before."""
+    history = sides.table.history().filter(pc.field("action") == "deltacommit")
+    newest = str(pc.max(history["instant"]).as_py())
+    files = [path for path in (sides.path / ".hoodie").rglob(f"{newest}*") if "metadata" not in path.parts]
+    (completed,) = [path for path in files if path.suffix == ".deltacommit"]
+    completed.unlink()
+    return newest
+
+
+def pending(sides: MorSides) -> str:
+    (instant,) = sides.table.history().filter(pc.field("state") != "COMPLETED")["instant"].to_pylist()
+    return str(instant)
+
+
+def assert_cleared(sides: MorSides, dead: str) -> None:
+    """The instant is gone and a completed rollback tells of it; from version 8 on its log files are gone, too."""
+    history = sides.table.history()
+    assert dead not in history["instant"].to_pylist()
+    assert set(history["state"].to_pylist()) == {"COMPLETED"}
+    assert "rollback" in history["action"].to_pylist()
+    if sides.table.version >= 8:
+        assert sides.log_files(dead) == []
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)])
+def test_hudi_rolls_a_dead_delta_commit_of_ours_back(sides: MorSides) -> None:
+    rows = trips(range(40))
+    sides.we_write(rows, "bulk_insert")
+    new = trips(range(10, 30), ts=2)
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    logs = len(sides.log_files())
+    dead = die_writing(sides, trips(range(20, 60), ts=5, note="dead"))
+    assert len(sides.log_files()) > logs
+    sides.agree(rows)
+    new = trips(range(30, 50), ts=2, note="by Hudi")
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    assert_same_rows(data_columns(sides.table.to_arrow()), rows, key=["id"])
+    if not sides.hudi.version.startswith("0."):  # stops at a rollback that began after the newest write, its own too
+        sides.agree(rows)
+    assert_cleared(sides, dead)
+    new = trips(range(35, 55), ts=3, note="by us")
+    sides.we_write(new)
+    sides.agree(after_upsert(rows, new))
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6)])
+def test_hudi_understands_our_rollback_of_a_dead_delta_commit_of_ours(sides: MorSides) -> None:
+    rows = trips(range(40))
+    sides.hudi_writes(rows, "bulk_insert")
+    new = trips(range(10, 30), ts=2)
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    dead = die_writing(sides, trips(range(20, 60), ts=5, note="dead"))
+    new = trips(range(35, 55), ts=3, note="by us")
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    assert_cleared(sides, dead)
+    new = trips(range(38, 58), ts=4, note="by Hudi")
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    sides.hudi_compacts()
+    sides.agree(rows)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+def test_we_roll_a_dead_delta_commit_of_hudi_back(sides: MorSides) -> None:
+    rows = trips(range(40))
+    sides.we_write(rows, "bulk_insert")
+    new = trips(range(10, 30), ts=2)
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(trips(range(20, 60), ts=5, note="dead"))
+    dead = make_inflight(sides)
+    sides.agree(rows)
+    new = trips(range(30, 50), ts=2, note="by us")
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    assert_cleared(sides, dead)
+    new = trips(range(38, 58), ts=4, note="by Hudi")
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    sides.we_compact()
+    sides.agree(rows)

@@ -1,0 +1,138 @@
+"""hudi_fast and Apache Hudi log to one MERGE_ON_READ table in turns, compact it, and read the same rows every time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from mor_sides import MorSides, mor_options
+from rows import assert_same_rows
+from sides import after_delete, after_upsert, data_columns, trips
+
+BY_INDEX = "hoodie.index.type"
+
+
+@pytest.fixture
+def sides(peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path) -> MorSides:
+    return MorSides(request.getfixturevalue(peer), tmp_path / "trips", mor_options(version), plainly=True)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 8), ("hudi_12", 6), ("hudi_015", 6)])
+def test_log_files_of_ours_are_merged_and_compacted_by_hudi_and_logged_on(
+    sides: MorSides, peer: str, version: int
+) -> None:
+    sides.plainly = (peer, version) not in (("hudi_12", 9), ("hudi_015", 6))
+    seen: list[tuple[str, pa.Table]] = []
+    rows = trips(range(60))
+    seen.append((sides.we_write(rows, "bulk_insert").instant, rows))
+    new = trips(range(30, 75), ts=5, note="second")
+    late = trips(range(6), ts=0, note="too late")  # ordering: goes to the log and loses against what is stored
+    rows = after_upsert(rows, new)
+    seen.append((sides.we_write(pa.concat_tables([new, late])).instant, rows))
+    assert sides.merged_slices() == 3
+    sides.agree(rows)
+    gone = trips(range(25, 35)).select(["id", "city"])
+    rows = after_delete(rows, gone)
+    seen.append((sides.table.delete(gone, options=sides.options).instant, rows))
+    sides.agree(rows)
+    sides.agree_on_base_files()
+    for instant, then in seen:
+        assert_same_rows(data_columns(sides.table.to_arrow(as_of=instant)), then, key=["id"])
+    theirs = sides.hudi.read(sides.path, {"as.of.instant": seen[1][0]})
+    assert_same_rows(data_columns(theirs), seen[1][1], key=["id"])
+
+    new = trips(range(20, 50), ts=7, note="by Hudi")
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(new)
+    sides.agree(rows)
+    before = len(sides.log_files())
+    new = trips(range(10, 45), ts=8, note="by us")
+    rows = after_upsert(rows, new)
+    sides.we_write(new)
+    assert len(sides.log_files()) > before
+    sides.agree(rows)
+
+    sides.hudi_compacts()
+    assert sides.merged_slices() == 0
+    assert_same_rows(sides.agree(rows), sides.agree_on_base_files(), ignore=())
+    for ts, write in ((10, sides.we_write), (11, sides.hudi_writes)):
+        new = trips(range(ts, 30 + ts), ts=ts, note=f"after Hudi's compaction {ts}")
+        rows = after_upsert(rows, new)
+        write(new)
+    assert sides.merged_slices() == 3
+    sides.agree(rows)
+    gone = trips(range(0, 40, 7))
+    sides.hudi_writes(gone, "delete")
+    rows = after_delete(rows, gone)
+    sides.agree(rows)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)])
+def test_log_files_of_hudi_are_merged_and_compacted_by_us_and_logged_on(sides: MorSides) -> None:
+    rows = trips(range(60))
+    sides.hudi_writes(rows, "bulk_insert")
+    new = trips(range(30, 75), ts=5, note="second")
+    late = trips(range(6), ts=0, note="too late")
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(pa.concat_tables([new, late]))
+    gone = trips(range(25, 35))
+    rows = after_delete(rows, gone)
+    sides.hudi_writes(gone, "delete")
+    sides.agree(rows)
+    new = trips(range(20, 50), ts=7, note="by us")
+    rows = after_upsert(rows, new)
+    sides.we_write(new, more={BY_INDEX: "BLOOM"})
+    new = trips(range(10, 45), ts=8, note="by Hudi")
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(new)
+    before = sides.agree(rows)
+
+    sides.we_compact()
+    assert sides.merged_slices() == 0
+    # A compaction moves rows, and keeps who wrote them.
+    assert_same_rows(sides.agree(rows), before, ignore=["_hoodie_file_name"])
+    assert_same_rows(sides.table.to_arrow(), sides.agree_on_base_files(), ignore=())
+    for ts, write in ((10, sides.hudi_writes), (11, sides.we_write)):
+        new = trips(range(ts, 30 + ts), ts=ts, note=f"after our compaction {ts}")
+        rows = after_upsert(rows, new)
+        write(new)
+    assert sides.merged_slices() == 3
+    sides.agree(rows)
+    sides.hudi_compacts()
+    sides.agree(rows)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+def test_base_files_are_replaced_under_logs_by_either_side(sides: MorSides) -> None:
+    """Small files are filled, partitions overwritten and removed, rows moved between partitions."""
+    sides.options = {**sides.options, "hoodie.parquet.small.file.limit": 104_857_600}
+    rows = trips(range(40))
+    sides.we_write(rows)
+    for ts, write in ((2, sides.hudi_writes), (3, sides.we_write)):
+        new = trips(range(30, 50 + ts), ts=ts)  # inserts rewrite the small base files, once they have no logs
+        rows = after_upsert(rows, new)
+        write(new)
+        new = trips(range(5, 15), ts=ts)  # only updates: to logs
+        rows = after_upsert(rows, new)
+        write(new)
+        sides.agree(rows)
+    fresh = trips(range(201, 230, 3), ts=5)  # all of city0
+    rows = pa.concat_tables([rows.filter(pc.not_equal(rows["city"], "city0")), fresh])
+    sides.we_write(fresh, "insert_overwrite")
+    new = trips(range(201, 220, 3), ts=6, note="onto what was overwritten")
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(new)
+    sides.agree(rows)
+    moved = after_upsert(trips(range(42, 48), ts=20), trips(range(5, 12), ts=20, cities=2, note="moved"))
+    rows = after_upsert(rows, moved)
+    sides.we_write(moved, more={BY_INDEX: "GLOBAL_BLOOM"})
+    sides.agree(rows)
+    moved = trips(range(7, 18), ts=21, cities=3, note="moved back")
+    rows = after_upsert(rows, moved)
+    sides.hudi_writes(moved, more={BY_INDEX: "GLOBAL_BLOOM"})
+    sides.agree(rows)
+    rows = rows.filter(pc.not_equal(rows["city"], "city1"))
+    sides.table.delete_partitions(["city1"], options=sides.options)
+    sides.agree(rows)
