@@ -15,13 +15,13 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, files_to_fill
 from hudi_fast.writing.file_group import write_file_group
-from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merge.combine import combine, commit_time_deletes
+from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts

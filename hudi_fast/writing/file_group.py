@@ -13,9 +13,9 @@ existing, MERGE_ON_READ, no inserts  log files: :mod:`hudi_fast.writing.append`
 
 from __future__ import annotations
 
+from hudi_fast.merge.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.append import append_log
-from hudi_fast.writing.gather import gather_array
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker

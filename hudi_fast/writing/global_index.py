@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
+from hudi_fast.merge.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
-from hudi_fast.writing.gather import gather_array
 from hudi_fast.writing.lookup import beats_stored, look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 

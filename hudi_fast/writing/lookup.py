@@ -23,6 +23,7 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.merge.fold import fold
+from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.log_entries import LogEntries
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.read_entries import read_entries
@@ -31,7 +32,6 @@ from hudi_fast.merge.settle import incoming_beats_stored
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.plan import Incoming, WritePlan
 
 __all__ = ["StoredKeys", "beats_stored", "look_up", "stored_keys"]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import BaseFileWriter, dictionary_columns
+from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.writing.file_columns import (
     COMMIT_SEQNO,
@@ -18,7 +19,6 @@ from hudi_fast.writing.file_columns import (
     new_meta_columns,
     writer_schema,
 )
-from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan

@@ -17,6 +17,7 @@ import pyarrow as pa
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.merge.base_merge import merged_batches
 from hudi_fast.merge.blend import fill_gaps, run_merger
+from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.interleave import replace_rows
 from hudi_fast.merge.rules import default_ordering, ordering_columns
 from hudi_fast.merge.settle import BaseChanges, incoming_beats_stored, settle
@@ -31,7 +32,6 @@ from hudi_fast.writing.file_columns import (
     new_meta_columns,
     writer_schema,
 )
-from hudi_fast.writing.gather import gather, gather_array
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
