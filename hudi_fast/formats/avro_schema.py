@@ -34,12 +34,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.formats.avro_names import Names, full_name, malformed, member, named
 
 __all__ = [
     "META_FIELDS",
@@ -240,15 +240,6 @@ def _bytes_for_precision(precision: int) -> int:
 # ---- Avro to Arrow
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    """What one walk knows of named types: finished ones by full name, and the records it is inside of."""
-
-    where: str
-    known: dict[str, pa.DataType] = field(default_factory=dict)
-    open: set[str] = field(default_factory=set)
-
-
 def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
     """The Arrow schema of an Avro record schema; no metadata in it.
 
@@ -267,11 +258,11 @@ def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
         raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
     if not isinstance(avro, Mapping) or avro.get("type") != "record":
         raise CorruptTableError(f"Expected an Avro record schema in {where}, found {str(avro)[:120]!r}.")
-    record = _type_to_arrow(avro, "", "", _Names(where))
+    record = _type_to_arrow(avro, "", "", Names(where))
     return pa.schema([record.field(i) for i in range(record.num_fields)])
 
 
-def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: _Names) -> pa.Field:
+def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.Field:
     if not isinstance(avro, list):
         return pa.field(name, _type_to_arrow(avro, namespace, path, names), nullable=False)
     branches = [branch for branch in avro if branch != "null" and branch != {"type": "null"}]
@@ -284,11 +275,11 @@ def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: _Nam
     return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable=len(branches) != len(avro))
 
 
-def _type_to_arrow(avro: Any, namespace: str, path: str, names: _Names) -> pa.DataType:
+def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
     if isinstance(avro, str):
         return _ARROW_OF_PRIMITIVE.get(avro) or _named(avro, namespace, path, names)
     if not isinstance(avro, Mapping):
-        raise _malformed(f"a type {str(avro)[:80]!r}", path, names)
+        raise malformed(f"a type {str(avro)[:80]!r}", path, names)
     kind, logical = avro.get("type"), avro.get("logicalType")
     if not isinstance(kind, str):
         # {"type": {"type": ...}} is the inner type said twice
@@ -298,10 +289,10 @@ def _type_to_arrow(avro: Any, namespace: str, path: str, names: _Names) -> pa.Da
     if kind in ("record", "error", "enum", "fixed"):
         return _definition(avro, kind, namespace, path, names)
     if kind == "array":
-        element = _field_to_arrow("element", _part(avro, "items", path, names), namespace, f"{path}.element", names)
+        element = _field_to_arrow("element", member(avro, "items", path, names), namespace, f"{path}.element", names)
         return pa.list_(element)
     if kind == "map":
-        value = _field_to_arrow("value", _part(avro, "values", path, names), namespace, f"{path}.value", names)
+        value = _field_to_arrow("value", member(avro, "values", path, names), namespace, f"{path}.value", names)
         return pa.map_(pa.string(), value)
     if logical == "decimal" and kind == "bytes":
         return _decimal(avro, path, names)
@@ -310,11 +301,13 @@ def _type_to_arrow(avro: Any, namespace: str, path: str, names: _Names) -> pa.Da
     return simple or _named(kind, namespace, path, names)
 
 
-def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: _Names) -> pa.DataType:
+def _definition(
+    avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[pa.DataType]
+) -> pa.DataType:
     """A record, enum or fixed: defines a name, which later places may refer to."""
-    name = _part(avro, "name", path, names)
+    name = member(avro, "name", path, names)
     space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
-    full = _full_name(name, space or "")
+    full = full_name(name, space or "")
     if kind == "enum":
         result = pa.string()
     elif kind == "fixed":
@@ -322,59 +315,39 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
     else:
         names.open.add(full)
         inner = full.rpartition(".")[0]
-        result = pa.struct([_record_field(each, inner, path, names) for each in _part(avro, "fields", path, names)])
+        result = pa.struct([_record_field(each, inner, path, names) for each in member(avro, "fields", path, names)])
         names.open.discard(full)
     names.known[full] = result
     return result
 
 
-def _record_field(entry: Any, namespace: str, path: str, names: _Names) -> pa.Field:
+def _record_field(entry: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.Field:
     if not isinstance(entry, Mapping):
-        raise _malformed(f"a field {str(entry)[:80]!r}", path, names)
-    name = _part(entry, "name", path, names)
+        raise malformed(f"a field {str(entry)[:80]!r}", path, names)
+    name = member(entry, "name", path, names)
     where = f"{path}.{name}" if path else name
-    return _field_to_arrow(name, _part(entry, "type", where, names), namespace, where, names)
+    return _field_to_arrow(name, member(entry, "type", where, names), namespace, where, names)
 
 
-def _fixed(avro: Mapping[str, Any], path: str, names: _Names) -> pa.DataType:
-    size = _part(avro, "size", path, names)
+def _fixed(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.DataType:
+    size = member(avro, "size", path, names)
     if avro.get("logicalType") == "decimal":
         return _decimal(avro, path, names)
     if not isinstance(size, int) or size < 1:
-        raise _malformed(f"a fixed of {size!r} bytes", path, names)
+        raise malformed(f"a fixed of {size!r} bytes", path, names)
     return pa.binary(size)
 
 
-def _decimal(avro: Mapping[str, Any], path: str, names: _Names) -> pa.DataType:
-    precision, scale = _part(avro, "precision", path, names), avro.get("scale", 0)
+def _decimal(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.DataType:
+    precision, scale = member(avro, "precision", path, names), avro.get("scale", 0)
     if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0):
-        raise _malformed(f"a decimal of precision {precision!r} and scale {scale!r}", path, names)
+        raise malformed(f"a decimal of precision {precision!r} and scale {scale!r}", path, names)
     if precision > 38:
         raise UnsupportedFeatureError(f"Column {path} in {names.where} is a decimal of {precision} digits; most: 38.")
     return pa.decimal128(precision, scale)
 
 
-def _named(name: str, namespace: str, path: str, names: _Names) -> pa.DataType:
+def _named(name: str, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
     if name == "null":
         raise UnsupportedFeatureError(f"Column {path} in {names.where} has the type null.")
-    full = _full_name(name, namespace)
-    if full in names.open:
-        raise UnsupportedFeatureError(f"Column {path} in {names.where} makes the record {full} hold itself.")
-    if full not in names.known:
-        raise _malformed(f"the unknown type {name!r}", path, names)
-    return names.known[full]
-
-
-def _full_name(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def _part(avro: Mapping[str, Any], key: str, path: str, names: _Names) -> Any:
-    if key not in avro:
-        raise _malformed(f"{str(dict(avro))[:80]!r} without {key!r}", path, names)
-    return avro[key]
-
-
-def _malformed(found: str, path: str, names: _Names) -> CorruptTableError:
-    at = f" at column {path}" if path else ""
-    return CorruptTableError(f"Expected a valid Avro schema in {names.where}, found {found}{at}.")
+    return named(name, namespace, path, names)

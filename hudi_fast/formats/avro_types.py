@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro_names import Names, full_name, malformed, member, named
 from hudi_fast.formats.avro_schema import avro_to_arrow
 from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, ITEM, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
 
@@ -82,13 +83,6 @@ class AvroType:
 # ---- parsing
 
 
-@dataclass(frozen=True, slots=True)
-class _Names:
-    where: str
-    known: dict[str, AvroType] = field(default_factory=dict)
-    open: set[str] = field(default_factory=set)
-
-
 def parse_record(avro_json: str, where: str) -> AvroType:
     """The record type that a schema's JSON text declares.
 
@@ -101,7 +95,7 @@ def parse_record(avro_json: str, where: str) -> AvroType:
         UnsupportedFeatureError: a record that holds itself.
     """
     try:
-        parsed = _parse(json.loads(avro_json), "", "", _Names(where))
+        parsed = _parse(json.loads(avro_json), "", "", Names(where))
     except json.JSONDecodeError as error:
         raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
     except RecursionError as error:
@@ -111,48 +105,48 @@ def parse_record(avro_json: str, where: str) -> AvroType:
     return parsed
 
 
-def _parse(avro: Any, namespace: str, path: str, names: _Names) -> AvroType:
+def _parse(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
     if isinstance(avro, str):
-        return AvroType(avro, avro) if avro in _PRIMITIVES else _named(avro, namespace, path, names)
+        return AvroType(avro, avro) if avro in _PRIMITIVES else named(avro, namespace, path, names)
     if isinstance(avro, list):
         if not avro:
-            raise _malformed("a union of no types", path, names)
+            raise malformed("a union of no types", path, names)
         return AvroType("union", parts=tuple(_parse(each, namespace, path, names) for each in avro))
     if not isinstance(avro, Mapping):
-        raise _malformed(f"a type {str(avro)[:80]!r}", path, names)
+        raise malformed(f"a type {str(avro)[:80]!r}", path, names)
     kind = avro.get("type")
     if not isinstance(kind, str):
         return _parse(kind, namespace, path, names)
     if kind in _PRIMITIVES:
         return AvroType(kind, dict(avro))
     if kind == "array":
-        return AvroType(kind, parts=(_parse(_part(avro, "items", path, names), namespace, path, names),))
+        return AvroType(kind, parts=(_parse(member(avro, "items", path, names), namespace, path, names),))
     if kind == "map":
-        return AvroType(kind, parts=(_parse(_part(avro, "values", path, names), namespace, path, names),))
+        return AvroType(kind, parts=(_parse(member(avro, "values", path, names), namespace, path, names),))
     if kind in ("record", "error", "enum", "fixed"):
         return _definition(avro, kind, namespace, path, names)
-    return _named(kind, namespace, path, names)
+    return named(kind, namespace, path, names)
 
 
-def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: _Names) -> AvroType:
-    name = _part(avro, "name", path, names)
+def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+    name = member(avro, "name", path, names)
     if not isinstance(name, str):
-        raise _malformed(f"a type named {name!r}", path, names)
+        raise malformed(f"a type named {name!r}", path, names)
     space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
-    full = _full_name(name, space)
+    full = full_name(name, space)
     if kind == "enum":
-        symbols = _part(avro, "symbols", path, names)
+        symbols = member(avro, "symbols", path, names)
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
-            raise _malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
+            raise malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
         result = AvroType("enum", dict(avro), symbols=tuple(symbols))
     elif kind == "fixed":
-        size = _part(avro, "size", path, names)
+        size = member(avro, "size", path, names)
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
-            raise _malformed(f"a fixed of {size!r} bytes", path, names)
+            raise malformed(f"a fixed of {size!r} bytes", path, names)
         result = AvroType("fixed", dict(avro), size=size)
     else:
         names.open.add(full)
-        entries = _part(avro, "fields", path, names)
+        entries = member(avro, "fields", path, names)
         inner = full.rpartition(".")[0]
         result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries))
         names.open.discard(full)
@@ -160,38 +154,14 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
     return result
 
 
-def _field(entry: Any, namespace: str, path: str, names: _Names) -> AvroField:
+def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroField:
     if not isinstance(entry, Mapping):
-        raise _malformed(f"a field {str(entry)[:80]!r}", path, names)
-    name = str(_part(entry, "name", path, names))
+        raise malformed(f"a field {str(entry)[:80]!r}", path, names)
+    name = str(member(entry, "name", path, names))
     where = f"{path}.{name}" if path else name
-    kind = _parse(_part(entry, "type", where, names), namespace, where, names)
+    kind = _parse(member(entry, "type", where, names), namespace, where, names)
     aliases = tuple(str(each) for each in entry.get("aliases") or ())
     return AvroField(name, kind, aliases, "default" in entry, entry.get("default"))
-
-
-def _named(name: str, namespace: str, path: str, names: _Names) -> AvroType:
-    full = _full_name(name, namespace)
-    if full in names.open:
-        raise UnsupportedFeatureError(f"Column {path} in {names.where} makes the record {full} hold itself.")
-    if full not in names.known:
-        raise _malformed(f"the unknown type {name!r}", path, names)
-    return names.known[full]
-
-
-def _full_name(name: str, namespace: str) -> str:
-    return name if "." in name or not namespace else f"{namespace}.{name}"
-
-
-def _part(avro: Mapping[str, Any], key: str, path: str, names: _Names) -> Any:
-    if key not in avro:
-        raise _malformed(f"{str(dict(avro))[:80]!r} without {key!r}", path, names)
-    return avro[key]
-
-
-def _malformed(found: str, path: str, names: _Names) -> CorruptTableError:
-    at = f" at column {path}" if path else ""
-    return CorruptTableError(f"Expected a valid Avro schema in {names.where}, found {found}{at}.")
 
 
 # ---- reading types
@@ -307,9 +277,9 @@ def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> 
     start = len(steps)
     steps += (UNION, len(kinds), *([0] * len(kinds)))
     depth, jumps = 0, []
-    for branch, part in enumerate(avro.parts):
+    for branch, inner in enumerate(avro.parts):
         steps[start + 2 + branch] = len(steps)
-        depth = max(depth, _emit(part, steps, column))
+        depth = max(depth, _emit(inner, steps, column))
         jumps.append(len(steps) + 1)
         steps += (JUMP, 0)
     for jump in jumps:
