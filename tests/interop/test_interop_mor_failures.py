@@ -19,11 +19,9 @@ DIES = """
 import os, signal
 import pyarrow.parquet as pq
 import hudi_fast as hf
-from hudi_fast.writing import flow
-def die(*args, **named):
-    os.kill(os.getpid(), signal.SIGKILL)
-flow.commit = die
-hf.write(pq.read_table({rows!r}), {path!r}, {options!r})
+{which}
+module.commit = lambda *args, **named: os.kill(os.getpid(), signal.SIGKILL)
+{call}
 """
 
 
@@ -36,25 +34,39 @@ def die_writing(sides: MorSides, rows: pa.Table) -> str:
     """Kill an upsert of ours when all its files are there and its instant is not; that instant."""
     source = sides.path.parent / "rows.parquet"
     pq.write_table(rows, source)
-    code = DIES.format(rows=str(source), path=str(sides.path), options=dict(sides.options))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    call = f"hf.write(pq.read_table({str(source)!r}), {str(sides.path)!r}, {dict(sides.options)!r})"
+    return die(sides, "from hudi_fast.writing import flow as module", call)
+
+
+def die_compacting(sides: MorSides) -> str:
+    """The same with a compaction of ours."""
+    call = f"hf.HudiTable.open({str(sides.path)!r}).services.compact()"
+    return die(sides, "from hudi_fast.services import compaction as module", call)
+
+
+def die(sides: MorSides, which: str, call: str) -> str:
+    done = subprocess.run([sys.executable, "-c", DIES.format(which=which, call=call)], capture_output=True, text=True)
     assert done.returncode == -signal.SIGKILL, done.stderr
     return pending(sides)
 
 
-def make_inflight(sides: MorSides) -> str:
-    """Take the newest completed delta commit's last file away, as if its writer had died just before."""
-    history = sides.table.history().filter(pc.field("action") == "deltacommit")
+def make_inflight(sides: MorSides, action: str = "deltacommit") -> str:
+    """Take the newest completed instant's last file away, as if its writer had died just before."""
+    history = sides.table.history().filter(pc.field("action") == action)
     newest = str(pc.max(history["instant"]).as_py())
     files = [path for path in (sides.path / ".hoodie").rglob(f"{newest}*") if "metadata" not in path.parts]
-    (completed,) = [path for path in files if path.suffix == ".deltacommit"]
+    (completed,) = [path for path in files if path.suffix == f".{action}"]
     completed.unlink()
     return newest
 
 
 def pending(sides: MorSides) -> str:
-    (instant,) = sides.table.history().filter(pc.field("state") != "COMPLETED")["instant"].to_pylist()
-    return str(instant)
+    (instant,) = pending_instants(sides)
+    return instant
+
+
+def pending_instants(sides: MorSides) -> list[str]:
+    return list(sides.table.history().filter(pc.field("state") != "COMPLETED")["instant"].to_pylist())
 
 
 def assert_cleared(sides: MorSides, dead: str) -> None:
@@ -131,4 +143,35 @@ def test_we_roll_a_dead_delta_commit_of_hudi_back(sides: MorSides) -> None:
     rows = after_upsert(rows, new)
     sides.agree(rows)
     sides.we_compact()
+    sides.agree(rows)
+
+
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+def test_a_compaction_that_died_on_either_side_is_carried_out_by_the_other(sides: MorSides) -> None:
+    rows = trips(range(40))
+    sides.we_write(rows, "bulk_insert")
+    new = trips(range(10, 30), ts=2)
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    dead = die_compacting(sides)
+    new = trips(range(20, 35), ts=3, note="meanwhile")
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    sides.hudi_compacts("execute")
+    assert "COMPACT" in sides.operations()
+    assert pending_instants(sides) == []
+    sides.agree(rows)
+
+    sides.hudi_compacts()
+    assert make_inflight(sides, "commit") != dead
+    sides.agree(rows)
+    new = trips(range(5, 25), ts=4, note="meanwhile")
+    sides.hudi_writes(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    done = sides.we_compact()
+    assert done.instants
+    assert pending_instants(sides) == []
+    assert sides.merged_slices() == 0
     sides.agree(rows)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from mor_sides import MorSides, mor_options
+from peer.client import RealHudi
 from rows import assert_same_rows
 from sides import after_delete, after_upsert, data_columns, trips
+
+import hudi_fast as hf
 
 BY_INDEX = "hoodie.index.type"
 
@@ -136,3 +141,26 @@ def test_base_files_are_replaced_under_logs_by_either_side(sides: MorSides) -> N
     rows = rows.filter(pc.not_equal(rows["city"], "city1"))
     sides.table.delete_partitions(["city1"], options=sides.options)
     sides.agree(rows)
+
+
+@pytest.mark.parametrize("version", [9, 6])
+def test_hudi_merges_what_we_log_and_compact_on_spark(
+    version: int, spark: Any, hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", mor_options(version), plainly=True)
+    rows = trips(range(60))
+    sides.hudi_writes(rows, "bulk_insert")
+    plans = ["driver", "broadcast", "fused", "routed"]
+    for ts, plan in enumerate(plans, 2):
+        new = trips(range(5 * ts, 40 + 4 * ts), ts=ts, note=f"by plan {plan}")
+        source = tmp_path / f"{plan}.parquet"
+        pq.write_table(new, source)
+        hf.write(spark.read.parquet(str(source)), sides.path, {**sides.options, "hudi_fast.plan": plan})
+        rows = after_upsert(rows, new)
+    assert sides.merged_slices() == 3
+    before = sides.agree(rows)
+    assert hf.read(spark, sides.path).where("ts > 1").count() == pc.sum(pc.greater(rows["ts"], 1)).as_py()
+    sides.table.services.compact(spark=spark)
+    assert_same_rows(sides.agree(rows), before, ignore=["_hoodie_file_name"])
+    sides.hudi_writes(trips(range(10), ts=9))
+    sides.agree(after_upsert(rows, trips(range(10), ts=9)))
