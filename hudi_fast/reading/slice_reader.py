@@ -6,6 +6,9 @@
     with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
     unmerged, if asked ─ base file's rows, then those of the log ───┘
 
+Who reads base files by other means asks for the rows that come from the log (``SliceScan.base_rows``), and for the
+numbers of the rows of the base file that these take the place of (:func:`hidden_rows`).
+
 Old files lack columns and hold narrower types; each batch is brought into the asked-for schema right after it is read.
 A filter leaves out row groups by their statistics; rows of the log that replace rows there are looked at all the same.
 """
@@ -17,22 +20,25 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.log_blocks import LogBlock
+from hudi_fast.formats.log_blocks import HeaderKey, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merge.resolve import resolve_slice
+from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.merged_slice import log_rows, merged_rows
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["SliceScan", "read_slice"]
+__all__ = ["SliceScan", "hidden_rows", "read_slice"]
 
 _NAN_MAY_PASS = re.compile(r"\w\(|!=|\b(?:true|false)\b")
 """In the text of a filter: calls, negations and comparisons of truth values, all of which NaN may pass."""
@@ -52,6 +58,7 @@ class SliceScan:
         merge: how log files merge; None where there are none to look at (copy-on-write tables, read-optimized queries).
         merge_columns: what merging reads of the log: ``schema`` and what :func:`merge_schema` adds.
         unmerged: whether rows of the log stand beside those of the base file instead.
+        base_rows: whether rows of base files that their log leaves as they are are wanted; else only what a log brings.
     """
 
     storage: Storage
@@ -63,6 +70,7 @@ class SliceScan:
     merge: SliceMerge | None = None
     merge_columns: pa.Schema | None = None
     unmerged: bool = False
+    base_rows: bool = True
 
 
 def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
@@ -76,8 +84,29 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
     with nullcontext() if base is None else open_base_file(scan.storage, base.path) as reader:
         if blocks:
             yield from _read_with_log(scan, slice_, blocks, reader)
-        elif reader is not None:
+        elif reader is not None and scan.base_rows:
             yield from _read_base(scan, slice_, reader)
+
+
+def hidden_rows(scan: SliceScan, slice_: FileSlice) -> npt.NDArray[np.int64]:
+    """int64[h], ascending: rows of the base file that a merged read does not show as they are stored.
+
+    The log replaces or deletes them. Only columns that merging looks at are read.
+
+    Raises:
+        CorruptTableError: one of the slice's files cannot be read.
+    """
+    blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
+    if not blocks or slice_.base_file is None or scan.unmerged:
+        return np.zeros(0, dtype=np.int64)
+    assert scan.merge is not None
+    assert scan.merge_columns is not None
+    with open_base_file(scan.storage, slice_.base_file.path) as reader:
+        fill = _columns_from_path(scan, slice_.partition, [n for n in scan.schema.names if n in reader.schema.names])
+        columns = merge_schema(scan.merge, pa.schema([]), scan.merge_columns)
+        columns = pa.schema([field for field in columns if field.name not in fill])
+        changes = resolve_slice(scan.merge, blocks, columns, reader, slice_.base_file.instant).changes
+    return np.union1d(changes.replaced, changes.dropped)
 
 
 def _read_base(scan: SliceScan, slice_: FileSlice, reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
@@ -103,15 +132,28 @@ def _read_with_log(
     columns = pa.schema([field for field in scan.merge_columns if field.name not in fill])
     wanted = wanted if len(wanted) else pa.schema([columns.field(0)])  # a table without columns has no rows
     if scan.unmerged:
-        if reader is not None:
+        if reader is not None and scan.base_rows:
             yield from _read_base(scan, slice_, reader)
         rows = log_rows(scan.merge, blocks, wanted, columns, scan.batch_rows)
     else:
-        groups = None if reader is None else _matching_groups(scan, reader)
-        ruled_out = set() if reader is None or groups is None else set(range(reader.num_row_groups)) - set(groups)
+        if not scan.base_rows and _log_decides(scan.merge, blocks):
+            reader = None
+        ruled_out = set() if reader is None else _ruled_out(scan, reader)
         rows = merged_rows(scan.merge, slice_, blocks, wanted, columns, reader, scan.batch_rows, ruled_out)
     for batch in rows:
         yield from _finish(scan, batch, fill)
+
+
+def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
+    """Whether what comes from the log is the same whatever the base file holds."""
+    partial = any(block.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true" for block in blocks)
+    return not (merge.rules.compares or merge.rules.blends or partial)
+
+
+def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
+    """Row groups whose stored rows are not wanted."""
+    groups = _matching_groups(scan, reader) if scan.base_rows else []
+    return set() if groups is None else set(range(reader.num_row_groups)) - set(groups)
 
 
 def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:

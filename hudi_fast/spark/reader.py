@@ -1,5 +1,5 @@
 """Reading with Spark. What to read is the core's plan; rows are read by Spark, see :mod:`hudi_fast.spark.scan`, and
-where log files have to be merged by the core.
+those that log files bring by the core.
 
 Filters on partition columns leave out row groups by their statistics, not whole folders: what a path says about a
 column need not be what its rows hold (a global index may leave a row where it is when its partition column changes).

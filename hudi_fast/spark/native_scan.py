@@ -1,0 +1,106 @@
+"""Base files through Spark's own vectorised Parquet scan, and which of them it reads as the table means them.
+
+Not: files from before a column changed its type in a way that Spark's scan does not follow, columns of types that it
+lacks, files whose path Spark would take for a pattern, and partition columns that are kept in paths which Spark cannot
+parse. The types in a file are known from the footer of one file of each commit, because a commit writes one schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.keys.partition_path import partition_values
+from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.spark.arrow import parallelism, session_conf
+from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["native_scan", "readable_by_spark"]
+
+_FOOTER_THREADS = 8
+_SCAN_OPTIONS = {
+    "datetimeRebaseMode": "CORRECTED",  # Hudi's files hold the proleptic Gregorian calendar
+    "int96RebaseMode": "CORRECTED",
+}
+_PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
+_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+
+
+def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: Mapping[str, Any] | None = None) -> Any:
+    """A lazy DataFrame of ``scan.output`` and the columns ``more``: the rows of base files, whatever logs say of them.
+
+    Args:
+        spark: the session.
+        scan: what is wanted; without a filter.
+        slices: at least one, all of :func:`readable_by_spark`.
+        more: further columns by name, which may be made of ``_metadata``.
+    """
+    files = [scan.storage.absolute(one.base_file.path) for one in slices if one.base_file is not None]
+    reader = spark.read.options(**_SCAN_OPTIONS).schema(spark_schema(scan.output))
+    if _path_columns(scan.config, scan.output):
+        reader = reader.option("basePath", scan.storage.uri)
+    # Spark looks at each file; left alone it takes a task for each.
+    with session_conf(spark, {_LISTING_TASKS: str(4 * parallelism(spark))}):
+        frame = reader.parquet(*files)
+    columns = [F.col(f"`{name}`") for name in scan.output.names]
+    return frame.select(*columns, *(column.alias(name) for name, column in (more or {}).items()))
+
+
+def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
+    """The slices with a base file that Spark's scan reads as the table means it; looks at a footer of each commit."""
+    from_path = _path_columns(scan.config, scan.output)
+    slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
+    if from_path:
+        slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
+    samples = {one.base_file.instant: one.base_file.path for one in slices if one.base_file is not None}
+    wanted = pa.schema([field for field in scan.output if field.name not in from_path])
+
+    def fits(path: str) -> bool:
+        with open_base_file(scan.storage, path) as reader:
+            return _fields_fit(reader.schema, wanted)
+
+    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+        fitting = dict(zip(samples, pool.map(fits, samples.values()), strict=True))
+    return frozenset(one for one in slices if one.base_file is not None and fitting[one.base_file.instant])
+
+
+def _path_columns(config: TableConfig, schema: pa.Schema) -> list[str]:
+    """Columns that only the paths hold."""
+    return [name for name in config.partition_fields if name in schema.names] if config.drop_partition_columns else []
+
+
+def _spark_parses(config: TableConfig, partition: str) -> bool:
+    """Whether Spark's partition discovery finds the values in a path that the table's writer put there."""
+    values = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode)
+    simple = config.key_generator in ("SIMPLE", "COMPLEX") and config.hive_style and values is not None
+    return simple and (config.url_encode or "%" not in partition)
+
+
+def _fields_fit(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
+    kinds = {field.name: field.type for field in stored}
+    return all(field.name not in kinds or _fits(kinds[field.name], field.type) for field in wanted)
+
+
+def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Spark (3.5 and later) reads ``stored`` as ``wanted``."""
+    if pa.types.is_dictionary(stored):
+        return _fits(stored.value_type, wanted)
+    if pa.types.is_time(wanted) or pa.types.is_fixed_size_binary(wanted):
+        return False
+    if pa.types.is_timestamp(stored) and pa.types.is_timestamp(wanted):
+        return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
+    if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
+        shared = {field.name for field in stored} & {field.name for field in wanted}
+        return bool(shared) and _fields_fit(stored, wanted)
+    if pa.types.is_list(stored) and pa.types.is_list(wanted):
+        return _fits(stored.value_type, wanted.value_type)
+    if pa.types.is_map(stored) and pa.types.is_map(wanted):
+        return _fits(stored.key_type, wanted.key_type) and _fits(stored.item_type, wanted.item_type)
+    return bool(stored == wanted) or (stored == pa.int32() and wanted == pa.int64())

@@ -1,0 +1,42 @@
+"""The types of a table's columns as Spark knows them: times of day as numbers, fixed-size binary as binary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+
+__all__ = ["as_spark", "spark_arrow", "spark_schema"]
+
+
+def spark_schema(schema: pa.Schema) -> Any:
+    """The Spark schema (``StructType``) of a table: times of day as their numbers, fixed-size binary as binary."""
+    return from_arrow_schema(spark_arrow(schema), prefer_timestamp_ntz=True)
+
+
+def spark_arrow(schema: pa.Schema) -> pa.Schema:
+    """The Arrow form of :func:`spark_schema`, in which rows are handed to Spark."""
+    return pa.schema([pa.field(field.name, _spark_kind(field.type)) for field in schema])
+
+
+def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
+    """The columns of ``batch`` in the types of ``target``, which may go on with more columns."""
+    return [
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, target, strict=False)
+    ]
+
+
+def _spark_kind(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_time(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, _spark_kind(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field("element", _spark_kind(kind.value_type)))
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, _spark_kind(kind.item_type))
+    return kind
