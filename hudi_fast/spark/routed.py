@@ -84,6 +84,8 @@ def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
     on = F.col(_KEY) == F.col(STORED_KEY)
     if not plan.index.is_global:
         on = on & (F.col(_PATH) == F.col(STORED_PATH))
+    elif plan.index.update_partition_path:  # a key that moved is left behind, deleted by the log
+        stored = stored.filter(~F.coalesce(F.col(GONE), F.lit(False)))
     joined = _without_idle(rows.join(stored, on, "left"), plan)
     if not plan.index.is_global or not plan.index.update_partition_path or plan.operation == "delete":
         return joined.withColumn(MOVED, F.lit(False))
@@ -139,13 +141,13 @@ def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
 
 
 def _wins(joined: Any, plan: WritePlan) -> Any:
-    """Whether the incoming ordering value is at least the stored one's, or there is no such row to see."""
+    """Whether the incoming ordering value is at least the stored one's."""
     result: Any = F.lit(True)
     stored = _orderings(joined, plan, within=OLD)
     for (new, _), (old, _) in reversed(list(zip(_orderings(joined, plan), stored, strict=True))):
         greater = (new > old) | (new.isNotNull() & old.isNull())
         result = F.coalesce(greater, F.lit(False)) | (new.eqNullSafe(old) & result)
-    return result | F.coalesce(F.col(GONE), F.lit(False))
+    return result
 
 
 def _orderings(rows: Any, plan: WritePlan, within: str = "") -> list[tuple[Any, Any]]:

@@ -42,7 +42,7 @@ def stored_keys_frame(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], 
 
     Columns: :data:`STORED_KEY`; :data:`SLICE`, the number of its slice; :data:`OWNER`, the task of that slice;
     :data:`STORED_PATH`, its partition; :data:`OLD`, a struct of what its row's ordering value is made of, null when it
-    does not matter; :data:`GONE`, whether the log has deleted the row.
+    does not matter; :data:`GONE`, whether the log has deleted the row, as far as ordering values are looked at.
 
     Args:
         spark: the session.

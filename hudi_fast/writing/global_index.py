@@ -2,7 +2,8 @@
 
 Every key is looked up in every partition. A row whose key is stored in another partition either moves (the stored row
 goes, the incoming one is inserted where it belongs now) or, with ``update.partition.path`` off, changes the stored row
-in the partition where it is.
+in the partition where it is. A key that moved is left behind, deleted by the log, in the base file where it was. Where
+ordering values decide whether a row moves, such a key is not stored there: the one that a reader sees decides.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merge.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
-from hudi_fast.writing.lookup import beats_stored, look_up
+from hudi_fast.writing.lookup import beats_stored, living, look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["assign_table"]
@@ -38,6 +39,9 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     flat = [one for found in slices.values() for one in found]
     looked_up = run(lambda one: look_up(plan, one, keys), flat)
     matches = [match for match in looked_up if match is not None]
+    if plan.index.update_partition_path and incoming.ordering and plan.operation != "delete":
+        seen = run(lambda one: living(plan, incoming, one), matches)
+        matches = [match for match in seen if match is not None]
     unknown = untagged_rows(rows, matches, incoming.count)
     codes, names = _codes(incoming)
     settled = [_settle_moves(plan, incoming, match, codes, names) for match in matches]

@@ -5,9 +5,9 @@
     slice with a base file      the keys of the base file, whatever its log says of them (HoodieSimpleIndex, Hudi 1.2.0)
     slice of log files alone    the keys of its log records; its rows have no number
 
-A key that the log has deleted counts as stored: rows with it are logged on, since the base file still holds it.
-:func:`beats_stored` asks what a reader would see of a stored key, for an index that may let the incoming row go
-elsewhere.
+A key that the log has deleted counts as stored: rows with it are logged on, since the base file still holds it. For an
+index that may let the incoming row go elsewhere, :func:`living` and :func:`beats_stored` ask what a reader would see
+of a stored key: there a key that the log has deleted is none (``HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hudi_fast.schema.conform import plan_conform
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["StoredKeys", "beats_stored", "look_up", "stored_keys"]
+__all__ = ["StoredKeys", "beats_stored", "living", "look_up", "stored_keys"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -58,6 +58,15 @@ def look_up(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatc
     return SliceMatches(slice_, np.full(len(found), -1, dtype=np.int64), keys.rows[found])
 
 
+def living(plan: WritePlan, incoming: Incoming, match: SliceMatches) -> SliceMatches:
+    """The matches of :func:`look_up` whose stored row a reader would see."""
+    if not match.slice.log_files or not len(match.incoming_rows):
+        return match
+    every = np.ones(len(match.incoming_rows), dtype=np.bool_)
+    kept = ~_seen_of(plan, incoming, match, every).gone
+    return SliceMatches(match.slice, match.base_rows[kept], match.incoming_rows[kept])
+
+
 def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> Flags:
     """For some of the matches, whether the incoming row, which is no delete, wins over what a reader would see.
 
@@ -70,13 +79,7 @@ def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs
     sources = match.incoming_rows[pairs]
     if not plan.rules.compares or not incoming.ordering:
         return np.ones(len(sources), dtype=np.bool_)
-    columns = _ordering_roots(plan)
-    keys = gather_array(incoming.key_array(), sources)
-    if match.slice.base_file is None:
-        stored = _nulls(columns, len(sources))
-    else:
-        stored = gather(_base_columns(plan, match.slice, columns), match.base_rows[pairs])
-    seen = _seen(plan, match.slice, keys, stored)
+    seen = _seen_of(plan, incoming, match, pairs)
     new = [gather_array(column, sources) for column in incoming.ordering]
     none = np.zeros(len(sources), dtype=np.bool_)
     return seen.gone | incoming_beats_stored(
@@ -108,6 +111,17 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
     with open_base_file(plan.storage, slice_.base_file.path) as reader:
         keys = single_chunk(pa.chunked_array(list(file_keys(reader, plan.stored_key_config)), pa.string()))
     return _seen(plan, slice_, keys, _base_columns(plan, slice_, columns))
+
+
+def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> StoredKeys:
+    """Of some matches, the columns of the ordering values that a reader would see."""
+    columns = _ordering_roots(plan)
+    keys = gather_array(incoming.key_array(), match.incoming_rows[pairs])
+    if match.slice.base_file is None:
+        stored = _nulls(columns, len(keys))
+    else:
+        stored = gather(_base_columns(plan, match.slice, columns), match.base_rows[pairs])
+    return _seen(plan, match.slice, keys, stored)
 
 
 def _seen(plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table) -> StoredKeys:

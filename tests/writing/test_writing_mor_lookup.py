@@ -39,6 +39,31 @@ def test_rows_in_log_files_alone_move_and_are_compared(tmp_path: Path) -> None:
     assert (found["k00001"], found["k00003"]) == (("p1", 5, "log1"), ("p0", 6, "m3"))
 
 
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_key_that_moved_is_compared_where_it_is_now_and_not_where_it_was(
+    version: str, index: str, tmp_path: Path
+) -> None:
+    settings = mor_options(table_version=version, index=index)
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+
+    def write(ts: int, part: str) -> None:
+        hf.write(plain_rows([1], ts=ts).set_column(1, "part", pa.array([part])), tmp_path, settings)
+
+    write(10, "p0")
+    # Its old base file still holds the key, with an ordering value that this row would beat.
+    write(5, "p1")
+    assert table_rows(tmp_path)["k00001"][:2] == ("p0", 10)
+    write(12, "p1")
+    write(11, "p0")
+    assert table_rows(tmp_path)["k00001"][:2] == ("p1", 12)
+    write(13, "p2")
+    assert table_rows(tmp_path)["k00001"][:2] == ("p2", 13)
+    assert len(table_rows(tmp_path)) == 4
+    hf.HudiTable.open(tmp_path).services.compact()
+    assert len(table_rows(tmp_path)) == 4
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("policy", ["drop", "fail"])
 def test_inserts_of_stored_keys_are_dropped_or_refused(policy: str, version: str, tmp_path: Path) -> None:
