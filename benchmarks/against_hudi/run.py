@@ -344,7 +344,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--codecs", default="zstd,default")
     parser.add_argument("--sides", default=",".join(SIDES))
-    parser.add_argument("--cases", default="bulk_insert,up1,up10,up100,small,tagging", help=", ".join(CASES))
+    parser.add_argument("--cases", default=",".join(CASES), help=", ".join(CASES))
     parser.add_argument("--runs", type=int, default=3, help="medians are printed")
     parser.add_argument("--hudi-runs", type=int, default=3, help="of Apache Hudi, whose runs are long; at most --runs")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
