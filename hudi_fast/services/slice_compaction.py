@@ -18,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
 from hudi_fast.formats.log_blocks import BlockType, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
@@ -30,13 +29,7 @@ from hudi_fast.merge.slice_merge import merge_schema
 from hudi_fast.services.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.file_columns import (
-    CONSTANT_META,
-    META_COLUMNS,
-    RECORD_KEY,
-    constant_column,
-    writer_schema,
-)
+from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, chunks
 from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
@@ -63,15 +56,14 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
     started = time.monotonic()
     slice_ = slice_of(plan.storage, work.operations[number])
     log = scan_log(work, slice_)
-    rows = _carried_columns(plan)
     with contextlib.ExitStack() as stack:
         base = slice_.base_file
         reader = None if base is None else stack.enter_context(open_base_file(plan.storage, base.path))
-        schema = merge_schema(merge, rows, plan.file_schema)
+        schema = merge_schema(merge, carried_schema(plan), plan.file_schema)
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
         output = stack.enter_context(_output(plan, slice_, token, reader))
-        _write(work, resolved, rows, reader, output)
+        _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, output)
         size = output.close()
     counts = log_counters(log, resolved.logged, resolved.entries.count, int((scanned - started) * 1000))
     return replace(
@@ -148,12 +140,6 @@ def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) ->
 # ---- the base file
 
 
-def _carried_columns(plan: WritePlan) -> pa.Schema:
-    """The columns that rows bring: without those that have one value per file, or none."""
-    left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
-    return pa.schema([field for field in plan.file_schema if field.name not in left_out])
-
-
 def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None) -> OutputFile:
     work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
     if reader is None:
@@ -163,36 +149,23 @@ def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFi
 
 
 def _write(
-    work: CompactionWork, resolved: ResolvedSlice, rows: pa.Schema, reader: BaseFileReader | None, output: OutputFile
+    work: CompactionWork,
+    resolved: ResolvedSlice,
+    carried: CarriedColumns,
+    reader: BaseFileReader | None,
+    output: OutputFile,
 ) -> None:
     stored = work.plan.config.populate_meta_fields
-    schema = writer_schema(work.plan)
-    partition = output.path.rpartition("/")[0]
-    constants = dict(zip(CONSTANT_META, (partition, output.name), strict=True)) if stored else {}
     entries, changes = resolved.entries, resolved.changes
     if reader is not None:
-        replacement = entry_replacement(work.merge.rules, entries, changes, rows)
-        for table in merged_batches(reader, rows, changes, replacement):
-            output.write(_complete(table, schema, constants))
+        replacement = entry_replacement(work.merge.rules, entries, changes, carried.wanted)
+        for table in merged_batches(reader, carried.wanted, changes, replacement):
+            output.write(carried.complete(table))
             if stored:
                 output.footer.carry(table.column(RECORD_KEY))
-    new = entries.rows.select(rows.names)
+    new = entries.rows.select(carried.wanted.names)
     for part in chunks(entries.row[resolved.appended]):
         table = gather(new, part)
-        output.write(_complete(table, schema, constants))
+        output.write(carried.complete(table))
         if stored:
             output.footer.add(table.column(RECORD_KEY).combine_chunks())
-
-
-def _complete(table: pa.Table, schema: pa.Schema, constants: dict[str, str]) -> pa.Table:
-    """Rows with all columns of the file."""
-    count = table.num_rows
-    columns = [
-        table.column(field.name)
-        if field.name in table.column_names
-        else constant_column(constants[field.name], count)
-        if field.name in constants
-        else pa.nulls(count, field.type)
-        for field in schema
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

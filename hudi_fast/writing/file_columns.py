@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,7 +12,16 @@ from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.seqno import format_sequence_numbers
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["CONSTANT_META", "META_COLUMNS", "constant_column", "new_meta_columns", "sequence_numbers", "writer_schema"]
+__all__ = [
+    "CONSTANT_META",
+    "META_COLUMNS",
+    "CarriedColumns",
+    "carried_schema",
+    "constant_column",
+    "new_meta_columns",
+    "sequence_numbers",
+    "writer_schema",
+]
 
 COMMIT_TIME = "_hoodie_commit_time"
 COMMIT_SEQNO = "_hoodie_commit_seqno"
@@ -60,3 +72,44 @@ def new_meta_columns(
         constant_column(partition, count),
         constant_column(file_name, count),
     ]
+
+
+def carried_schema(plan: WritePlan) -> pa.Schema:
+    """The columns that stored rows bring into a new file: without those that have one value per file, or none."""
+    left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
+    return pa.schema([field for field in plan.file_schema if field.name not in left_out])
+
+
+@dataclass(frozen=True)
+class CarriedColumns:
+    """How stored rows are carried into a new file.
+
+    Attributes:
+        wanted: columns to read, see :func:`carried_schema`.
+        schema: the writer's schema.
+        constants: values of the columns with one value per file; empty when the table stores no meta columns.
+    """
+
+    wanted: pa.Schema
+    schema: pa.Schema
+    constants: dict[str, str]
+
+    @classmethod
+    def of(cls, plan: WritePlan, partition: str, file_name: str) -> Self:
+        """For a file of that name in a partition."""
+        stored = plan.config.populate_meta_fields
+        constants = dict(zip(CONSTANT_META, (partition, file_name), strict=True)) if stored else {}
+        return cls(carried_schema(plan), writer_schema(plan), constants)
+
+    def complete(self, table: pa.Table) -> pa.Table:
+        """Rows of ``wanted`` with all columns of the file."""
+        count = table.num_rows
+        columns = [
+            table.column(field.name)
+            if field.name in table.column_names
+            else constant_column(self.constants[field.name], count)
+            if field.name in self.constants
+            else pa.nulls(count, field.type)
+            for field in self.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self.schema)

@@ -8,8 +8,6 @@ rows. Rows that change get new meta columns; all others keep theirs, the file's 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,23 +18,16 @@ from hudi_fast.merge.blend import fill_gaps, run_merger
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.interleave import replace_rows
 from hudi_fast.merge.rules import default_ordering, ordering_columns
-from hudi_fast.merge.settle import BaseChanges, incoming_beats_stored, settle
+from hudi_fast.merge.settle import BaseChanges, settle
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import BaseFile
-from hudi_fast.writing.file_columns import (
-    CONSTANT_META,
-    META_COLUMNS,
-    RECORD_KEY,
-    constant_column,
-    new_meta_columns,
-    writer_schema,
-)
+from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 
-__all__ = ["incoming_wins", "rewrite_file_group"]
+__all__ = ["rewrite_file_group"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -47,7 +38,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         changes = _settle(plan, work, incoming, reader)
         footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
         with OutputFile(plan, work, work.file_id, "MERGE", footer) as output:
-            carried = _Carried.of(plan, work, output.name)
+            carried = CarriedColumns.of(plan, work.partition, output.name)
             updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
             for table in merged_batches(reader, carried.wanted, changes, updates.make):
                 complete = carried.complete(table)
@@ -95,16 +86,6 @@ def _settle(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: Ba
         stored=_stored_ordering(plan, reader, base_rows) if ordering else (),
         always=work.moved,
     )
-
-
-def incoming_wins(
-    plan: WritePlan, incoming: Incoming, reader: BaseFileReader, base_rows: Rows, sources: Rows
-) -> npt.NDArray[np.bool_]:
-    """For pairs of stored and incoming rows with one key, whether the incoming one stays."""
-    ordering = [gather_array(column, sources) for column in incoming.ordering] if plan.rules.compares else []
-    stored = _stored_ordering(plan, reader, base_rows) if ordering else ()
-    deletes = _deletes(incoming, sources)
-    return incoming_beats_stored(plan.rules, deletes, default_ordering(ordering, len(sources)), ordering, stored)
 
 
 def _deletes(incoming: Incoming, sources: Rows) -> Flags:
@@ -181,39 +162,3 @@ class _Updates:
         meta = new_meta_columns(plan, keys, work.partition, self._name, work.token.task, first)
         made = dict(zip(META_COLUMNS, meta, strict=True)) | dict(zip(data.column_names, data.columns, strict=True))
         return pa.Table.from_arrays([made[field.name] for field in self._schema], schema=self._schema)
-
-
-@dataclass(frozen=True)
-class _Carried:
-    """How rows of the old file are carried into the new one.
-
-    Attributes:
-        wanted: columns to read; those with one value per file are not.
-        schema: the writer's schema.
-        constants: values of the columns with one value per file; empty when the table stores no meta columns.
-    """
-
-    wanted: pa.Schema
-    schema: pa.Schema
-    constants: dict[str, str]
-
-    @classmethod
-    def of(cls, plan: WritePlan, work: FileGroupWork, name: str) -> _Carried:
-        stored = plan.config.populate_meta_fields
-        constants = dict(zip(CONSTANT_META, (work.partition, name), strict=True)) if stored else {}
-        left_out = CONSTANT_META if stored else META_COLUMNS
-        wanted = pa.schema([field for field in plan.file_schema if field.name not in left_out])
-        return cls(wanted, writer_schema(plan), constants)
-
-    def complete(self, table: pa.Table) -> pa.Table:
-        """Rows with the columns that have one value per file."""
-        count = table.num_rows
-        columns = [
-            table.column(field.name)
-            if field.name in table.column_names
-            else constant_column(self.constants[field.name], count)
-            if field.name in self.constants
-            else pa.nulls(count, field.type)
-            for field in self.schema
-        ]
-        return pa.Table.from_arrays(columns, schema=self.schema)
