@@ -27,7 +27,15 @@ from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["IncomingKeys", "IndexSettings", "SliceMatches", "file_keys", "match_slice", "untagged_rows"]
+__all__ = [
+    "BucketSettings",
+    "IncomingKeys",
+    "IndexSettings",
+    "SliceMatches",
+    "file_keys",
+    "match_slice",
+    "untagged_rows",
+]
 
 RECORD_KEY = "_hoodie_record_key"
 
@@ -36,18 +44,42 @@ _FIRST_AMBIGUOUS_BYTE = 0xEE
 
 
 @dataclass(frozen=True, slots=True)
+class BucketSettings:
+    """How a bucket index spreads keys over the file groups of a partition.
+
+    Attributes:
+        engine: ``SIMPLE`` (a fixed number of buckets) or ``CONSISTENT_HASHING`` (buckets split and merge).
+        count: buckets of a partition, at first.
+        hash_fields: columns that are hashed; those of the record key, or some of them.
+        min_count: consistent hashing: fewest buckets after merging.
+        max_count: consistent hashing: most buckets after splitting.
+    """
+
+    engine: str = "SIMPLE"
+    count: int = 256
+    hash_fields: tuple[str, ...] = ()
+    min_count: int = 256
+    max_count: int = 256
+
+
+@dataclass(frozen=True, slots=True)
 class IndexSettings:
     """How keys are looked up.
 
     Attributes:
-        kind: ``SIMPLE``, ``BLOOM``, ``GLOBAL_SIMPLE`` or ``GLOBAL_BLOOM``.
+        kind: ``SIMPLE``, ``BLOOM``, ``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``, ``BUCKET``, ``RECORD_LEVEL_INDEX`` or
+            ``GLOBAL_RECORD_LEVEL_INDEX``.
         prune_by_range: whether key ranges in footers may rule a file out.
         update_partition_path: global kinds: whether a row whose partition changed moves there.
+        use_metadata: bloom kinds: whether ranges and filters come from the metadata table where it has them.
+        bucket: of the kind ``BUCKET``; None for others.
     """
 
     kind: str = "SIMPLE"
     prune_by_range: bool = True
     update_partition_path: bool = True
+    use_metadata: bool = False
+    bucket: BucketSettings | None = None
 
     @property
     def is_global(self) -> bool:
@@ -58,6 +90,11 @@ class IndexSettings:
     def uses_bloom(self) -> bool:
         """Whether bloom filters are probed before keys are read."""
         return self.kind.endswith("BLOOM")
+
+    @property
+    def uses_records(self) -> bool:
+        """Whether the metadata table's record index says where keys are."""
+        return self.kind.endswith("RECORD_LEVEL_INDEX")
 
 
 @dataclass(frozen=True)
