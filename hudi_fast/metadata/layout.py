@@ -1,0 +1,128 @@
+"""Where things are in the metadata table: its folder, its partitions and their kinds, its file groups and their keys.
+
+::
+
+    partition folder ─► kind        files, column_stats, secondary_index_<name> ...
+    partition, number ─► file id    files-0000-0, record-index-<data partition>-0003-0
+    key ─► group number             Java's hash of the key, by the number of groups
+
+Pure functions. Source: metadata reference 2.2 and 2.3; MetadataPartitionType, HoodieTableMetadataUtil, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.kernels.java_hash import string_hash_codes
+
+__all__ = [
+    "METADATA_FOLDER",
+    "PartitionKind",
+    "group_file_id",
+    "group_file_id_prefix",
+    "group_numbers",
+    "kind_of",
+]
+
+METADATA_FOLDER = ".hoodie/metadata"
+"""The metadata table's base path, relative to the data table."""
+
+# Hive's escaping of path names: control characters and these.
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
+
+
+class PartitionKind(StrEnum):
+    """What a partition of the metadata table holds.
+
+    Values are folder names; those of secondary and expression indexes are what their folder names begin with.
+    """
+
+    FILES = "files"
+    COLUMN_STATS = "column_stats"
+    PARTITION_STATS = "partition_stats"
+    BLOOM_FILTERS = "bloom_filters"
+    RECORD_INDEX = "record_index"
+    SECONDARY_INDEX = "secondary_index_"
+    EXPRESSION_INDEX = "expr_index_"
+
+
+_PREFIXES = {
+    PartitionKind.FILES: "files-",
+    PartitionKind.COLUMN_STATS: "col-stats-",
+    PartitionKind.PARTITION_STATS: "partition-stats-",
+    PartitionKind.BLOOM_FILTERS: "bloom-filters-",
+    PartitionKind.RECORD_INDEX: "record-index-",
+}
+_NAMED = (PartitionKind.SECONDARY_INDEX, PartitionKind.EXPRESSION_INDEX)
+
+
+def kind_of(partition: str) -> PartitionKind:
+    """The kind of a partition, by the name of its folder.
+
+    Raises:
+        UnsupportedFeatureError: a kind that hudi_fast does not know.
+    """
+    for kind in PartitionKind:
+        if partition == kind.value if kind not in _NAMED else partition.startswith(kind.value):
+            return kind
+    raise UnsupportedFeatureError(
+        f"The metadata table has a partition {partition!r}; expected {', '.join(kind.value for kind in _PREFIXES)}, "
+        f"{'<name>, '.join(kind.value for kind in _NAMED)}<name>. A later release of Hudi may have made it: leave it "
+        "to Apache Hudi, or drop it."
+    )
+
+
+def group_file_id_prefix(partition: str, data_partition: str | None = None) -> str:
+    """What the file ids of a partition begin with.
+
+    Args:
+        partition: of the metadata table.
+        data_partition: the data partition whose groups are meant, for a record index that is partitioned.
+
+    Raises:
+        UnsupportedFeatureError: an unknown kind of partition.
+    """
+    kind = kind_of(partition)
+    prefix = _PREFIXES[kind] if kind in _PREFIXES else partition.replace("_", "-") + "-"
+    return prefix if data_partition is None else f"{prefix}{_escape(data_partition)}-"
+
+
+def group_file_id(partition: str, group: int, data_partition: str | None = None) -> str:
+    """The file id of a group.
+
+    Args:
+        partition: of the metadata table.
+        group: number of the group, from 0.
+        data_partition: the data partition that the group is for, for a record index that is partitioned.
+
+    Raises:
+        UnsupportedFeatureError: an unknown kind of partition.
+    """
+    return f"{group_file_id_prefix(partition, data_partition)}{group:04d}-0"
+
+
+def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int32]:
+    """The number of the group that each key is in (``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``).
+
+    Args:
+        keys: string or binary (UTF-8), n of them without nulls.
+        groups: how many file groups there are, at least 1.
+
+    Returns:
+        int32[n].
+    """
+    codes = np.empty(len(keys), np.int32)
+    buffers = varlen_buffers(keys)
+    string_hash_codes(buffers.offsets, buffers.data, codes)
+    # Java's abs of the smallest int is itself, and its remainder has the sign of the dividend: as numpy's fmod.
+    return np.abs(np.fmod(np.abs(codes), np.int32(groups))).astype(np.int32, copy=False)
+
+
+def _escape(path: str) -> str:
+    return "".join(f"%{ord(char):02X}" if char in _ESCAPED else char for char in path)
