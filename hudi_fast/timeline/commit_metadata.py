@@ -17,6 +17,7 @@ from typing import Any
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro_container import is_avro_container, read_single_record, write_single_record
+from hudi_fast.formats.column_ranges import ColumnRanges
 from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
 
 __all__ = [
@@ -46,7 +47,8 @@ class WriteStat:
     written to, the text ``null`` for a new file group; ``num_writes`` counts copied rows of a rewritten base file too;
     ``prev_base_file`` is the name of the file replaced; ``cdc_stats`` maps change-log paths to sizes; ``base_file``,
     ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
-    milliseconds since the epoch; the ``total_log_*`` counters are those of compaction.
+    milliseconds since the epoch; the ``total_log_*`` counters are those of compaction; ``column_ranges`` says what the
+    file holds, for those who index it: it is known while the write lasts and is not stored.
     """
 
     file_id: str = ""
@@ -80,6 +82,7 @@ class WriteStat:
     total_log_blocks: int = 0
     total_corrupt_log_blocks: int = 0
     total_rollback_blocks: int = 0
+    column_ranges: ColumnRanges | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
