@@ -10,7 +10,7 @@ Of the base file the key column and the ordering columns are read, once, a batch
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,13 +30,11 @@ from hudi_fast.merge.read_entries import read_entries
 from hudi_fast.merge.rules import ordering_columns
 from hudi_fast.merge.settle import BaseChanges, settle
 from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge, key_columns
-from hudi_fast.schema.conform import plan_conform
+from hudi_fast.merge.stored_columns import stored_batches
 
 __all__ = ["ResolvedSlice", "resolve_slice"]
 
 Rows = npt.NDArray[np.int64]
-
-_BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ def _matches_at(merge: SliceMerge, schema: pa.Schema, reader: BaseFileReader, ro
     roots = _ordering_roots(merge)
     stored: list[tuple[pa.Array, ...]] = []
     start = 0
-    for batch in _stored_columns(reader, [], roots, schema) if roots else ():
+    for batch in stored_batches(reader, _wanted([], roots, schema)) if roots else ():
         low, high = np.searchsorted(rows, (start, start + batch.num_rows))
         stored.append(_ordering_at(merge, batch, rows[low:high] - start))
         start += batch.num_rows
@@ -137,7 +135,7 @@ def _matches_by_key(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, r
     table = KeyTable.build(buffers.offsets, buffers.data)
     found_rows, found_entries, stored = [], [], []
     start = 0
-    for batch in _stored_columns(reader, key_columns(merge), _ordering_roots(merge), schema):
+    for batch in stored_batches(reader, _wanted(key_columns(merge), _ordering_roots(merge), schema)):
         keys = varlen_buffers(_batch_keys(merge, batch, reader.path))
         hits = table.probe(keys.offsets, keys.data)
         here = np.flatnonzero(hits >= 0)
@@ -177,20 +175,9 @@ def _ordering_roots(merge: SliceMerge) -> list[str]:
     return list(dict.fromkeys(name.split(".")[0] for name in merge.rules.ordering_fields))
 
 
-def _stored_columns(
-    reader: BaseFileReader, keys: list[str], roots: list[str], schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """Key and ordering columns in the types of ``schema``; a column that the file lacks is null."""
-    names = list(dict.fromkeys([*keys, *roots]))
-    present = [name for name in names if name in reader.schema.names]
-    wanted = pa.schema([schema.field(name) for name in names])
-    if not present:  # a file older than the ordering column
-        for rows in reader.row_group_rows():
-            yield pa.RecordBatch.from_arrays([pa.nulls(rows, field.type) for field in wanted], schema=wanted)
-        return
-    conforming = plan_conform(pa.schema([reader.schema.field(name) for name in present]), wanted)
-    for batch in reader.batches(present, _BATCH_ROWS):
-        yield conforming.apply(batch)
+def _wanted(keys: list[str], roots: list[str], schema: pa.Schema) -> pa.Schema:
+    """Key and ordering columns."""
+    return pa.schema([schema.field(name) for name in dict.fromkeys([*keys, *roots])])
 
 
 def _batch_keys(merge: SliceMerge, batch: pa.RecordBatch, path: str) -> pa.Array:

@@ -30,7 +30,7 @@ from hudi_fast.merge.read_entries import read_entries
 from hudi_fast.merge.rules import default_ordering, ordering_columns
 from hudi_fast.merge.settle import incoming_beats_stored
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
-from hudi_fast.schema.conform import plan_conform
+from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
@@ -167,11 +167,7 @@ def _base_columns(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> pa.
     if slice_.base_file is None:
         raise ValueError("the slice has no base file")
     with open_base_file(plan.storage, slice_.base_file.path) as reader:
-        names = [name for name in columns.names if name in reader.schema.names]
-        if not names:
-            return _nulls(columns, reader.num_rows)
-        conforming = plan_conform(pa.schema([reader.schema.field(name) for name in names]), columns)
-        return conforming.apply(reader.read(names)).combine_chunks()
+        return stored_table(reader, columns)
 
 
 def _nulls(columns: pa.Schema, count: int) -> pa.Table:

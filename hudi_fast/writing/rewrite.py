@@ -19,7 +19,7 @@ from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.interleave import replace_rows
 from hudi_fast.merge.rules import default_ordering, ordering_columns
 from hudi_fast.merge.settle import BaseChanges, settle
-from hudi_fast.schema.conform import plan_conform
+from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
@@ -95,14 +95,8 @@ def _deletes(incoming: Incoming, sources: Rows) -> Flags:
 def _stored_ordering(plan: WritePlan, reader: BaseFileReader, base_rows: Rows) -> tuple[pa.ChunkedArray, ...]:
     """Ordering columns of the stored rows in today's types; null in a file that is older than the column."""
     roots = sorted({name.split(".")[0] for name in plan.rules.ordering_fields})
-    names = [name for name in roots if name in reader.schema.names]
     wanted = pa.schema([plan.schema.field(name).with_nullable(True) for name in roots])
-    if names:
-        conforming = plan_conform(pa.schema([reader.schema.field(name) for name in names]), wanted)
-        stored = gather(conforming.apply(reader.read(names)).combine_chunks(), base_rows)
-    else:
-        stored = pa.table({field.name: pa.nulls(len(base_rows), field.type) for field in wanted})
-    return ordering_columns(plan.rules, stored)
+    return ordering_columns(plan.rules, gather(stored_table(reader, wanted), base_rows))
 
 
 # ---- the new version's rows
