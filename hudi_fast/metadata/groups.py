@@ -2,30 +2,47 @@
 
 ::
 
-    keys, values (null = delete) ─► sorted by bytes, one entry per key
+    sorted keys, values (null = delete)
         ─► log file   .<file id>_<instant>.log.<n>_<token>   HFILE_DATA block, DELETE block        an update
         ─► base file  <file id>_<token>_<instant>.hfile                                            a build
         ─► WriteStat
 
 A :class:`GroupWriter` is a value that tasks get: it knows every group's file id and where its log stands, so that
-nothing is listed while records are written. Within one commit an entry beats a delete of the same key: rows that move
-between partitions bring both.
+nothing is listed while records are written. A file's name follows from the group and the commit alone, and its content
+appears at once: a task that runs twice leaves one file.
 
-Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieMetadataTableValidator's view of groups, Hudi 1.2.0.
+Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvroHFileWriter, Hudi 1.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.hfile_writer import encode_hfile
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log_writer import Part, encode_block
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.metadata.layout import group_numbers
+from hudi_fast.metadata.produce import EncodedRecords
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.view.file_names import base_file_name, log_file_name
 
-__all__ = ["GroupTarget", "GroupWriter"]
+__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log"]
+
+_WHOLE_BYTES = 64 << 20
+"""Files up to this size are put in place at once, larger ones are streamed."""
+
+_FIRST_TOKEN = "0-0-0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +71,8 @@ class GroupWriter:
         config: of the metadata table.
         instant: requested time of the commit.
         schema: Avro schema of the values as JSON, meta columns included.
-        targets: (metadata table partition, data partition or None) to its groups, in order of their numbers. The data
-            partition is given for a partitioned record index alone.
+        targets: metadata table partition to its groups; their places are the numbers of the groups.
+        spans: of a partitioned record index: data partition to the first of its groups and how many there are.
         building: base files rather than log files.
     """
 
@@ -63,30 +80,135 @@ class GroupWriter:
     config: TableConfig
     instant: str
     schema: str
-    targets: Mapping[tuple[str, str | None], tuple[GroupTarget, ...]]
+    targets: Mapping[str, tuple[GroupTarget, ...]]
+    spans: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
     building: bool = False
 
-    def group_count(self, partition: str, data_partition: str | None = None) -> int:
-        """How many file groups a partition of the metadata table has (for that partition of the data).
+    def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
+        """int32[n]: the file group (place among the groups of its partition) that each record goes to.
 
         Raises:
-            KeyError: the commit does not write there.
+            KeyError: the commit has no groups for that partition, or for that data partition.
         """
-        return len(self.targets[partition, data_partition])
+        first, count = 0, len(self.targets[records.partition])
+        if records.data_partition is not None:
+            first, count = self.spans[records.partition][records.data_partition]
+        hashed = records.keys if records.hashed is None else records.hashed
+        return group_numbers(hashed, count) + np.int32(first)
 
-    def write(
-        self, partition: str, group: int, keys: pa.Array, values: pa.Array, data_partition: str | None = None
-    ) -> WriteStat:
+    def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
         """Write all records of one group: at most one call per group and commit.
 
         Args:
             partition: of the metadata table.
-            group: number of the file group.
-            keys: string[n], in any order; keys may repeat where one entry and deletes meet.
+            group: place of the file group.
+            keys: string[n], ascending by bytes, distinct.
             values: binary[n], Avro records; null deletes the key.
-            data_partition: of a partitioned record index.
 
         Raises:
-            InvalidDataError: two different entries with one key.
+            InvalidDataError: keys are not in order.
         """
-        raise NotImplementedError
+        target = self.targets[partition][group]
+        write = self._write_base if self.building else self._write_log
+        return write(partition, group, target, single_chunk(keys), single_chunk(values))
+
+    def _write_base(
+        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
+    ) -> WriteStat:
+        kept = pc.is_valid(values)
+        keys, values = keys.filter(kept), values.filter(kept)
+        name = base_file_name(target.file_id, f"{group}-0-0", self.instant, "hfile")
+        parts = encode_hfile(keys, values, self.schema, bloom=base_bloom())
+        size = _put(self.storage, f"{partition}/{name}", parts)
+        return WriteStat(
+            file_id=target.file_id,
+            path=f"{partition}/{name}",
+            num_writes=len(keys),
+            num_inserts=len(keys),
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            runtime_stats=RuntimeStats(),
+        )
+
+    def _write_log(
+        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
+    ) -> WriteStat:
+        by_write = self.config.layout_version > 1
+        version = 1 if by_write else target.log_version + 1
+        base_instant = self.instant if by_write else target.base_instant
+        name = log_file_name(target.file_id, base_instant, version, f"{group}-0-0")
+        headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
+        gone = pc.is_null(values)
+        deletes = int(pc.sum(gone).as_py() or 0)
+        parts: list[Part] = []
+        if deletes < len(keys):
+            kept = keys if not deletes else keys.filter(pc.invert(gone))
+            content = encode_hfile(kept, values if not deletes else values.drop_null(), self.schema)
+            parts += encode_block(BlockType.HFILE_DATA, headers, content)
+        if deletes:
+            parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(gone), partition))
+        size = _put(self.storage, f"{partition}/{name}", parts)
+        return WriteStat(
+            file_id=target.file_id,
+            path=f"{partition}/{name}",
+            prev_commit=base_instant,
+            num_writes=len(keys) - deletes,
+            num_deletes=deletes,
+            num_update_writes=len(keys) - deletes,
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            base_file="" if by_write else target.base_file,
+            log_files=(name,),
+            log_version=version,
+            log_offset=0,
+            runtime_stats=RuntimeStats(),
+        )
+
+
+def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str) -> WriteStat:
+    """Make the first file of a group, which makes the group visible: a log file with an empty delete block."""
+    name = log_file_name(file_id, instant, 1, _FIRST_TOKEN)
+    nothing = _deletes(pa.array([], pa.string()), partition)
+    size = _put(
+        storage, f"{partition}/{name}", encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, nothing)
+    )
+    return WriteStat(
+        file_id=file_id,
+        path=f"{partition}/{name}",
+        prev_commit=instant,
+        total_write_bytes=size,
+        file_size=size,
+        partition_path=partition,
+        base_file="",
+        log_files=(name,),
+        log_version=1,
+        log_offset=0,
+    )
+
+
+def base_bloom() -> BloomFilter:
+    """The empty filter of a base file (``hoodie.metadata.bloom.filter.*``, defaults of 1.2.0)."""
+    return BloomFilter.create(10_000, 1e-9, 100_000)
+
+
+# ---- inside
+
+
+def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
+    count = len(keys)
+    partitions = pa.repeat(pa.scalar(partition), count)
+    return encode_delete_block(DeleteRecords(keys.cast(pa.string()), partitions, (), np.ones(count, np.bool_)))
+
+
+def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
+    """Write a file, over what an earlier attempt left; its size."""
+    size = sum(part.size if isinstance(part, pa.Buffer) else memoryview(part).nbytes for part in parts)
+    if size <= _WHOLE_BYTES:
+        storage.write_bytes(path, b"".join(memoryview(part).cast("B") for part in parts))
+        return size
+    with storage.open_output(path) as sink:
+        for part in parts:
+            sink.write(part)
+    return size
