@@ -31,7 +31,7 @@ from hudi_fast.formats.hfile_writer import encode_hfile
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
 from hudi_fast.formats.log_writer import Part, encode_block
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.metadata.layout import group_numbers
+from hudi_fast.metadata.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata.produce import EncodedRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
@@ -72,7 +72,7 @@ class GroupWriter:
         instant: requested time of the commit.
         schema: Avro schema of the values as JSON, meta columns included.
         targets: metadata table partition to its groups; their places are the numbers of the groups.
-        spans: of a partitioned record index: data partition to the first of its groups and how many there are.
+        places: of a partitioned record index: what a data partition's file ids begin with, to its groups' places.
         building: base files rather than log files.
     """
 
@@ -81,7 +81,7 @@ class GroupWriter:
     instant: str
     schema: str
     targets: Mapping[str, tuple[GroupTarget, ...]]
-    spans: Mapping[str, Mapping[str, tuple[int, int]]] = field(default_factory=dict)
+    places: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
     building: bool = False
 
     def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
@@ -90,11 +90,12 @@ class GroupWriter:
         Raises:
             KeyError: the commit has no groups for that partition, or for that data partition.
         """
-        first, count = 0, len(self.targets[records.partition])
-        if records.data_partition is not None:
-            first, count = self.spans[records.partition][records.data_partition]
         hashed = records.keys if records.hashed is None else records.hashed
-        return group_numbers(hashed, count) + np.int32(first)
+        if records.data_partition is None:
+            return group_numbers(hashed, len(self.targets[records.partition]))
+        prefix = group_file_id_prefix(records.partition, records.data_partition)
+        places = np.array(self.places[records.partition][prefix], np.int32)
+        return places[group_numbers(hashed, len(places))]
 
     def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
         """Write all records of one group: at most one call per group and commit.
@@ -135,8 +136,8 @@ class GroupWriter:
         self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
     ) -> WriteStat:
         by_write = self.config.layout_version > 1
-        version = 1 if by_write else target.log_version + 1
         base_instant = self.instant if by_write else target.base_instant
+        version = target.log_version + 1 if base_instant == target.base_instant else 1
         name = log_file_name(target.file_id, base_instant, version, f"{group}-0-0")
         headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
         gone = pc.is_null(values)
@@ -204,9 +205,10 @@ def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
 
 def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     """Write a file, over what an earlier attempt left; its size."""
-    size = sum(part.size if isinstance(part, pa.Buffer) else memoryview(part).nbytes for part in parts)
+    views = [memoryview(part) for part in parts]  # type: ignore[arg-type]  # a buffer of Arrow is one of Python's
+    size = sum(view.nbytes for view in views)
     if size <= _WHOLE_BYTES:
-        storage.write_bytes(path, b"".join(memoryview(part).cast("B") for part in parts))
+        storage.write_bytes(path, b"".join(views))
         return size
     with storage.open_output(path) as sink:
         for part in parts:
