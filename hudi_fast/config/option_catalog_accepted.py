@@ -169,64 +169,40 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     (
         "Settings of indexes; they decide how fast a key is found, not where it is.",
         """
-        hoodie.bloom.index.parallelism hoodie.bloom.index.use.caching hoodie.bloom.index.use.metadata
-        hoodie.bloom.index.use.treebased.filter hoodie.bloom.index.bucketized.checking
-        hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism
+        hoodie.bloom.index.parallelism hoodie.bloom.index.use.caching hoodie.bloom.index.use.treebased.filter
+        hoodie.bloom.index.bucketized.checking hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism
         hoodie.bloom.index.fileid.key.sorting.enable hoodie.bloom.index.keys.per.bucket
         hoodie.bloom.index.input.storage.level hoodie.simple.index.use.caching hoodie.simple.index.parallelism
         hoodie.global.simple.index.parallelism hoodie.simple.index.input.storage.level
         hoodie.global.index.reconcile.parallelism hoodie.record.index.use.caching
-        hoodie.record.index.input.storage.level hoodie.record.index.update.partition.path
-        hoodie.index.bucket.engine hoodie.bucket.index.num.buckets hoodie.bucket.index.min.num.buckets
-        hoodie.bucket.index.max.num.buckets hoodie.bucket.index.hash.field hoodie.bucket.index.split.threshold
-        hoodie.bucket.index.merge.threshold hoodie.bucket.index.remote.partitioner.enable
-        hoodie.bucket.index.partition.rule.type hoodie.bucket.index.partition.expressions
-        hoodie.bucket.index.query.pruning hoodie.index.name hoodie.expression.index.type
-        hoodie.expression.index.function hoodie.expression.index.range.metadata.storage.level
+        hoodie.record.index.input.storage.level hoodie.bucket.index.remote.partitioner.enable
+        hoodie.bucket.index.partition.rule.type hoodie.bucket.index.query.pruning
+        hoodie.expression.index.range.metadata.storage.level
         """,
     ),
     (
-        "The metadata table is a help to readers; they find the same rows with or without it.",
+        "How the metadata table is built and kept is hudi_fast's own; it holds the same.",
         """
-        hoodie.metadata.enable hoodie.metadata.streaming.write.enabled hoodie.metadata.metrics.enable
+        hoodie.metadata.streaming.write.enabled hoodie.metadata.metrics.enable
         hoodie.metadata.streaming.write.datatable.write.statuses.coalesce.divisor hoodie.metadata.index.async
         hoodie.metadata.table.service.manager.enabled hoodie.metadata.table.service.manager.actions
-        hoodie.metadata.compact.max.delta.commits hoodie.metadata.compact.max.delta.seconds
-        hoodie.metadata.compact.trigger.strategy hoodie.metadata.log.compaction.enable
-        hoodie.metadata.log.compaction.blocks.threshold hoodie.metadata.derive.from.datatable.clean.policy
-        hoodie.metadata.dir.filter.regex hoodie.metadata.index.bloom.filter.enable
-        hoodie.metadata.index.bloom.filter.file.group.count hoodie.metadata.index.bloom.filter.parallelism
-        hoodie.metadata.index.bloom.filter.column.list hoodie.metadata.index.column.stats.enable
-        hoodie.metadata.index.column.stats.file.group.count hoodie.metadata.index.column.stats.parallelism
-        hoodie.metadata.index.column.stats.column.list hoodie.metadata.index.column.stats.max.columns.to.index
-        hoodie.metadata.index.column.stats.processing.mode.override
+        hoodie.metadata.compact.max.delta.seconds hoodie.metadata.compact.trigger.strategy
+        hoodie.metadata.log.compaction.enable hoodie.metadata.log.compaction.blocks.threshold
+        hoodie.metadata.derive.from.datatable.clean.policy hoodie.metadata.dir.filter.regex
+        hoodie.metadata.index.bloom.filter.parallelism hoodie.metadata.index.bloom.filter.column.list
+        hoodie.metadata.index.column.stats.parallelism hoodie.metadata.index.column.stats.processing.mode.override
         hoodie.metadata.index.column.stats.inMemory.projection.threshold
-        hoodie.metadata.index.partition.stats.enable hoodie.metadata.index.partition.stats.file.group.count
         hoodie.metadata.index.partition.stats.parallelism hoodie.metadata.index.check.timeout.seconds
         _hoodie.metadata.ignore.spurious.deletes hoodie.metadata.optimized.log.blocks.scan.enable
-        hoodie.metadata.max.deltacommits.when_pending hoodie.metadata.global.record.level.index.enable
-        hoodie.metadata.record.index.enable hoodie.metadata.record.level.index.enable
-        hoodie.metadata.global.record.level.index.min.filegroup.count
-        hoodie.metadata.record.index.min.filegroup.count
-        hoodie.metadata.global.record.level.index.max.filegroup.count
-        hoodie.metadata.record.index.max.filegroup.count
-        hoodie.metadata.record.level.index.min.filegroup.count
-        hoodie.metadata.partitioned.record.index.min.filegroup.count
-        hoodie.metadata.record.level.index.max.filegroup.count
-        hoodie.metadata.partitioned.record.index.max.filegroup.count hoodie.metadata.record.index.max.filegroup.size
-        hoodie.metadata.record.index.growth.factor hoodie.metadata.record.level.index.defer.init
+        hoodie.metadata.max.deltacommits.when_pending hoodie.metadata.record.level.index.defer.init
         hoodie.metadata.record.index.enable.validation.on.initialization hoodie.metadata.max.init.parallelism
         hoodie.metadata.max.reader.memory hoodie.metadata.max.reader.buffer.size hoodie.metadata.spillable.map.path
         hoodie.metadata.max.logfile.size hoodie.metadata.auto.initialize hoodie.metadata.auto.delete.partitions
-        hoodie.metadata.index.expression.enable hoodie.metadata.index.expression.file.group.count
-        hoodie.metadata.index.expression.parallelism hoodie.metadata.index.expression.column
-        hoodie.metadata.index.expression.options hoodie.metadata.index.secondary.enable
-        hoodie.metadata.index.secondary.parallelism hoodie.metadata.index.secondary.column
-        hoodie.metadata.index.drop hoodie.metadata.range.repartition.sampling.fraction
-        hoodie.metadata.range.repartition.target.records.per.partition
-        hoodie.metadata.range.repartition.random.seed hoodie.metadata.repartition.min.partitions.threshold
-        hoodie.metadata.repartition.default.partitions hoodie.metadata.file.cache.max.size.mb
-        hoodie.metadata.bloom.filter.enable hoodie.metadata.bloom.filter.type
+        hoodie.metadata.index.expression.parallelism hoodie.metadata.index.secondary.parallelism
+        hoodie.metadata.range.repartition.sampling.fraction
+        hoodie.metadata.range.repartition.target.records.per.partition hoodie.metadata.range.repartition.random.seed
+        hoodie.metadata.repartition.min.partitions.threshold hoodie.metadata.repartition.default.partitions
+        hoodie.metadata.file.cache.max.size.mb hoodie.metadata.bloom.filter.enable hoodie.metadata.bloom.filter.type
         hoodie.metadata.bloom.filter.num.entries hoodie.metadata.bloom.filter.fpp
         hoodie.metadata.bloom.filter.dynamic.max.entries hoodie.metadata.record.preparation.parallelism
         hoodie.metadata.write.fail.on.table.service.failures hoodie.metadata.fallback.enable
@@ -235,15 +211,14 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     (
         "How files are found and read is hudi_fast's own; the rows are the same.",
         """
-        hoodie.enable.data.skipping hoodie.fileIndex.dataSkippingFailureMode hoodie.file.index.enable
-        hoodie.file.group.reader.enabled hoodie.datasource.read.file.index.listing.mode
+        hoodie.fileIndex.dataSkippingFailureMode hoodie.file.index.enable hoodie.file.group.reader.enabled
+        hoodie.datasource.read.file.index.listing.mode
         hoodie.datasource.read.file.index.listing.partition-path-prefix.analysis.enabled
         hoodie.datasource.read.file.index.optimize.listing.using.path.filter
         hoodie.datasource.read.file.index.list.partitions.from.catalog
         hoodie.datasource.read.partition.value.extractor.enabled hoodie.datasource.streaming.startOffset
-        hoodie.datasource.read.streaming.table.version hoodie.hfile.block.cache.enabled
-        hoodie.hfile.block.cache.size hoodie.hfile.block.cache.ttl.minutes
-        hoodie.datasource.read.table.valued.function.timeline.relation.archived
+        hoodie.datasource.read.streaming.table.version hoodie.hfile.block.cache.enabled hoodie.hfile.block.cache.size
+        hoodie.hfile.block.cache.ttl.minutes hoodie.datasource.read.table.valued.function.timeline.relation.archived
         hoodie.datasource.read.table.valued.function.filesystem.relation.subpath
         """,
     ),

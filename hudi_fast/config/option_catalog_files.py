@@ -1,4 +1,4 @@
-"""The write options that shape files: sizing, Parquet, bloom filters, and how the index finds keys in them.
+"""The write options that shape files: sizing, Parquet and bloom filters.
 
 Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfig``, ``HoodieWriteConfig`` (1.2.0).
 """
@@ -6,9 +6,8 @@ Sources: ``HoodieStorageConfig``, ``HoodieCompactionConfig``, ``HoodieIndexConfi
 from __future__ import annotations
 
 from hudi_fast.config.option_descriptor import Kind, Option
-from hudi_fast.config.option_names import INDEX_TYPES, SUPPORTED_INDEX_TYPES
 
-__all__ = ["BLOOM_OPTIONS", "INDEX_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS"]
+__all__ = ["BLOOM_OPTIONS", "PARQUET_OPTIONS", "SIZING_OPTIONS"]
 
 _MIB = 1024 * 1024
 
@@ -193,34 +192,5 @@ BLOOM_OPTIONS = (
         "Keys up to which a dynamic filter grows.",
         unit="keys",
         minimum=1,
-    ),
-)
-
-INDEX_OPTIONS = (
-    Option(
-        "hoodie.index.type",
-        Kind.ENUM,
-        "SIMPLE",
-        "How the file group of a key is found; GLOBAL_ ones look in all partitions.",
-        choices=INDEX_TYPES,
-        supported=SUPPORTED_INDEX_TYPES,
-    ),
-    Option(
-        "hoodie.simple.index.update.partition.path",
-        Kind.BOOL,
-        True,
-        "GLOBAL_SIMPLE: move a row whose partition changed; false = it stays where it was.",
-    ),
-    Option(
-        "hoodie.bloom.index.update.partition.path",
-        Kind.BOOL,
-        True,
-        "GLOBAL_BLOOM: likewise.",
-    ),
-    Option(
-        "hoodie.bloom.index.prune.by.ranges",
-        Kind.BOOL,
-        True,
-        "Leave out files whose range of keys does not fit.",
     ),
 )

@@ -43,6 +43,7 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
         )
     if not config.record_key_fields:
         _check_auto_keys(options)
+    _check_index(options, config)
 
 
 def new_table_from_options(options: WriteOptions) -> NewTable:
@@ -218,6 +219,45 @@ def _check_auto_keys(options: WriteOptions) -> None:
         raise ConfigError(
             "Disabling hoodie.populate.meta.fields is not supported with auto generation of record keys; name key "
             f"columns in {_W}recordkey.field."
+        )
+
+
+def _check_index(options: WriteOptions, config: TableConfig) -> None:
+    """Rules for the index and for what the metadata table keeps."""
+    metadata = options.metadata
+    if metadata.has_record_index and not config.populate_meta_fields:
+        raise ConfigError(
+            "A record index (hoodie.metadata.global.record.level.index.enable, hoodie.metadata.record.level.index."
+            f"enable, or that index type) is not supported when meta fields are disabled: table {config.name} has "
+            "hoodie.populate.meta.fields=false. Use another index."
+        )
+    if metadata.has_record_index or options.index_type == "BUCKET":
+        if not config.record_key_fields:
+            raise ConfigError(
+                f"The index of table {config.name} goes by record keys, but it has no key columns (auto generation of "
+                f"record keys). Leave hoodie.index.type={options.index_type} and record indexes out."
+            )
+    has_records = metadata.has_record_index or "record_index" in config.metadata_partitions
+    if metadata.enabled and metadata.secondary_column is not None and not has_records:
+        raise ConfigError(
+            f"A secondary index (hoodie.metadata.index.secondary.column={metadata.secondary_column}) needs a record "
+            "index; set hoodie.metadata.global.record.level.index.enable=true."
+        )
+    if options.index_type == "BUCKET":
+        _check_buckets(options, config)
+
+
+def _check_buckets(options: WriteOptions, config: TableConfig) -> None:
+    if options.bucket_engine == "CONSISTENT_HASHING" and not config.is_mor:
+        raise ConfigError(
+            "Consistent hashing bucket index does not work with COPY_ON_WRITE tables: table "
+            f"{config.name}; use hoodie.index.bucket.engine=SIMPLE or a MERGE_ON_READ table."
+        )
+    others = sorted(set(options.bucket_hash_fields or ()) - set(config.record_key_fields))
+    if others:
+        raise ConfigError(
+            f"hoodie.bucket.index.hash.field names {', '.join(others)}, which the record key of table {config.name} "
+            f"does not have; expected some of its key columns: {', '.join(config.record_key_fields)}."
         )
 
 

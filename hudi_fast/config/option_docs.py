@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable
 
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
-from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
@@ -36,6 +37,7 @@ _SECTIONS = (
     ("Writing: Parquet", PARQUET_OPTIONS),
     ("Writing: bloom filters", BLOOM_OPTIONS),
     ("Writing: index", INDEX_OPTIONS),
+    ("Metadata table", METADATA_OPTIONS),
     ("Writing: transactions", TRANSACTION_OPTIONS),
     ("Table services", SERVICE_OPTIONS),
     ("Compaction", COMPACTION_OPTIONS),

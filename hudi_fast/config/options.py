@@ -23,7 +23,8 @@ from typing import Any
 
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
-from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, INDEX_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
@@ -51,6 +52,7 @@ OPTIONS: tuple[Option, ...] = (
     *PARQUET_OPTIONS,
     *BLOOM_OPTIONS,
     *INDEX_OPTIONS,
+    *METADATA_OPTIONS,
     *TRANSACTION_OPTIONS,
     *SERVICE_OPTIONS,
     *COMPACTION_OPTIONS,

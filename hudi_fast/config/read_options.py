@@ -58,6 +58,8 @@ class ReadOptions:
     incremental_table_version: int | None = option_field("hoodie.datasource.read.incr.table.version")
     schema_as_of_end: bool = option_field("hoodie.datasource.read.schema.use.end.instanttime")
     hollow_commit_policy: str = option_field("hoodie.read.timeline.holes.resolution.policy")
+    metadata_enabled: bool = option_field("hoodie.metadata.enable")
+    data_skipping: bool = option_field("hoodie.enable.data.skipping")
     threads: int = option_field("hudi_fast.threads")
     use_positions: bool = option_field("hoodie.merge.use.record.positions")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None

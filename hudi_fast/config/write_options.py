@@ -9,11 +9,12 @@ was not given: the table's own setting, or inference, takes its place. What a ta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
+from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_catalog_write import TIMEBASED_OPTIONS
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import WRITE, find_option, resolve, text_of
@@ -24,6 +25,13 @@ __all__ = ["PartitionSpec", "WriteOptions"]
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
 _DEFAULT_LEVELS = {"zstd": 1}
+_RECORD_INDEX_SWITCHES = {
+    "GLOBAL_RECORD_LEVEL_INDEX": "record_index",
+    "RECORD_LEVEL_INDEX": "partitioned_record_index",
+}
+_RECORD_INDEX_KEYS = frozenset(
+    {"hoodie.metadata.global.record.level.index.enable", "hoodie.metadata.record.level.index.enable"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +55,9 @@ class WriteOptions:
 
     Attributes:
         key_generator: kind without ``_AVRO`` (``SIMPLE``, ``COMPLEX`` ...); the class goes before the type.
+        index_type: ``GLOBAL_RECORD_LEVEL_INDEX`` for its old name ``RECORD_INDEX`` too.
+        bucket_hash_fields: None = the key columns.
+        metadata: what the metadata table is to hold.
         timebased: ``hoodie.keygen.*`` options of timestamp partitions, by their newest key.
         merge_properties: ``hoodie.record.merge.property.*`` without that prefix, but for the delete field and marker.
         extra_metadata: for the commit's extra metadata, keys as given.
@@ -136,7 +147,16 @@ class WriteOptions:
     index_type: str = option_field("hoodie.index.type")
     simple_index_update_partition: bool = option_field("hoodie.simple.index.update.partition.path")
     bloom_index_update_partition: bool = option_field("hoodie.bloom.index.update.partition.path")
+    record_index_update_partition: bool = option_field("hoodie.record.index.update.partition.path")
     bloom_index_prune_by_ranges: bool = option_field("hoodie.bloom.index.prune.by.ranges")
+    bloom_index_use_metadata: bool = option_field("hoodie.bloom.index.use.metadata")
+    bucket_engine: str = option_field("hoodie.index.bucket.engine")
+    bucket_count: int = option_field("hoodie.bucket.index.num.buckets")
+    bucket_hash_fields: tuple[str, ...] | None = option_field("hoodie.bucket.index.hash.field")
+    bucket_min_count: int | None = option_field("hoodie.bucket.index.min.num.buckets")
+    bucket_max_count: int | None = option_field("hoodie.bucket.index.max.num.buckets")
+    bucket_split_threshold: float = option_field("hoodie.bucket.index.split.threshold")
+    bucket_merge_threshold: float = option_field("hoodie.bucket.index.merge.threshold")
     # transaction
     concurrency_mode: str = option_field("hoodie.write.concurrency.mode")
     lock_provider: str | None = option_field("hoodie.write.lock.provider")
@@ -150,6 +170,7 @@ class WriteOptions:
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     # groups of options
+    metadata: MetadataOptions = field(default_factory=MetadataOptions)
     timebased: Mapping[str, str] = field(default_factory=dict)
     merge_properties: Mapping[str, str] = field(default_factory=dict)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -171,6 +192,7 @@ class WriteOptions:
         given: dict[str, Any] = given_fields(cls, values)
         return cls(
             **given,
+            metadata=MetadataOptions.of(values),
             timebased={option.key: values[option] for option in TIMEBASED_OPTIONS if option in values},
             merge_properties=_merge_properties(options),
             extra_metadata=_extra_metadata(options, prefix),
@@ -180,6 +202,7 @@ class WriteOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         self._settle_duplicates()
+        self._settle_index()
         _check_delete_marker(self)
         _check_level(self)
         _check_partition_types(self)
@@ -211,6 +234,8 @@ class WriteOptions:
     @property
     def update_partition_path(self) -> bool:
         """Whether a row whose partition changed is moved, under a global index."""
+        if "RECORD" in self.index_type:
+            return self.record_index_update_partition
         return self.bloom_index_update_partition if "BLOOM" in self.index_type else self.simple_index_update_partition
 
     @property
@@ -229,6 +254,16 @@ class WriteOptions:
         if self.operation == "upsert":
             return self.combine_before_upsert
         return self.combine_before_delete if self.operation == "delete" else self.combine_before_insert
+
+    def _settle_index(self) -> None:
+        """One name per index type, and a record index where the index type is one and the options leave it open."""
+        if self.index_type == "RECORD_INDEX":
+            object.__setattr__(self, "index_type", "GLOBAL_RECORD_LEVEL_INDEX")
+        switch = _RECORD_INDEX_SWITCHES.get(self.index_type)
+        if switch is not None and _RECORD_INDEX_KEYS.isdisjoint(self.metadata.explicit):
+            settled: dict[str, Any] = {switch: True}
+            object.__setattr__(self, "metadata", replace(self.metadata, **settled))
+        _check_buckets(self)
 
     def _settle_duplicates(self) -> None:
         if self.insert_drop_duplicates:
@@ -269,6 +304,16 @@ def _check_delete_marker(options: WriteOptions) -> None:
         if options.delete_field is None:
             given, missing = missing, given
         raise ConfigError(f"hoodie.payload.delete.{given} needs hoodie.payload.delete.{missing}; give both or neither.")
+
+
+def _check_buckets(options: WriteOptions) -> None:
+    low = options.bucket_min_count or options.bucket_count
+    high = options.bucket_max_count or options.bucket_count
+    if options.index_type == "BUCKET" and not low <= options.bucket_count <= high:
+        raise ConfigError(
+            f"hoodie.bucket.index.num.buckets={options.bucket_count} is not between hoodie.bucket.index.min.num.buckets"
+            f"={low} and hoodie.bucket.index.max.num.buckets={high}."
+        )
 
 
 def _check_level(options: WriteOptions) -> None:

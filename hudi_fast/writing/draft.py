@@ -17,7 +17,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
 from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
-from hudi_fast.index.tagging import IndexSettings, file_keys
+from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
@@ -76,11 +76,7 @@ def draft_plan(
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
         rules=rules,
-        index=IndexSettings(
-            options.index_type,
-            options.bloom_index_prune_by_ranges,
-            options.update_partition_path,
-        ),
+        index=_index(options, config),
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),
@@ -262,6 +258,25 @@ def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
     """Positions need table version 8, and an index that finds them (``HoodieIndex``, Hudi 1.2.0)."""
     positions = options.write_record_positions and config.version >= 8 and not options.is_global_index
     return LogSettings(options.log_block_format, options.log_block_max_size, options.log_file_max_size, positions)
+
+
+def _index(options: WriteOptions, config: TableConfig) -> IndexSettings:
+    bucket = None
+    if options.index_type == "BUCKET":
+        bucket = BucketSettings(
+            options.bucket_engine,
+            options.bucket_count,
+            options.bucket_hash_fields or config.record_key_fields,
+            options.bucket_min_count or options.bucket_count,
+            options.bucket_max_count or options.bucket_count,
+        )
+    return IndexSettings(
+        options.index_type,
+        options.bloom_index_prune_by_ranges,
+        options.update_partition_path,
+        options.bloom_index_use_metadata,
+        bucket,
+    )
 
 
 def _parquet(options: WriteOptions) -> ParquetSettings:

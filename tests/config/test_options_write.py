@@ -4,6 +4,7 @@ import pickle
 import pytest
 
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
@@ -24,7 +25,7 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
-    classes = (WriteOptions, CompactionOptions)
+    classes = (WriteOptions, CompactionOptions, MetadataOptions)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
@@ -67,7 +68,7 @@ def test_keyword_construction_is_checked_like_a_dictionary():
     with pytest.raises(ConfigError, match=r"hoodie\.index\.bloom\.fpp"):
         WriteOptions(bloom_fpp=2.0)
     with pytest.raises(UnsupportedFeatureError, match=r"hoodie\.index\.type"):
-        WriteOptions(index_type="BUCKET")
+        WriteOptions(index_type="HBASE")
     assert WriteOptions(table_type="merge_on_read").explicit == {f"{W}table.type"}
 
 
