@@ -6,6 +6,7 @@
         Leaf    one kernel: n values
         Record  branches of the union, then its own steps on the rows that are not null
         Items   cursors of all items, then the item's plan on those: the next level of rows
+        Union   branches, then for each branch its own plan on the rows that have it
 
 Arrays of n rows are allocated with their exact sizes: a column of strings is measured before its bytes are copied. A
 fault in the bytes names the column, the file and the byte.
@@ -19,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import CorruptTableError, InvalidDataError
-from hudi_fast.formats.avro_program import Fill, Items, Leaf, Node, Record, Skip
+from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.avro_program import Fill, Items, Leaf, Node, Record, Skip, Union
 from hudi_fast.formats.avro_types import WalkProgram
 from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
 from hudi_fast.kernels._arrays import Int
@@ -73,6 +74,7 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
     Raises:
         CorruptTableError: bytes that are not what the writer's schema says.
         InvalidDataError: a value that the reader's schema does not take.
+        UnsupportedFeatureError: a value of a union's branch that the reader has no member for.
         BatchTooLargeError: too many bytes or items for one batch.
     """
     made: list[pa.Array | None] = []
@@ -123,6 +125,8 @@ def _walk(
 def _read(node: Node, rows: Rows) -> pa.Array:
     if isinstance(node, Leaf):
         return _read_leaf(node, rows)
+    if isinstance(node, Union):
+        return _read_union(node, rows)
     return _read_items(node, rows) if isinstance(node, Items) else _read_record(node, rows)
 
 
@@ -130,7 +134,7 @@ def _bits(flags: npt.NDArray[np.uint8]) -> pa.Buffer:
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
-def _valid_flags(node: Node, count: int) -> npt.NDArray[np.uint8]:
+def _valid_flags(node: Leaf | Items | Record, count: int) -> npt.NDArray[np.uint8]:
     return np.empty(count, np.uint8) if node.null >= 0 else _NO_BYTES
 
 
@@ -263,3 +267,47 @@ def _read_items(plan: Items, rows: Rows) -> pa.Array:
     items = _read(plan.item, Rows(rows.data, starts[:total], ends[:total], rows.path, rows.offset))
     buffers = [_validity(plan, valid, nulls), pa.py_buffer(offsets)]
     return pa.Array.from_buffers(plan.kind, count, buffers, nulls, 0, [items])
+
+
+def _read_union(plan: Union, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    branches = np.empty(count, np.int32)
+    done = avro_decode.read_ints(rows.data, rows.pos, rows.ends, -1, _NO_BYTES, 0, len(plan.names) - 1, branches)
+    if done < 0 and -int(done) % 16 == avro_cursor.BAD_NUMBER:
+        done += avro_cursor.BAD_NUMBER - avro_cursor.BAD_BRANCH
+    _checked(done, rows, f"column {plan.path}")
+    found = {int(branch): np.flatnonzero(branches == branch) for branch in np.unique(branches)}
+    made = {}
+    for branch, present in found.items():
+        if branch == plan.null:
+            continue
+        node = plan.members[branch]
+        if node is None:
+            raise UnsupportedFeatureError(
+                f"Column {plan.path!r} holds a {plan.names[branch]} (row {present[0]}), and the columns wanted have no "
+                f"place for that [file {rows.path}]."
+            )
+        made[branch] = _read_branch(node, present, rows)
+    valid = (branches != plan.null).astype(np.uint8)
+    validity = _validity(plan, valid, len(found.get(plan.null, ())))
+    nulls = 0 if validity is None else count - int(valid.sum())
+    members = [
+        made[branch] if branch in made else pa.nulls(count, plan.kind.field(at).type)
+        for at, branch in enumerate(plan.places)
+    ]
+    return pa.Array.from_buffers(plan.kind, count, [validity], nulls, 0, members)
+
+
+def _read_branch(node: Node, present: npt.NDArray[np.int64], rows: Rows) -> pa.Array:
+    """The values of one branch, at the ``present`` rows of all."""
+    count = len(rows.pos)
+    if len(present) == count:
+        return _read(node, rows)
+    inner = Rows(rows.data, rows.pos[present], rows.ends[present], rows.path, rows.offset)
+    made = _read(node, inner)
+    rows.pos[present] = inner.pos
+    places = np.zeros(count, np.int64)
+    places[present] = np.arange(len(present))
+    absent = np.ones(count, np.bool_)
+    absent[present] = False
+    return made.take(pa.array(places, mask=absent))

@@ -13,10 +13,19 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from hudi_fast.errors import SchemaMismatchError
-from hudi_fast.formats.avro_program import default_array
-from hudi_fast.formats.avro_types import AvroField, AvroType, optional_part, plain_arrow_type
+from hudi_fast.formats.avro_defaults import default_array
+from hudi_fast.formats.avro_types import (
+    AvroField,
+    AvroType,
+    arrow_type,
+    branch_names,
+    is_general_union,
+    optional_part,
+    plain_arrow_type,
+    union_members,
+)
 
-__all__ = ["WriteItems", "WriteLeaf", "WriteNode", "WriteRecord", "plan_columns"]
+__all__ = ["WriteItems", "WriteLeaf", "WriteNode", "WriteRecord", "WriteUnion", "plan_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +76,24 @@ class WriteRecord:
     sources: tuple[int | pa.Array, ...]
 
 
-WriteNode: TypeAlias = WriteLeaf | WriteItems | WriteRecord
+@dataclass(frozen=True, slots=True)
+class WriteUnion:
+    """Write a struct, whose members are all null but one, as a union of several types.
+
+    Attributes:
+        path: dotted, for messages.
+        null: the branch for null; -1 if there is none.
+        branches: for each member of the struct its branch.
+        members: what writes their values.
+    """
+
+    path: str
+    null: int
+    branches: tuple[int, ...]
+    members: tuple[WriteNode, ...]
+
+
+WriteNode: TypeAlias = WriteLeaf | WriteItems | WriteRecord | WriteUnion
 
 
 def plan_columns(schema: pa.Schema, writer: AvroType, where: str) -> WriteRecord:
@@ -103,7 +129,7 @@ def _record(
     for each in writer.fields:
         inner = _under(path, each.name)
         at = positions.get(each.name)
-        kind = columns[at].type if at is not None else _natural_type(each.type, inner, where)
+        kind = columns[at].type if at is not None else arrow_type(each.type, inner, where)
         node = _node(kind, each.type, inner, where, problems)
         if node is not None:
             fields.append(node)
@@ -123,23 +149,13 @@ def _absent(field: AvroField, kind: pa.DataType, path: str, problems: list[str])
     return pa.nulls(1, kind) if value is None else value
 
 
-def _natural_type(avro: AvroType, path: str, where: str) -> pa.DataType:
-    """The Arrow type of an Avro type that the batches have no column for."""
-    _, inner = optional_part(avro, path, where)
-    if inner.kind == "record":
-        return pa.struct([pa.field(f.name, _natural_type(f.type, path, where)) for f in inner.fields])
-    if inner.kind == "array":
-        return pa.list_(_natural_type(inner.parts[0], path, where))
-    if inner.kind == "map":
-        return pa.map_(pa.string(), _natural_type(inner.parts[0], path, where))
-    return plain_arrow_type(inner, path, where)
-
-
 def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: list[str]) -> WriteNode | None:
     """The plan for one value; None when there is none, and a problem more."""
-    null, inner = optional_part(avro, path, where)
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
+    if is_general_union(avro):
+        return _union(kind, avro, path, where, problems)
+    null, inner = optional_part(avro, path, where)
     if inner.kind == "record" and pa.types.is_struct(kind):
         return _record([kind.field(i) for i in range(kind.num_fields)], inner, null, path, where, problems)
     if inner.kind == "array" and pa.types.is_list(kind):
@@ -157,6 +173,18 @@ def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: li
             return _leaf(inner, kind, null, path)
     problems.append(f"column {path!r} is {kind}, and the Avro schema says {inner.json or inner.kind}")
     return None
+
+
+def _union(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: list[str]) -> WriteUnion | None:
+    named = dict(union_members(avro))
+    if not pa.types.is_struct(kind) or any(each.name not in named for each in kind):
+        problems.append(f"column {path!r} is {kind}, and the Avro schema says a union of {', '.join(named)}")
+        return None
+    members = [_node(each.type, named[each.name], _under(path, each.name), where, problems) for each in kind]
+    names = branch_names(avro)
+    null = names.index("null") if "null" in names else -1
+    found = tuple(each for each in members if each is not None)
+    return WriteUnion(path, null, tuple(names.index(each.name) for each in kind), found)
 
 
 def _leaf(avro: AvroType, kind: pa.DataType, null: int, path: str) -> WriteLeaf:

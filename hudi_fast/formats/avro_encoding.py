@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.avro_encode_plan import WriteItems, WriteLeaf, WriteNode, WriteRecord
+from hudi_fast.formats.avro_encode_plan import WriteItems, WriteLeaf, WriteNode, WriteRecord, WriteUnion
 from hudi_fast.kernels import avro_encode
 
 __all__ = ["measure_record", "write_record"]
@@ -67,7 +67,16 @@ class _RecordState:
     fields: tuple[_State, ...]
 
 
-_State: TypeAlias = _LeafState | _ItemsState | _RecordState
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnionState:
+    """``branches``: int64[n]; ``members``: for each, int64[k], the rows that have it, and what it writes there."""
+
+    node: WriteUnion
+    branches: _Int64s
+    members: tuple[tuple[_Int64s, _State], ...]
+
+
+_State: TypeAlias = _LeafState | _ItemsState | _RecordState | _UnionState
 
 
 def measure_record(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64s) -> _RecordState:
@@ -94,6 +103,8 @@ def _measure(node: WriteNode, array: pa.Array, sizes: _Int64s) -> _State:
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     valid = _valid_flags(array)
+    if isinstance(node, WriteUnion):
+        return _measure_union(node, array, valid, sizes)
     if node.null >= 0:
         sizes += 1
     elif valid.size:
@@ -142,6 +153,37 @@ def _measure_list(node: WriteItems, array: pa.Array, valid: _Bytes, sizes: _Int6
     bounds = _summed(inner)
     avro_encode.measure_items(offsets, bounds, valid, sizes)
     return _ItemsState(node, valid, offsets, bounds, item)
+
+
+def _measure_union(node: WriteUnion, array: pa.Array, valid: _Bytes, sizes: _Int64s) -> _UnionState:
+    branches = np.full(len(array), node.null, np.int64)
+    filled = np.zeros(len(array), np.uint8)
+    members = []
+    for position, (branch, inner) in enumerate(zip(node.branches, node.members, strict=True)):
+        child = array.field(position)
+        if child.null_count == len(child):
+            continue
+        own = _valid_flags(child)
+        flags = own if own.size else np.ones(len(array), np.uint8)
+        flags = flags * valid if valid.size else flags
+        filled += flags
+        present = np.flatnonzero(flags)
+        if not len(present):
+            continue
+        branches[present] = branch
+        taken = np.zeros(len(present), np.int64)
+        members.append((present, _measure(inner, child.take(pa.array(present)), taken)))
+        sizes[present] += taken
+    least = 0 if node.null >= 0 else 1
+    wrong = (filled > 1) | (filled < least)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InvalidDataError(
+            f"Column {node.path!r} has {filled[row]} values (row {row}); a union holds one"
+            + (", and this one takes no null." if least else ", or none.")
+        )
+    avro_encode.measure_longs(branches, _NO_BYTES, sizes)
+    return _UnionState(node, branches, tuple(members))
 
 
 def _summed(sizes: _Int64s) -> _Int64s:
@@ -253,6 +295,9 @@ def write_record(state: _RecordState, first: int, after: int, pos: _Int64s, ends
 
 
 def _write(state: _State, first: int, after: int, pos: _Int64s, ends: _Int64s, out: _Bytes) -> None:
+    if isinstance(state, _UnionState):
+        _write_union(state, first, after, pos, ends, out)
+        return
     valid = state.valid[first:after]
     if isinstance(state, _LeafState):
         _write_leaf(state, valid, first, after, pos, ends, out)
@@ -287,6 +332,16 @@ def _write_struct(
     inner = pos[rows]
     write_record(state, int(low), int(high), inner, ends[rows], out)
     pos[rows] = inner
+
+
+def _write_union(state: _UnionState, first: int, after: int, pos: _Int64s, ends: _Int64s, out: _Bytes) -> None:
+    avro_encode.write_longs(state.branches[first:after], _NO_BYTES, -1, pos, ends, out)
+    for present, member in state.members:
+        low, high = np.searchsorted(present, (first, after))
+        rows = present[low:high] - first
+        inner = pos[rows]
+        _write(member, int(low), int(high), inner, ends[rows], out)
+        pos[rows] = inner
 
 
 def _write_leaf(

@@ -2,8 +2,9 @@
 
 Design: schema resolution happens once, here, and gives a tree of values that ``avro_columns`` runs on any number of
 records. A record is a row of *steps* in the writer's order, the only order in which its bytes can be read:
-a :class:`Skip` walks over neighbouring columns nobody wants; a :class:`Leaf`, :class:`Items` or :class:`Record` reads
-one. *Places* then say, in the reader's order, which step gives a column, or what fills one that the writer lacked.
+a :class:`Skip` walks over neighbouring columns nobody wants; a :class:`Leaf`, :class:`Items`, :class:`Record` or
+:class:`Union` reads one. *Places* then say, in the reader's order, which step gives a column, or what fills one that
+the writer lacked.
 
 ::
 
@@ -17,27 +18,30 @@ the caller (``promote``), since they live above this layer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hudi_fast.errors import CorruptTableError, SchemaMismatchError
-from hudi_fast.formats.avro_types import AvroField, AvroType, WalkProgram, optional_part, plain_arrow_type, walk_program
+from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.formats.avro_defaults import default_array
+from hudi_fast.formats.avro_promotion import Convert, Promote, built_in_conversion
+from hudi_fast.formats.avro_types import (
+    AvroField,
+    AvroType,
+    WalkProgram,
+    branch_names,
+    is_general_union,
+    optional_part,
+    plain_arrow_type,
+    union_members,
+    walk_program,
+)
 
-__all__ = ["Convert", "Fill", "Items", "Leaf", "Node", "Promote", "Record", "Skip", "default_array", "plan_rows"]
-
-Convert: TypeAlias = Callable[[pa.Array], pa.Array]
-
-Promote: TypeAlias = Callable[[pa.DataType, pa.DataType, str], Convert | None]
-"""``schema.cast.leaf_cast``: source type, target type, column -> conversion, or None when there is none."""
+__all__ = ["Fill", "Items", "Leaf", "Node", "Record", "Skip", "Union", "plan_rows"]
 
 _TEXT = (pa.string(), pa.binary())
-_FLOATS = (pa.float32(), pa.float64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +100,7 @@ class Record:
     null: int
     required: bool
     kind: pa.DataType
-    steps: tuple[Leaf | Items | Record | Skip, ...]
+    steps: tuple[Leaf | Items | Record | Union | Skip, ...]
     places: tuple[int | Fill, ...]
     whole: bool
 
@@ -109,11 +113,34 @@ class Items:
     null: int
     required: bool
     kind: pa.DataType
-    item: Leaf | Items | Record
+    item: Leaf | Items | Record | Union
     program: WalkProgram
 
 
-Node: TypeAlias = Leaf | Items | Record
+@dataclass(frozen=True, slots=True, eq=False)
+class Union:
+    """Read a union of several types as the reader's struct ``kind``, whose members are all null but one.
+
+    Attributes:
+        path: dotted, for messages.
+        null: the branch that stands for null, -1 if there is none: then no value is null.
+        required: whether the reader takes no nulls.
+        kind: the reader's struct.
+        names: of the branches, for messages.
+        members: for each branch the plan of its values; None for null and for what the reader has no member for.
+        places: for each of the reader's members the branch that it is; -1 for one that the writer does not have.
+    """
+
+    path: str
+    null: int
+    required: bool
+    kind: pa.DataType
+    names: tuple[str, ...]
+    members: tuple[Leaf | Items | Record | Union | None, ...]
+    places: tuple[int, ...]
+
+
+Node: TypeAlias = Leaf | Items | Record | Union
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +192,7 @@ def _record(
     fields = [target.field(i) for i in range(target.num_fields)]
     declared = {each.name: each for each in own.fields} if own is not None else {}
     sources = _sources(writer, fields, declared)
-    steps: list[Leaf | Items | Record | Skip] = []
+    steps: list[Node | Skip] = []
     at: dict[int, int] = {}
     unwanted: list[AvroType] = []
     wanted = {position: index for index, position in enumerate(sources) if position is not None}
@@ -211,6 +238,8 @@ def _under(path: str, name: str) -> str:
 
 def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, resolving: _Resolving) -> Node | None:
     """The plan for one value; None when there is none, and a problem more."""
+    if is_general_union(writer):
+        return _union(writer, column, path, own, resolving)
     null, inner = optional_part(writer, path, resolving.where)
     own = _beside_null(own)
     required = not column.nullable and null >= 0
@@ -228,6 +257,26 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
         resolving.problems.append(f"column {path!r} is {_article(inner.kind)} in the records, and {target} is wanted")
         return None
     return _leaf(inner, target, null, required, path, resolving)
+
+
+def _union(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, resolving: _Resolving) -> Union | None:
+    target = column.type
+    named = dict(union_members(writer))
+    if not pa.types.is_struct(target) or not any(each.name in named for each in target):
+        listed = ", ".join(named)
+        resolving.problems.append(f"column {path!r} is a union of {listed} in the records, and {target} is wanted")
+        return None
+    declared = dict(union_members(own)) if own is not None and own.kind == "union" else {}
+    plans: dict[str, Node | None] = {}
+    for each in target:
+        if each.name in named:
+            under = _under(path, each.name)
+            plans[each.name] = _node(named[each.name], each, under, declared.get(each.name), resolving)
+    names = tuple(branch_names(writer))
+    null = names.index("null") if "null" in names else -1
+    places = tuple(names.index(each.name) if each.name in named else -1 for each in target)
+    required = not column.nullable and null >= 0
+    return Union(path, null, required, target, names, tuple(plans.get(name) for name in names), places)
 
 
 def _map(
@@ -301,38 +350,12 @@ def _code(writer: AvroType, kind: pa.DataType) -> tuple[str, int]:
 
 
 def _conversion(source: pa.DataType, target: pa.DataType, path: str, resolving: _Resolving) -> Convert | None:
-    if source == pa.float32() and target == pa.float64():
-        return _double_of_same_text
-    if source == pa.int32() and target == pa.int64():
-        return partial(_cast, target=target, safe=True)
-    if source in (pa.int32(), pa.int64()) and target in _FLOATS:
-        return partial(_cast, target=target, safe=False)
-    if source in _TEXT and target in _TEXT:
-        return partial(_cast, target=target, safe=True)
-    if _holds(source, target):
-        return partial(_cast, target=target, safe=True)
-    found = resolving.promote(source, target, path) if resolving.promote is not None else None
+    found = built_in_conversion(source, target)
+    if found is None and resolving.promote is not None:
+        found = resolving.promote(source, target, path)
     if found is None:
         resolving.problems.append(f"column {path!r} is {source} in the records, and {target} is wanted")
     return found
-
-
-def _holds(source: pa.DataType, target: pa.DataType) -> bool:
-    """Timestamps and times of other units, checked value by value; decimals with room for all digits."""
-    if pa.types.is_decimal128(source) and pa.types.is_decimal128(target):
-        grows = target.precision - target.scale >= source.precision - source.scale
-        return bool(grows and target.scale >= source.scale)
-    both_times = pa.types.is_time(source) and pa.types.is_time(target)
-    return bool(both_times or (pa.types.is_timestamp(source) and pa.types.is_timestamp(target)))
-
-
-def _double_of_same_text(values: pa.Array) -> pa.Array:
-    # 1.1f becomes 1.1d, not 1.10000002384...: HoodieAvroUtils.rewritePrimaryType, Hudi 1.2.0
-    return pc.cast(pc.cast(values, pa.string()), pa.float64())
-
-
-def _cast(values: pa.Array, target: pa.DataType, safe: bool) -> pa.Array:
-    return pc.cast(values, target, safe=safe)
 
 
 # ---- columns that the writer does not have
@@ -344,43 +367,3 @@ def _fill(column: pa.Field, declared: AvroField | None, path: str, resolving: _R
     if not column.nullable:
         resolving.problems.append(f"column {path!r} ({column.type}, not null) is absent from the records")
     return Fill(column.type, None)
-
-
-def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
-    """A field's default as an array of one value; None when it is null.
-
-    Args:
-        avro: the field's type.
-        default: JSON value; of the first branch for a union, or null.
-        kind: Arrow type of the field.
-        path: of the column, for messages.
-
-    Raises:
-        CorruptTableError: the default is not one of the type.
-    """
-    if default is None:
-        return None
-    try:
-        return pa.array([_default(avro, default)], kind)
-    except (pa.ArrowException, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CorruptTableError(f"The default {default!r} of column {path} is not one of its type, {kind}.") from error
-
-
-def _default(avro: AvroType, value: Any) -> Any:
-    if value is None:
-        return None
-    if avro.kind == "union":
-        return _default(next(part for part in avro.parts if part.kind != "null"), value)
-    if avro.kind == "record":
-        return {each.name: _default(each.type, value.get(each.name, each.default)) for each in avro.fields}
-    if avro.kind == "array":
-        return [_default(avro.parts[0], each) for each in value]
-    if avro.kind == "map":
-        return [(key, _default(avro.parts[0], each)) for key, each in value.items()]
-    if avro.kind in ("bytes", "fixed"):
-        raw = value.encode("latin-1")
-        declared = avro.json if isinstance(avro.json, Mapping) else {}
-        if declared.get("logicalType") == "decimal":
-            return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-int(declared.get("scale", 0)))
-        return raw
-    return value

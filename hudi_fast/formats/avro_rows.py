@@ -11,7 +11,8 @@ pickled and shared by threads. Then bytes: records are framed by their lengths a
          AvroDecoder  ──►  record batches of the reader's schema
          AvroEncoder  ◄──  record batches of the writer's columns
 
-Types are those of the table in ``avro_schema``. Values are checked as they are read, see ``CorruptTableError`` below.
+Types are those of the table in ``avro_schema``, and structs for unions of several types (``avro_types``). Values are
+checked as they are read, see ``CorruptTableError`` below.
 Source: HoodieAvroDataBlock of Hudi 1.2.0 (versions 1 to 3 of the block have one layout); Avro 1.11 specification.
 """
 
@@ -28,7 +29,8 @@ from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatch
 from hudi_fast.formats.avro_columns import BatchTooLargeError, Rows, corrupt, read_record_columns
 from hudi_fast.formats.avro_encode_plan import WriteRecord, plan_columns
 from hudi_fast.formats.avro_encoding import measure_record, write_record
-from hudi_fast.formats.avro_program import Promote, Record, plan_rows
+from hudi_fast.formats.avro_program import Record, plan_rows
+from hudi_fast.formats.avro_promotion import Promote
 from hudi_fast.formats.avro_types import parse_record
 from hudi_fast.kernels.avro_encode import write_frames
 from hudi_fast.kernels.avro_structure import frame_records
@@ -88,7 +90,7 @@ class AvroDecoder:
         Raises:
             SchemaMismatchError: columns that cannot become the reader's, all of them listed.
             CorruptTableError: ``writer_schema`` is no Avro record schema.
-            UnsupportedFeatureError: a wanted column that hudi_fast cannot hold (a general union), a recursive record.
+            UnsupportedFeatureError: a wanted column that hudi_fast cannot hold, a recursive record.
         """
         own = None if reader_avro is None else parse_record(reader_avro, "the reader's schema")
         bare = reader.remove_metadata()
@@ -241,7 +243,7 @@ class AvroEncoder:
         Raises:
             SchemaMismatchError: columns that the writer's schema lacks, has with another type, or needs; all listed.
             CorruptTableError: ``writer_schema`` is no Avro record schema.
-            UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold (a general union).
+            UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold.
         """
         bare = pa.schema([each.remove_metadata() for each in schema])
         return cls(bare, plan_columns(bare, parse_record(writer_schema, _WRITER), _WRITER))

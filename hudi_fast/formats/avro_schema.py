@@ -270,7 +270,7 @@ def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Name
         labels = [str(each.get("name", each.get("type")) if isinstance(each, Mapping) else each) for each in avro]
         raise UnsupportedFeatureError(
             f"Column {path} in {names.where} is a union of {', '.join(labels)}; "
-            "hudi_fast reads unions of null and one type only."
+            "columns of a table may be unions of null and one type only."
         )
     return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable=len(branches) != len(avro))
 

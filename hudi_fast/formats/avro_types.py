@@ -3,7 +3,11 @@
 Design: :func:`parse_record` turns JSON into a tree of :class:`AvroType`, where a named type is one object wherever it
 is used. :func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
 plain type is what ``avro_schema`` says; it is asked for the wanted columns only, so a column that hudi_fast cannot hold
-(a general union) does not stand in the way of the others.
+does not stand in the way of the others.
+
+A *general union*, of more than null and one type, is a struct in Arrow: a nullable member for each branch beside null,
+under the branch's name (that of the primitive; of a record, enum or fixed without namespace, unless two would then be
+called the same). At most one member is not null.
 
 Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
 """
@@ -28,10 +32,14 @@ __all__ = [
     "AvroField",
     "AvroType",
     "WalkProgram",
+    "arrow_type",
+    "branch_names",
+    "is_general_union",
     "least_bytes",
     "optional_part",
     "parse_record",
     "plain_arrow_type",
+    "union_members",
     "walk_program",
 ]
 
@@ -70,6 +78,7 @@ class AvroType:
         symbols: of an enum.
         fields: of a record.
         parts: branches of a union; the one type of array items or map values.
+        name: full name of a record, enum or fixed.
     """
 
     kind: str
@@ -78,6 +87,7 @@ class AvroType:
     symbols: tuple[str, ...] = ()
     fields: tuple[AvroField, ...] = ()
     parts: tuple[AvroType, ...] = ()
+    name: str = ""
 
 
 # ---- parsing
@@ -138,17 +148,17 @@ def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, n
         symbols = member(avro, "symbols", path, names)
         if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
             raise malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
-        result = AvroType("enum", dict(avro), symbols=tuple(symbols))
+        result = AvroType("enum", dict(avro), symbols=tuple(symbols), name=full)
     elif kind == "fixed":
         size = member(avro, "size", path, names)
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
             raise malformed(f"a fixed of {size!r} bytes", path, names)
-        result = AvroType("fixed", dict(avro), size=size)
+        result = AvroType("fixed", dict(avro), size=size, name=full)
     else:
         names.open.add(full)
         entries = member(avro, "fields", path, names)
         inner = full.rpartition(".")[0]
-        result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries))
+        result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries), name=full)
         names.open.discard(full)
     names.known[full] = result
     return result
@@ -167,6 +177,11 @@ def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> Avr
 # ---- reading types
 
 
+def is_general_union(avro: AvroType) -> bool:
+    """Whether it is a union of more than null and one type."""
+    return avro.kind == "union" and sum(part.kind != "null" for part in avro.parts) > 1
+
+
 def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]:
     """The byte that stands for null (0 or 2, -1 without union), and the type beside null.
 
@@ -177,12 +192,52 @@ def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]
         return -1, avro
     kinds = [part.kind for part in avro.parts]
     if len(kinds) != 2 or kinds.count("null") != 1:
-        raise UnsupportedFeatureError(
-            f"Column {path} in {where} is a union of {', '.join(kinds)}; "
-            "hudi_fast reads and writes unions of null and one type only."
-        )
+        raise UnsupportedFeatureError(f"Column {path} in {where} is a union of {', '.join(kinds)}.")
     null = kinds.index("null")
     return 2 * null, avro.parts[1 - null]
+
+
+def branch_names(union: AvroType) -> list[str]:
+    """What the branches of a union are called, null among them, in order."""
+    short = [(part.name or part.kind).rpartition(".")[2] for part in union.parts]
+    return [
+        part.name if part.name and short.count(name) > 1 else name
+        for part, name in zip(union.parts, short, strict=True)
+    ]
+
+
+def union_members(union: AvroType) -> list[tuple[str, AvroType]]:
+    """Names and types of the branches beside null, in order."""
+    named_parts = zip(branch_names(union), union.parts, strict=True)
+    return [(name, part) for name, part in named_parts if part.kind != "null"]
+
+
+def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
+    """The Arrow type of any type but null.
+
+    Args:
+        avro: the type, or its union with null.
+        path: the column, for messages.
+        where: what holds the schema, for messages.
+
+    Raises:
+        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+    """
+    if is_general_union(avro):
+        return pa.struct([pa.field(name, arrow_type(part, path, where)) for name, part in union_members(avro)])
+    _, inner = optional_part(avro, path, where)
+    if inner.kind == "record":
+        return pa.struct([_arrow_field(each.name, each.type, path, where) for each in inner.fields])
+    if inner.kind == "array":
+        return pa.list_(_arrow_field("element", inner.parts[0], path, where))
+    if inner.kind == "map":
+        return pa.map_(pa.string(), _arrow_field("value", inner.parts[0], path, where))
+    return plain_arrow_type(inner, path, where)
+
+
+def _arrow_field(name: str, avro: AvroType, path: str, where: str) -> pa.Field:
+    nullable = avro.kind == "union" and any(part.kind == "null" for part in avro.parts)
+    return pa.field(name, arrow_type(avro, f"{path}.{name}" if path else name, where), nullable)
 
 
 def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:

@@ -86,6 +86,37 @@ def records(draw, kinds, least=1):
     return avro, st.fixed_dictionaries({name: each[1] for name, each in named.items()})
 
 
+@st.composite
+def unions(draw):
+    """A union of two to four types, and structs of which one member has a value."""
+    kinds = [draw(st.sampled_from(("int", "string", "double"))), *draw(st.lists(WRAPPERS, min_size=1, max_size=3))]
+    kinds = [{**each, "name": f"w{i}"} if isinstance(each, dict) else each for i, each in enumerate(kinds)]
+    kinds = draw(st.permutations(kinds))
+    names = [naive.branch_name(each) for each in kinds]
+    one = st.sampled_from(range(len(kinds))).flatmap(
+        lambda at: VALUES[wrapped(kinds[at])].map(
+            lambda value: {
+                name: ({"value": value} if isinstance(kinds[at], dict) else value) if i == at else None
+                for i, name in enumerate(names)
+            }
+        )
+    )
+    place = draw(st.sampled_from((None, *range(len(kinds) + 1))))
+    if place is None:
+        return kinds, one
+    return [*kinds[:place], "null", *kinds[place:]], st.none() | one
+
+
+VALUES = {"int": INTS, "long": LONGS, "string": TEXTS, "double": st.floats(allow_nan=False), "bytes": st.binary()}
+WRAPPERS = st.sampled_from([*VALUES]).map(
+    lambda kind: {"type": "record", "name": "?", "fields": [{"name": "value", "type": kind}]}
+)
+
+
+def wrapped(kind):
+    return kind["fields"][0]["type"] if isinstance(kind, dict) else kind
+
+
 def nested(kinds):
     items = fields(kinds)
     arrays = items.map(lambda each: ({"type": "array", "items": each[0]}, st.lists(each[1], max_size=6)))

@@ -1,7 +1,7 @@
 """Avro records as plain Python values: encoded by hand, decoded by fastavro without logical types.
 
 Plain values: numbers for dates, times and timestamps, the unscaled number for a decimal, text for an enum, a dict for a
-map or a record.
+map or a record. A value of a union of several types is a dict of its branches' names, all of them None but one.
 """
 
 from __future__ import annotations
@@ -41,7 +41,12 @@ def minimal(number: int) -> bytes:
 def encode(avro, value, cut=None) -> bytes:
     """One value; ``cut`` takes the encoded items of a list and gives parts of them, with True for a size in bytes."""
     if isinstance(avro, list):
-        branch = next(i for i, each in enumerate(avro) if (each == "null") == (value is None))
+        if sum(each != "null" for each in avro) > 1 and value is not None:
+            (name,) = (name for name, each in value.items() if each is not None)
+            branch = next(i for i, each in enumerate(avro) if branch_name(each) == name)
+            value = value[name]
+        else:
+            branch = next(i for i, each in enumerate(avro) if (each == "null") == (value is None))
         return varint(branch) + encode(avro[branch], value, cut)
     kind, about = (avro, {}) if isinstance(avro, str) else (avro["type"], avro)
     if about.get("logicalType") == "decimal":
@@ -68,6 +73,11 @@ def encode(avro, value, cut=None) -> bytes:
     if kind == "array":
         return blocks([encode(about["items"], each, cut) for each in value], cut)
     return blocks([encode("string", key) + encode(about["values"], each, cut) for key, each in value.items()], cut)
+
+
+def branch_name(avro) -> str:
+    """What a branch of a union is called."""
+    return avro if isinstance(avro, str) else avro.get("name", avro["type"]).rpartition(".")[2]
 
 
 def blocks(items: list[bytes], cut=None) -> bytes:
