@@ -26,6 +26,7 @@ from hudi_fast.merge.combine import combine, commit_time_deletes
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
@@ -84,15 +85,23 @@ def assign_partition(
     rows = combined_rows(plan, incoming, rows)
     matches: list[SliceMatches] = []
     if plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
-        keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-        found = run(lambda one: look_up(plan, one, keys), slices)
-        matches = [match for match in found if match is not None]
+        matches = _matches(plan, partition, incoming, rows, slices, run)
     inserts = untagged_rows(rows, matches, incoming.count)
     if plan.operation == "insert":
         _refuse_duplicates(plan, incoming, matches)
         matches = []
     found_here = PartitionMatches(slices, matches, [None] * len(matches), inserts)
     return deal_out(plan, partition, incoming, found_here, token, first_sequence)
+
+
+def _matches(
+    plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner
+) -> list[SliceMatches]:
+    """Which of the partition's slices hold the keys of ``rows``."""
+    if plan.index.uses_records:
+        return match_slices(plan, incoming, rows, locate_rows(plan, incoming, rows, partition), slices, run)
+    keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+    return [match for match in run(lambda one: look_up(plan, one, keys), slices) if match is not None]
 
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:

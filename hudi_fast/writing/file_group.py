@@ -17,6 +17,7 @@ from hudi_fast.merge.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.append import append_log
 from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.located import with_row_numbers
 from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
 from hudi_fast.writing.partition_marker import ensure_partition_marker
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
@@ -36,7 +37,7 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
         return append_log(plan, work, incoming)
     if work.slice.base_file is None:
         raise ValueError(f"rows are inserted into {work.file_id}, which has no base file")
-    return [rewrite_file_group(plan, work, work.slice.base_file, incoming)]
+    return [rewrite_file_group(plan, with_row_numbers(plan, work, incoming), work.slice.base_file, incoming)]
 
 
 def _create_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:

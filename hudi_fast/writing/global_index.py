@@ -1,9 +1,11 @@
-"""Tagging when record keys are unique over the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``; Hudi 1.2.0).
+"""Tagging when record keys are unique over the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``,
+``GLOBAL_RECORD_LEVEL_INDEX``; Hudi 1.2.0).
 
-Every key is looked up in every partition. A row whose key is stored in another partition either moves (the stored row
-goes, the incoming one is inserted where it belongs now) or, with ``update.partition.path`` off, changes the stored row
-in the partition where it is. A key that moved is left behind, deleted by the log, in the base file where it was. Where
-ordering values decide whether a row moves, such a key is not stored there: the one that a reader sees decides.
+Every key is looked up in every partition, or where the record index says that it is. A row whose key is stored in
+another partition either moves (the stored row goes, the incoming one is inserted where it belongs now) or, with
+``update.partition.path`` off, changes the stored row in the partition where it is. A key that moved is left behind,
+deleted by the log, in the base file where it was. Where ordering values decide whether a row moves, such a key is not
+stored there: the one that a reader sees decides.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merge.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
+from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import beats_stored, living, look_up
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["assign_table"]
 
 Rows = npt.NDArray[np.int64]
+_Slices = dict[str, list[FileSlice]]
 
 
 def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list[FileGroupWork]:
@@ -34,6 +38,20 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
         run: how slices are looked up: ``map`` or a pool's.
     """
     rows = combined_rows(plan, incoming, np.arange(incoming.count, dtype=np.int64))
+    codes, names = _codes(incoming)
+    tag = _tag_by_index if plan.index.uses_records else _tag_by_files
+    slices, matches = tag(plan, incoming, rows, run)
+    unknown = untagged_rows(rows, matches, incoming.count)
+    settled = [_settle_moves(plan, incoming, match, codes, names) for match in matches]
+    moving = _distinct([match.incoming_rows[moved] for match, moved in settled if moved is not None])
+    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in settled]
+    moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
+    inserts = np.sort(np.concatenate([unknown, moving]))
+    return _deal_out_all(plan, incoming, slices, settled, inserts, codes, names)
+
+
+def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
+    """Look every key up in every slice."""
     slices = {name: latest_slices(plan.view, name) for name in plan.view.lister.partitions()}
     keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
     flat = [one for found in slices.values() for one in found]
@@ -42,14 +60,24 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     if plan.index.update_partition_path and incoming.ordering and plan.operation != "delete":
         seen = run(lambda one: living(plan, incoming, one), matches)
         matches = [match for match in seen if match is not None]
-    unknown = untagged_rows(rows, matches, incoming.count)
+    return slices, matches
+
+
+def _tag_by_index(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
+    """Look each key up where the record index says that it is; slices of the partitions that are touched."""
+    found = locate_rows(plan, incoming, rows)
     codes, names = _codes(incoming)
-    settled = [_settle_moves(plan, incoming, match, codes, names) for match in matches]
-    moving = _distinct([match.incoming_rows[moved] for match, moved in settled if moved is not None])
-    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in settled]
-    moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
-    inserts = np.sort(np.concatenate([unknown, moving]))
-    return _deal_out_all(plan, incoming, slices, settled, inserts, codes, names)
+    touched = {*(names[code] for code in np.unique(codes)), *(partition for partition, _ in found.groups)}
+    slices = {name: latest_slices(plan.view, name) for name in sorted(touched)}
+    moves = None
+    if plan.index.update_partition_path and plan.operation != "delete" and found.groups:
+        places = {name: code for code, name in enumerate(names)}
+        stored = np.array([places.get(partition, -1) for partition, _ in found.groups], dtype=np.int64)
+        moves = (found.numbers >= 0) & (stored[found.numbers] != codes[rows])
+        if incoming.deletes is not None:
+            moves &= ~incoming.deletes[rows]
+    flat = [one for here in slices.values() for one in here]
+    return slices, match_slices(plan, incoming, rows, found, flat, run, moves)
 
 
 def _settle_moves(

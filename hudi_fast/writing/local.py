@@ -18,6 +18,7 @@ from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
+from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
@@ -57,6 +58,7 @@ class LocalEngine:
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""
         assert self._incoming is not None, "prepare comes first"
+        plan = with_usable_index(plan)
         incoming = with_auto_keys(plan, self._incoming, task=0)
         names = incoming.partitions.dictionary.to_pylist()
         codes = np.asarray(incoming.partitions.indices, dtype=np.int32)

@@ -34,7 +34,7 @@ from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["StoredKeys", "beats_stored", "living", "look_up", "stored_keys"]
+__all__ = ["StoredKeys", "beats_stored", "living", "look_up", "look_up_logged", "stored_keys"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -56,6 +56,22 @@ def look_up(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatc
     if not len(found):
         return None
     return SliceMatches(slice_, np.full(len(found), -1, dtype=np.int64), keys.rows[found])
+
+
+def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:
+    """As :func:`look_up`; of a slice with a base file also the keys that stand in its log alone, as rows -1."""
+    found = look_up(plan, slice_, keys)
+    if slice_.base_file is None or not slice_.log_files or keys.low is None:
+        return found
+    logged = _probe(_log_entries(plan, slice_, _NO_COLUMNS).keys, keys.keys) >= 0
+    if found is not None:
+        logged &= ~np.isin(keys.rows, found.incoming_rows)
+    if not logged.any():
+        return found
+    rows, none = keys.rows[logged], np.full(int(logged.sum()), -1, dtype=np.int64)
+    if found is None:
+        return SliceMatches(slice_, none, rows)
+    return SliceMatches(slice_, np.concatenate([found.base_rows, none]), np.concatenate([found.incoming_rows, rows]))
 
 
 def living(plan: WritePlan, incoming: Incoming, match: SliceMatches) -> SliceMatches:
@@ -116,16 +132,23 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
 def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> StoredKeys:
     """Of some matches, the columns of the ordering values that a reader would see."""
     columns = _ordering_roots(plan)
-    keys = gather_array(incoming.key_array(), match.incoming_rows[pairs])
+    keys, rows = gather_array(incoming.key_array(), match.incoming_rows[pairs]), match.base_rows[pairs]
     if match.slice.base_file is None:
-        stored = _nulls(columns, len(keys))
-    else:
-        stored = gather(_base_columns(plan, match.slice, columns), match.base_rows[pairs])
-    return _seen(plan, match.slice, keys, stored)
+        return _seen(plan, match.slice, keys, _nulls(columns, len(keys)))
+    based, logged = _base_columns(plan, match.slice, columns), rows < 0
+    if logged.any():  # beyond the rows of the file stands one of nulls, for keys that only the log has
+        rows = np.where(logged, based.num_rows, rows)
+        based = pa.concat_tables([based, _nulls(columns, 1)]).combine_chunks()
+    return _seen(plan, match.slice, keys, gather(based, rows), logged)
 
 
-def _seen(plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table) -> StoredKeys:
-    """``stored``: rows of the base file, one for each key; looked through by what the log says of the key."""
+def _seen(
+    plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table, logged: Flags | None = None
+) -> StoredKeys:
+    """``stored``: rows of the base file, one for each key; looked through by what the log says of the key.
+
+    ``logged``: keys that the base file lacks.
+    """
     gone = np.zeros(len(keys), dtype=np.bool_)
     if not slice_.log_files:
         return StoredKeys(keys, stored, gone)
@@ -140,7 +163,7 @@ def _seen(plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table) 
         [gather_array(column, entry) for column in entries.ordering],
         ordering_columns(plan.rules, gather(stored, there)),
     )
-    wins |= slice_.base_file is None
+    wins |= slice_.base_file is None if logged is None else logged[there]
     gone[there] = wins & entries.deletes[entry]
     chosen = np.arange(len(keys), dtype=np.int64)
     shown = wins & ~entries.deletes[entry]

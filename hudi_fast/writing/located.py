@@ -1,0 +1,159 @@
+"""Tagging by the record index: only file groups that hold incoming keys are looked into, and those no more than needed.
+
+::
+
+    keys ─► record index ─► file group of each ─┬─ COPY_ON_WRITE: its key column ─► row numbers   (a rewrite needs them)
+                                                └─ MERGE_ON_READ: nothing is opened               (a log needs none)
+
+Where the index is stale, which means that the file group is not the table's any more or does not hold the key, the row
+is an insert. A log takes a row at the index's word: one whose key the group does not hold is a row of its own to every
+reader, and is where the index says. Rows that may leave their group are compared with the stored row, and so are looked
+up in any case; as are those of a group that is rewritten after all, to take up inserts (:func:`with_row_numbers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys, usable_index
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches
+from hudi_fast.merge.gather import gather_array
+from hudi_fast.metadata.state import metadata_of
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.lookup import living, look_up, look_up_logged
+from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+
+__all__ = ["locate_rows", "match_located", "match_slices", "metadata_for", "with_row_numbers", "with_usable_index"]
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Runner = Callable[..., Iterable[SliceMatches | None]]
+
+
+def with_usable_index(plan: WritePlan) -> WritePlan:
+    """The plan, with another index where the record index that it asks for is not there.
+
+    Warns:
+        HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
+    """
+    index = usable_index(plan.index, metadata_of(plan.view), plan.storage.uri)
+    return plan if index is plan.index else replace(plan, index=index)
+
+
+def metadata_for(plan: WritePlan) -> MetadataTable:
+    """The metadata table whose record index the plan uses."""
+    table = metadata_of(plan.view)
+    if table is None:
+        raise ValueError("the plan is pinned to no metadata table, and uses its record index")
+    return table
+
+
+def locate_rows(plan: WritePlan, incoming: Incoming, rows: Rows, partition: str | None = None) -> KeyLocations:
+    """The file groups of some incoming rows, as far as the record index knows their keys.
+
+    Args:
+        plan: the write, which uses the record index.
+        incoming: rows of the write.
+        rows: int64[n], which of them.
+        partition: the partition that they belong to; looked at where the index is by partition.
+    """
+    table = metadata_for(plan)
+    keys = gather_array(incoming.key_array(), rows)
+    return locate_keys(table, keys, partition if is_by_partition(table) else None)
+
+
+def match_slices(
+    plan: WritePlan,
+    incoming: Incoming,
+    rows: Rows,
+    found: KeyLocations,
+    slices: Iterable[FileSlice],
+    run: Runner = map,
+    moves: Flags | None = None,
+) -> list[SliceMatches]:
+    """The matches of incoming rows in the file groups that were found for them.
+
+    Args:
+        plan: the write.
+        incoming: rows of the write.
+        rows: int64[n], ascending.
+        found: where their n keys are.
+        slices: the table's, or those of the partition that is looked at; a group that is not among them holds nothing.
+        run: how slices are looked up: ``map`` or a pool's.
+        moves: bool[n], rows that do not belong to the partition where their key is, and may leave it; None for none.
+    """
+    by_group = {(one.partition, one.file_id): one for one in slices}
+    live = [(number, by_group[group]) for number, group in enumerate(found.groups) if group in by_group]
+    order = np.argsort(found.numbers, kind="stable")
+    bounds = np.searchsorted(found.numbers[order], np.arange(len(found.groups) + 1))
+
+    def match(one: tuple[int, FileSlice]) -> SliceMatches | None:
+        number, slice_ = one
+        here = order[bounds[number] : bounds[number + 1]]
+        return match_located(plan, incoming, slice_, rows[here], None if moves is None else moves[here])
+
+    return [one for one in run(match, live) if one is not None]
+
+
+def match_located(
+    plan: WritePlan, incoming: Incoming, slice_: FileSlice, rows: Rows, moves: Flags | None = None
+) -> SliceMatches | None:
+    """Those of ``rows`` whose key the slice holds, or may be taken to hold; None when there are none.
+
+    Args:
+        plan: the write.
+        incoming: rows of the write.
+        slice_: where the record index says that their keys are.
+        rows: int64[n], ascending.
+        moves: bool[n], rows that may leave the slice's partition; None for none.
+    """
+    if not plan.config.is_mor or plan.partial is not None:  # rows of a partial update must not stand alone
+        return look_up(plan, slice_, _keys(incoming, rows))
+    staying, leaving = (rows, rows[:0]) if moves is None else (rows[~moves], rows[moves])
+    matches = [SliceMatches(slice_, np.full(len(staying), -1, dtype=np.int64), staying)]
+    if len(leaving):
+        found = look_up_logged(plan, slice_, _keys(incoming, leaving))
+        if found is not None:
+            matches.append(living(plan, incoming, found))
+    return _joined(slice_, matches)
+
+
+def with_row_numbers(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> FileGroupWork:
+    """The work with the rows of the base file that it is about, for a file group that is rewritten.
+
+    A row whose key the file does not hold is inserted, if it is one to keep.
+    """
+    if work.slice is None or (work.base_rows >= 0).all():
+        return work
+    rows = work.incoming_rows
+    found = look_up(plan, work.slice, _keys(incoming, rows))
+    base_rows, sources = (rows[:0], rows[:0]) if found is None else (found.base_rows, found.incoming_rows)
+    gone = np.zeros(len(rows), dtype=np.bool_) if work.moved is None else work.moved
+    stale = ~np.isin(rows, sources)
+    lost = stale & ~gone
+    if incoming.deletes is not None:
+        lost &= ~incoming.deletes[rows]
+    moved = None if work.moved is None else np.isin(sources, rows[gone])
+    inserts = np.concatenate([rows[lost], work.inserts])
+    return replace(work, base_rows=base_rows, incoming_rows=sources, moved=moved, inserts=inserts)
+
+
+def _keys(incoming: Incoming, rows: Rows) -> IncomingKeys:
+    return IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+
+
+def _joined(slice_: FileSlice, parts: Sequence[SliceMatches]) -> SliceMatches | None:
+    if not sum(len(one.incoming_rows) for one in parts):
+        return None
+    if len(parts) == 1:
+        return parts[0]
+    return SliceMatches(
+        slice_,
+        np.concatenate([one.base_rows for one in parts]),
+        np.concatenate([one.incoming_rows for one in parts]),
+    )
