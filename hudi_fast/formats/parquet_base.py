@@ -117,6 +117,11 @@ class BaseFileWriter:
         )
 
     @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer as it was written; there once the file is closed."""
+        return self._writer.writer.metadata
+
+    @property
     def bytes_waiting(self) -> int:
         """Arrow bytes that wait for their row group to be full."""
         return self._waiting_bytes
@@ -180,6 +185,7 @@ class BaseFileReader:
         self.schema: pa.Schema = file.schema_arrow.remove_metadata()
         self.num_rows: int = file.metadata.num_rows
         self.num_row_groups: int = file.metadata.num_row_groups
+        self.metadata: pq.FileMetaData = file.metadata
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys."""

@@ -79,6 +79,7 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
         num_deletes=len(resolved.changes.dropped),
         total_write_bytes=size,
         file_size=size,
+        column_ranges=output.ranges,
         runtime_stats=RuntimeStats(
             total_scan_time=counts.total_log_read_time_ms,
             total_upsert_time=int((time.monotonic() - scanned) * 1000),

@@ -67,8 +67,8 @@ def compact_log(work: CompactionWork, number: int, token: TaskToken) -> list[Wri
     entries = fold(merge.rules, logged)
     _check_deletes(plan, entries, slice_)
     scanned = time.monotonic()
-    layout, limit = plan.config.layout_version, plan.log.max_file_size
-    with LogOutput(LogTarget(plan.storage, layout, plan.instant, slice_, str(token), limit)) as output:
+    layout, limit, measured = plan.config.layout_version, plan.log.max_file_size, bool(plan.stats_columns)
+    with LogOutput(LogTarget(plan.storage, layout, plan.instant, slice_, str(token), limit, measured)) as output:
         _write(plan, entries, log, slice_, token, output)
     counters = log_counters(log, logged.count, entries.count, int((scanned - started) * 1000))
     milliseconds = int((time.monotonic() - scanned) * 1000)
@@ -91,9 +91,9 @@ def _write(
             avro_schema = arrow_to_avro(schema, *record_name_of(plan.config.name), meta_fields=True)
             partial = {HeaderKey.IS_PARTIAL: "true"}
         rows = _rows(plan, entries, chosen, schema, slice_, token, first)
-        for block in data_blocks(rows, schema, avro_schema, plan.log, plan.parquet):
+        for block in data_blocks(rows, schema, avro_schema, plan.log, plan.parquet, plan.stats_columns):
             names = headers | partial | {HeaderKey.SCHEMA: avro_schema}
-            output.append(block.kind, names, block.content, BlockCounts(updates=block.rows))
+            output.append(block.kind, names, block.content, BlockCounts(updates=block.rows, ranges=block.ranges))
         first += len(chosen)
     gone = np.flatnonzero(entries.deletes)
     if len(gone):

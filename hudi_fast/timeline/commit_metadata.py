@@ -48,7 +48,8 @@ class WriteStat:
     ``prev_base_file`` is the name of the file replaced; ``cdc_stats`` maps change-log paths to sizes; ``base_file``,
     ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
     milliseconds since the epoch; the ``total_log_*`` counters are those of compaction; ``column_ranges`` says what the
-    file holds, for those who index it: it is known while the write lasts and is not stored.
+    file holds and ``inserts_last`` that the inserted rows are its last ones: both are for those who index the file, are
+    known while the write lasts and not stored.
     """
 
     file_id: str = ""
@@ -83,6 +84,7 @@ class WriteStat:
     total_corrupt_log_blocks: int = 0
     total_rollback_blocks: int = 0
     column_ranges: ColumnRanges | None = field(default=None, compare=False, repr=False)
+    inserts_last: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

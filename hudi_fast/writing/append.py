@@ -53,16 +53,23 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
     dropped, buried = _deletes(plan, work, incoming)
     kept = ~dropped
     target = LogTarget(
-        plan.storage, plan.config.layout_version, plan.instant, work.slice, str(work.token), plan.log.max_file_size
+        plan.storage,
+        plan.config.layout_version,
+        plan.instant,
+        work.slice,
+        str(work.token),
+        plan.log.max_file_size,
+        bool(plan.stats_columns),
     )
     with LogOutput(target) as output:
         rows, sources, buried = work.base_rows[kept], work.incoming_rows[kept], buried[kept]
         start = 0
         tables = _log_rows(plan, work, incoming, sources)
-        for block in data_blocks(tables, _schema(plan), _avro_schema(plan), plan.log, plan.parquet):
+        blocks = data_blocks(tables, _schema(plan), _avro_schema(plan), plan.log, plan.parquet, plan.stats_columns)
+        for block in blocks:
             part = slice(start, start + block.rows)
             deletes = int(buried[part].sum())
-            counts = BlockCounts(updates=block.rows - deletes, deletes=deletes)
+            counts = BlockCounts(updates=block.rows - deletes, deletes=deletes, ranges=block.ranges)
             output.append(block.kind, _headers(plan, work.slice, rows[part]), block.content, counts)
             start += block.rows
         if dropped.any():

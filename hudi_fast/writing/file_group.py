@@ -73,6 +73,7 @@ def _create_file(
         num_inserts=output.rows,
         total_write_bytes=size,
         file_size=size,
+        column_ranges=output.ranges,
     )
 
 

@@ -8,8 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hudi_fast.formats.avro_rows import AvroEncoder, block_content_head
+from hudi_fast.formats.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
 from hudi_fast.formats.delete_block import DeleteRecords
 from hudi_fast.formats.log_blocks import BlockType
 from hudi_fast.formats.parquet_base import ParquetSettings
@@ -36,15 +37,22 @@ class DataBlock:
         kind: of which format.
         content: buffers, one after the other.
         rows: how many it holds.
+        ranges: of the columns that were asked for.
     """
 
     kind: BlockType
     content: Sequence[Any]
     rows: int
+    ranges: ColumnRanges = field(default_factory=dict)
 
 
 def data_blocks(
-    tables: Iterable[pa.Table], schema: pa.Schema, avro_schema: str, log: LogSettings, parquet: ParquetSettings
+    tables: Iterable[pa.Table],
+    schema: pa.Schema,
+    avro_schema: str,
+    log: LogSettings,
+    parquet: ParquetSettings,
+    stats_columns: Collection[str] = (),
 ) -> Iterator[DataBlock]:
     """All rows of ``tables`` in as many blocks as their size asks for, in order.
 
@@ -54,14 +62,16 @@ def data_blocks(
         avro_schema: Avro JSON of ``schema``.
         log: format and size of blocks.
         parquet: encoding of Parquet blocks.
+        stats_columns: columns whose ranges are wanted.
 
     Raises:
         InvalidDataError: a null where the schema has none.
     """
     if log.block_format == "parquet":
-        yield from _parquet_blocks(tables, schema, avro_schema, log.max_block_size, parquet)
+        for held in _parquet_parts(tables, log.max_block_size):
+            yield _parquet_block(held, schema, avro_schema, parquet, stats_columns)
     else:
-        yield from _avro_blocks(tables, AvroEncoder.compile(schema, avro_schema), log.max_block_size)
+        yield from _avro_blocks(tables, AvroEncoder.compile(schema, avro_schema), log.max_block_size, stats_columns)
 
 
 def delete_records(
@@ -92,8 +102,11 @@ def delete_records(
 # ---- data
 
 
-def _avro_blocks(tables: Iterable[pa.Table], encoder: AvroEncoder, limit: int) -> Iterator[DataBlock]:
+def _avro_blocks(
+    tables: Iterable[pa.Table], encoder: AvroEncoder, limit: int, stats_columns: Collection[str]
+) -> Iterator[DataBlock]:
     parts: list[npt.NDArray[np.uint8]] = []
+    ranges: list[ColumnRanges] = []
     size, rows = 0, 0
     for table in tables:
         for batch in table.to_batches():
@@ -104,33 +117,40 @@ def _avro_blocks(tables: Iterable[pa.Table], encoder: AvroEncoder, limit: int) -
                 end = min(max(end, start if rows else start + 1), count)  # a block holds one row at least
                 if end > start:
                     parts.append(data[offsets[start] : offsets[end]])
+                    ranges.append(ranges_of_rows(batch.slice(start, end - start), stats_columns))
                     size, rows = size + int(offsets[end] - offsets[start]), rows + end - start
                 if end < count:
-                    yield DataBlock(BlockType.AVRO_DATA, [block_content_head(rows), *parts], rows)
-                    parts, size, rows = [], 0, 0
+                    yield _avro_block(parts, rows, ranges)
+                    parts, ranges, size, rows = [], [], 0, 0
                 start = end
     if rows:
-        yield DataBlock(BlockType.AVRO_DATA, [block_content_head(rows), *parts], rows)
+        yield _avro_block(parts, rows, ranges)
 
 
-def _parquet_blocks(
-    tables: Iterable[pa.Table], schema: pa.Schema, avro_schema: str, limit: int, settings: ParquetSettings
-) -> Iterator[DataBlock]:
-    """The size of a block is taken before its columns are encoded."""
+def _avro_block(parts: Sequence[Any], rows: int, ranges: Sequence[ColumnRanges]) -> DataBlock:
+    return DataBlock(BlockType.AVRO_DATA, [block_content_head(rows), *parts], rows, merge_ranges(ranges))
+
+
+def _parquet_parts(tables: Iterable[pa.Table], limit: int) -> Iterator[Sequence[pa.Table]]:
+    """The rows of one block after the other; the size of a block is taken before its columns are encoded."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:
         if held and size + table.nbytes > limit:
-            yield _parquet_block(held, schema, avro_schema, settings)
+            yield held
             held, size = [], 0
         held.append(table)
         size += table.nbytes
     if size:
-        yield _parquet_block(held, schema, avro_schema, settings)
+        yield held
 
 
 def _parquet_block(
-    tables: Sequence[pa.Table], schema: pa.Schema, avro_schema: str, settings: ParquetSettings
+    tables: Sequence[pa.Table],
+    schema: pa.Schema,
+    avro_schema: str,
+    settings: ParquetSettings,
+    stats_columns: Collection[str],
 ) -> DataBlock:
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -138,7 +158,8 @@ def _parquet_block(
     ) as writer:
         writer.write_table(pa.concat_tables(tables))
         writer.add_key_value_metadata({"parquet.avro.schema": avro_schema, "writer.model.name": "avro"})
-    return DataBlock(BlockType.PARQUET_DATA, [sink.getvalue()], sum(table.num_rows for table in tables))
+    ranges = merge_ranges(ranges_of_rows(table, stats_columns) for table in tables)
+    return DataBlock(BlockType.PARQUET_DATA, [sink.getvalue()], sum(table.num_rows for table in tables), ranges)
 
 
 # ---- deletes

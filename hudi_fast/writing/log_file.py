@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
+from hudi_fast.formats.column_ranges import ColumnRanges, merge_ranges
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
 from hudi_fast.formats.log_writer import LogFileWriter
 from hudi_fast.storage.base import Storage
@@ -42,6 +43,7 @@ class LogTarget:
         slice: the slice that is added to.
         token: write token of the writer.
         max_file_size: bytes beyond which no further block goes into a file.
+        measured: whether blocks come with the ranges of their columns.
     """
 
     storage: Storage
@@ -50,15 +52,17 @@ class LogTarget:
     slice: FileSlice
     token: str
     max_file_size: int
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """What a block holds: rows of keys that were new to the slice, rows of known keys, deleted keys."""
+    """What a block holds: rows of keys that were new to the slice, rows of known keys, deleted keys; column ranges."""
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
+    ranges: ColumnRanges = field(default_factory=dict)
 
 
 class LogOutput:
@@ -86,7 +90,10 @@ class LogOutput:
         self._writer.append(kind, headers, content)
         have = self._counts
         self._counts = BlockCounts(
-            have.inserts + counts.inserts, have.updates + counts.updates, have.deletes + counts.deletes
+            have.inserts + counts.inserts,
+            have.updates + counts.updates,
+            have.deletes + counts.deletes,
+            merge_ranges([have.ranges, counts.ranges]),
         )
 
     def close(self) -> None:
@@ -146,6 +153,7 @@ class LogOutput:
             log_files=(*before, *written, writer.path.rpartition("/")[2]),
             log_version=self._version,
             log_offset=0,
+            column_ranges=counts.ranges if target.measured else None,
         )
 
 

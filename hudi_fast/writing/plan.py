@@ -115,6 +115,7 @@ class WritePlan:
         sort_mode: for ``bulk_insert``.
         sort_columns: for ``bulk_insert``: user-given order within files.
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
+        stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         threads: how many file groups the local engine writes at once.
         instant: requested time of this write; empty until the write has begun.
     """
@@ -140,6 +141,7 @@ class WritePlan:
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
     partial: PartialColumns | None = None
+    stats_columns: tuple[str, ...] = ()
     threads: int = 2
     instant: str = ""
 

@@ -62,6 +62,8 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         num_deletes=len(changes.dropped) + updates.gone,
         total_write_bytes=size,
         file_size=size,
+        column_ranges=output.ranges,
+        inserts_last=True,
     )
 
 
