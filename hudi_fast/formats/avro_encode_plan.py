@@ -67,13 +67,13 @@ class WriteRecord:
         path: dotted, for messages.
         null: the byte for null; -1 without union.
         fields: one for each of the writer's.
-        sources: where each is: a position, or an array of one value to repeat (the default, or null).
+        sources: where each is: a position, an array of one value to repeat (the default), or None for null.
     """
 
     path: str
     null: int
     fields: tuple[WriteNode, ...]
-    sources: tuple[int | pa.Array, ...]
+    sources: tuple[int | pa.Array | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _record(
     if len(positions) != len(columns):
         problems.append(f"columns of {path or 'the rows'} have the same name")
     fields: list[WriteNode] = []
-    sources: list[int | pa.Array] = []
+    sources: list[int | pa.Array | None] = []
     for each in writer.fields:
         inner = _under(path, each.name)
         at = positions.get(each.name)
@@ -141,12 +141,12 @@ def _under(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _absent(field: AvroField, kind: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+def _absent(field: AvroField, kind: pa.DataType, path: str, problems: list[str]) -> pa.Array | None:
     value = default_array(field.type, field.default, kind, path) if field.has_default else None
     nullable = field.type.kind == "union" and any(part.kind == "null" for part in field.type.parts)
     if value is None and not nullable:
         problems.append(f"column {path!r} is absent, takes no nulls and has no default")
-    return pa.nulls(1, kind) if value is None else value
+    return value
 
 
 def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: list[str]) -> WriteNode | None:

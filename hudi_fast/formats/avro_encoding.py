@@ -76,7 +76,14 @@ class _UnionState:
     members: tuple[tuple[_Int64s, _State], ...]
 
 
-_State: TypeAlias = _LeafState | _ItemsState | _RecordState | _UnionState
+@dataclass(frozen=True, slots=True)
+class _NullState:
+    """A column of nulls: ``branch`` is the byte that says so."""
+
+    branch: int
+
+
+_State: TypeAlias = _LeafState | _ItemsState | _RecordState | _UnionState | _NullState
 
 
 def measure_record(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64s) -> _RecordState:
@@ -89,13 +96,15 @@ def measure_record(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64
 
 
 def _measure_fields(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64s) -> tuple[_State, ...]:
-    made = []
+    made: list[_State] = []
     for node, source in zip(plan.fields, plan.sources, strict=True):
-        if isinstance(source, int):
-            array = columns[source]
+        if source is None:
+            sizes += 1
+            made.append(_NullState(2 * node.null if isinstance(node, WriteUnion) else node.null))
+        elif isinstance(source, int):
+            made.append(_measure(node, columns[source], sizes))
         else:
-            array = source.take(pa.array(np.zeros(len(sizes), np.int64)))
-        made.append(_measure(node, array, sizes))
+            made.append(_measure(node, source.take(pa.array(np.zeros(len(sizes), np.int64))), sizes))
     return tuple(made)
 
 
@@ -295,6 +304,9 @@ def write_record(state: _RecordState, first: int, after: int, pos: _Int64s, ends
 
 
 def _write(state: _State, first: int, after: int, pos: _Int64s, ends: _Int64s, out: _Bytes) -> None:
+    if isinstance(state, _NullState):
+        avro_encode.write_branches(np.zeros(after - first, np.uint8), state.branch, pos, out)
+        return
     if isinstance(state, _UnionState):
         _write_union(state, first, after, pos, ends, out)
         return

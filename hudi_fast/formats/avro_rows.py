@@ -32,6 +32,7 @@ from hudi_fast.formats.avro_encoding import measure_record, write_record
 from hudi_fast.formats.avro_program import Record, plan_rows
 from hudi_fast.formats.avro_promotion import Promote
 from hudi_fast.formats.avro_types import parse_record
+from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.avro_encode import write_frames
 from hudi_fast.kernels.avro_structure import frame_records
 
@@ -45,6 +46,7 @@ BATCH_ROWS = 32 * 1024
 
 _VERSIONS = (1, 2, 3)
 _HEAD = 8
+_FRAME = 4
 _WORD = 8
 _MOST_BYTES = 2**31 - 1
 _WRITER = "the writer's Avro schema"
@@ -263,11 +265,32 @@ class AvroEncoder:
                 does not fit, a record of 2 GiB; with column and row.
             SchemaMismatchError: the batch has another schema.
         """
+        return self._encode(batch, _FRAME)
+
+    def encode_values(self, batch: pa.RecordBatch) -> pa.Array:
+        """The rows of a batch as an array: binary[n], each the bare Avro binary of its row.
+
+        Args:
+            batch: of :attr:`schema`; n rows.
+
+        Raises:
+            UnsupportedFeatureError: the values take 2 GiB or more; give fewer rows.
+            InvalidDataError, SchemaMismatchError: as :meth:`encode_records`.
+        """
+        out, bounds = self._encode(batch, 0)
+        if bounds[-1] > _MOST_BYTES:
+            raise UnsupportedFeatureError(
+                f"{batch.num_rows} rows take {bounds[-1]} bytes in Avro; most: {_MOST_BYTES}."
+            )
+        return string_array(bounds.astype(np.int32), out, pa.binary())
+
+    def _encode(self, batch: pa.RecordBatch, frame: int) -> tuple[Bytes, Int64s]:
+        """The records, each behind ``frame`` bytes for its length (4, or none), and their bounds."""
         if not batch.schema.equals(self.schema):
             raise SchemaMismatchError(
                 f"This encoder takes rows with the schema\n{self.schema}\nand was given some with\n{batch.schema}"
             )
-        sizes = np.full(batch.num_rows, 4, np.int64)
+        sizes = np.full(batch.num_rows, frame, np.int64)
         state = measure_record(self.plan, batch.columns, sizes)
         if len(sizes) and sizes.max() > _MOST_BYTES:
             row = int(sizes.argmax())
@@ -275,12 +298,13 @@ class AvroEncoder:
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
         out = np.empty(int(bounds[-1]), np.uint8)
-        write_frames(bounds, out)
+        if frame:
+            write_frames(bounds, out)
         first = 0
         while first < len(sizes):
             after = max(int(np.searchsorted(bounds, bounds[first] + BATCH_BYTES)), first + 1)
             after = min(after, len(sizes))
-            write_record(state, first, after, bounds[first:after] + 4, bounds[first + 1 : after + 1], out)
+            write_record(state, first, after, bounds[first:after] + frame, bounds[first + 1 : after + 1], out)
             first = after
         return out, bounds
 
