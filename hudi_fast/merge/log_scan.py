@@ -10,15 +10,16 @@ Only headers are read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
 from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["blocks_that_count", "slice_blocks", "visible_blocks"]
+__all__ = ["blocks_in_order", "blocks_that_count", "log_blocks", "slice_blocks", "visible_blocks"]
 
 _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _ROLLBACK = "0"
@@ -44,7 +45,7 @@ def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
         UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
     """
     for log in slice_.log_files:
-        yield from _blocks(merge, log)
+        yield from log_blocks(merge.storage, log)
 
 
 def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
@@ -54,21 +55,37 @@ def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[Log
         CorruptTableError: a block does not say what it must.
         UnsupportedFeatureError: a command block of an unknown type.
     """
+    return blocks_in_order(blocks, lambda block: _counts(merge, block))
+
+
+def blocks_in_order(blocks: Iterable[LogBlock], counts: Callable[[LogBlock], bool]) -> list[LogBlock]:
+    """Of the blocks of a slice, the data and delete blocks that count, in the order in which they apply.
+
+    Raises:
+        CorruptTableError: a block does not say what it must.
+        UnsupportedFeatureError: a command block of an unknown type.
+    """
     by_instant: dict[str, list[LogBlock]] = {}
     for block in blocks:
         if block.kind is BlockType.COMMAND:
             by_instant.pop(_rolled_back(block), None)
-        elif block.kind in _ROWS and _counts(merge, block):
+        elif block.kind in _ROWS and counts(block):
             by_instant.setdefault(block.instant, []).append(block)
     return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
 
 
-def _blocks(merge: SliceMerge, log: LogFile) -> Iterator[LogBlock]:
+def log_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
+    """All blocks of a log file, in file order.
+
+    Raises:
+        CorruptTableError: it is gone or cannot be understood.
+        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+    """
     try:
-        yield from scan_log_blocks(merge.storage, log.path)
+        yield from scan_log_blocks(storage, log.path)
     except FileNotFoundError as error:
         raise CorruptTableError(
-            f"Table {merge.storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
+            f"Table {storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
             log.path,
         ) from error
 
