@@ -8,7 +8,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile import Codec
+from hudi_fast.formats.hfile_blocks import Codec
 from hudi_fast.formats.log_writer import Part
 
 __all__ = ["HFileWriter", "encode_hfile"]

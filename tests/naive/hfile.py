@@ -85,6 +85,8 @@ def write(blocks: list[Entries], codec: int = 1, levels: int = 1, fan_out: int =
     root = b"".join(struct.pack(">qi", o, s) + vint(len(key)) + key for o, s, key in references)
     add(b"IDXROOT2", root, b"")
     add(b"IDXROOT2", b"", b"")
+    pair = b"\x0a\x06schema\x12\x04text"
+    add(b"FILEINF2", b"PBUF" + varint(len(pair) + 2) + b"\x0a" + varint(len(pair)) + pair, b"")
     numbers = {2: load_on_open, 5: len(references), 6: 0, 7: sum(map(len, blocks)), 8: levels, 12: codec}
     message = b"".join(varint(field << 3) + varint(value) for field, value in numbers.items())
     trailer = b'TRABLK"$' + varint(len(message)) + message

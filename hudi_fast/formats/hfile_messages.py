@@ -1,0 +1,76 @@
+"""The little of protobuf that HFiles use: messages of numbers and byte strings, with their length before them.
+
+Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+__all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"]
+
+
+def message_fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
+    """Field numbers and values in the order of the message; a number is signed, in 64 bits.
+
+    Raises:
+        ValueError: no such message, or one with values of another kind.
+    """
+    at = 0
+    while at < len(message):
+        tag, at = _read_varint(message, at)
+        number, at = _read_varint(message, at)
+        if tag & 7 == 0:
+            yield tag >> 3, number if number < 1 << 63 else number - (1 << 64)
+        elif tag & 7 == 2:
+            if number > len(message) - at:
+                raise ValueError(f"a value of {number} bytes where {len(message) - at} are left")
+            yield tag >> 3, message[at : at + number]
+            at += number
+        else:
+            raise ValueError(f"a field with tag {tag}")
+
+
+def unframed(data: memoryview) -> memoryview:
+    """The message at the beginning of ``data``, whose length comes first.
+
+    Raises:
+        ValueError: it does not end within ``data``.
+    """
+    length, at = _read_varint(data, 0)
+    if length > len(data) - at:
+        raise ValueError(f"a message of {length} bytes where {len(data) - at} are left")
+    return data[at : at + length]
+
+
+def framed(message: bytes) -> bytes:
+    """The message with its length before it."""
+    return _varint(len(message)) + message
+
+
+def number_field(field: int, number: int) -> bytes:
+    """One number of a message; -2^63 to 2^64 - 1."""
+    return _varint(field << 3) + _varint(number % 2**64)
+
+
+def bytes_field(field: int, value: bytes) -> bytes:
+    """One byte string of a message."""
+    return _varint(field << 3 | 2) + framed(value)
+
+
+def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
+    value = 0
+    for index, byte in enumerate(data[at : at + 10]):
+        value |= (byte & 0x7F) << 7 * index
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, at + index + 1
+    raise ValueError("a number without end")
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)

@@ -1,0 +1,237 @@
+"""Search in sorted keys of HFiles: which blocks can hold a key, and which entries of a block have it.
+
+Both searches take many keys, or many prefixes of keys, at once and answer a range for each: blocks
+:func:`route_keys`, entries :func:`find_entries`. Keys are compared by their unsigned bytes, eight at a time.
+
+Java compares strings by UTF-16 units. In UTF-8 that is the order of the bytes, but for one exception: the lead bytes
+0xF0 to 0xF4 (supplementary characters) come before 0xEE and 0xEF (U+E000 to U+FFFF). Files whose writer sorted so are
+found by routing once more, with ``java`` set, the keys that :func:`mark_rare_keys` names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets
+from ._bytes import load_u64
+from ._jit import helper, kernel
+
+__all__ = ["find_entries", "first_unordered", "mark_rare_keys", "route_keys"]
+
+_RARE = 0xEE
+
+
+@helper
+def _swapped(word: Any) -> Any:
+    """The word with its bytes in reverse order."""
+    word = ((word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)) | (
+        (word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)
+    )
+    word = ((word >> np.uint64(16)) & np.uint64(0x0000FFFF0000FFFF)) | (
+        (word & np.uint64(0x0000FFFF0000FFFF)) << np.uint64(16)
+    )
+    return (word >> np.uint64(32)) | (word << np.uint64(32))
+
+
+@helper
+def _compare(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, size: Int) -> Int:
+    """-1, 0 or 1: ``left[at : at + length]`` against ``right[start : start + size]``, by unsigned bytes."""
+    common = min(length, size)
+    done = np.int64(0)
+    while common - done >= 8:
+        a, b = load_u64(left, at + done), load_u64(right, start + done)
+        if a != b:
+            return np.int64(-1) if _swapped(a) < _swapped(b) else np.int64(1)
+        done += 8
+    while done < common:
+        x, y = left[at + done], right[start + done]
+        if x != y:
+            return np.int64(-1) if x < y else np.int64(1)
+        done += 1
+    if length == size:
+        return np.int64(0)
+    return np.int64(-1) if length < size else np.int64(1)
+
+
+@helper
+def _compare_java(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, size: Int) -> Int:
+    """The same in the order of UTF-16 units."""
+    for i in range(min(length, size)):
+        x, y = np.int64(left[at + i]), np.int64(right[start + i])
+        if x != y:
+            if x >= 0xF0:
+                x = np.int64(_RARE) - 1
+            if y >= 0xF0:
+                y = np.int64(_RARE) - 1
+            if x == y:
+                return np.int64(-1) if left[at + i] < right[start + i] else np.int64(1)
+            return np.int64(-1) if x < y else np.int64(1)
+    if length == size:
+        return np.int64(0)
+    return np.int64(-1) if length < size else np.int64(1)
+
+
+@helper
+def _count_up_to(
+    key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int, prefix: bool, java: bool
+) -> Int:
+    """How many of the sorted keys are not above a value; ``known`` of them are known to be.
+
+    With ``prefix``, keys that begin with the value count as equal to it.
+    """
+    low, high = np.int64(known), np.int64(key_offsets.size - 1)
+    while low < high:
+        middle = (low + high) >> 1
+        at = np.int64(key_offsets[middle])
+        length = np.int64(key_offsets[middle + 1]) - at
+        if prefix and length > size:
+            length = np.int64(size)
+        if java:
+            order = _compare_java(keys, at, length, data, start, size)
+        else:
+            order = _compare(keys, at, length, data, start, size)
+        if order <= 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@helper
+def _count_below(key_offsets: Offsets, keys: Bytes, data: Bytes, start: Int, size: Int) -> Int:
+    """How many of the sorted keys are below a value."""
+    low, high = np.int64(0), np.int64(key_offsets.size - 1)
+    while low < high:
+        middle = (low + high) >> 1
+        at = np.int64(key_offsets[middle])
+        if _compare(keys, at, np.int64(key_offsets[middle + 1]) - at, data, start, size) < 0:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel("void(ri4, ru1, b1, b1, b1, ri4, ru1, wi4, wi4)")
+def route_keys(
+    index_offsets: Offsets,
+    index_data: Bytes,
+    has_last: bool,
+    prefix: bool,
+    java: bool,
+    offsets: Offsets,
+    data: Bytes,
+    first: Int32s,
+    last: Int32s,
+) -> None:
+    """The blocks that can hold keys, or entries with a prefix.
+
+    Args:
+        index_offsets: int32[blocks + 1], offsets of the blocks' index keys: none above its block's first key, all
+            above the last key of the block before; ascending.
+        index_data: uint8[], their bytes.
+        has_last: whether the last index key is not that of a block, but the last key of the file.
+        prefix: whether prefixes are asked for.
+        java: compare as Java compares strings.
+        offsets: int32[n + 1], offsets of the keys or prefixes; need not start at 0.
+        data: uint8[], their bytes.
+        first: int32[n], filled with the first block.
+        last: int32[n], filled with the last block; below ``first`` where there is none.
+    """
+    blocks = np.int64(index_offsets.size - 1)
+    if has_last:
+        blocks -= 1
+    for row in range(offsets.size - 1):
+        start = np.int64(offsets[row])
+        size = np.int64(offsets[row + 1]) - start
+        begin = _count_up_to(index_offsets, index_data, 0, data, start, size, False, java) - 1
+        end = begin
+        if prefix:
+            end = _count_up_to(index_offsets, index_data, begin + 1, data, start, size, True, java) - 1
+            begin = max(begin, np.int64(0))
+        elif begin < 0:
+            begin, end = np.int64(0), np.int64(-1)
+        if begin >= blocks:  # not below the last key of the file
+            at = np.int64(index_offsets[blocks])
+            length = np.int64(index_offsets[blocks + 1]) - at
+            begin = blocks - 1
+            end = begin if _compare(index_data, at, length, data, start, size) == 0 else begin - 1
+        first[row] = np.int32(begin)
+        last[row] = np.int32(min(end, blocks - 1))
+
+
+@kernel("void(ri4, ru1, b1, ri4, ru1, ri8, wi8, wi8)")
+def find_entries(
+    key_offsets: Offsets,
+    keys: Bytes,
+    prefix: bool,
+    offsets: Offsets,
+    data: Bytes,
+    rows: Int64s,
+    first: Int64s,
+    end: Int64s,
+) -> None:
+    """The entries of one block that have a key, or begin with a prefix.
+
+    Args:
+        key_offsets: int32[m + 1], offsets of the block's keys, which ascend.
+        keys: uint8[], their bytes.
+        prefix: whether prefixes are asked for.
+        offsets: int32[n + 1], offsets of the keys or prefixes asked for; need not start at 0.
+        data: uint8[], their bytes.
+        rows: int64[k], the ones of those to look for.
+        first: int64[k], filled with the first entry.
+        end: int64[k], filled with the entry behind the last; equal to ``first`` where there is none.
+    """
+    count = np.int64(key_offsets.size - 1)
+    for i in range(rows.size):
+        start = np.int64(offsets[rows[i]])
+        size = np.int64(offsets[rows[i] + 1]) - start
+        low = _count_below(key_offsets, keys, data, start, size)
+        first[i] = low
+        if prefix:
+            end[i] = _count_up_to(key_offsets, keys, low, data, start, size, True, False)
+            continue
+        while low < count:
+            at = np.int64(key_offsets[low])
+            if _compare(keys, at, np.int64(key_offsets[low + 1]) - at, data, start, size) != 0:
+                break
+            low += 1
+        end[i] = low
+
+
+@kernel("i8(ri4, ru1, b1)")
+def first_unordered(offsets: Offsets, data: Bytes, strict: bool) -> Int:
+    """The first row whose key is below the one before it, or with ``strict`` not above it; -1 if there is none.
+
+    Args:
+        offsets: int32[n + 1], offsets of the keys; need not start at 0.
+        data: uint8[], their bytes.
+        strict: whether equal neighbours count.
+    """
+    limit = 0 if strict else 1
+    for row in range(1, offsets.size - 1):
+        before, start, end = np.int64(offsets[row - 1]), np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if _compare(data, before, start - before, data, start, end - start) >= limit:
+            return row
+    return -1
+
+
+@kernel("i8(ri4, ru1, wb1)")
+def mark_rare_keys(offsets: Offsets, data: Bytes, out: Bools) -> Int:
+    """Mark the keys whose place in Java's order may differ from that in byte order; returns how many there are.
+
+    Args:
+        offsets: int32[n + 1], offsets of the keys; need not start at 0.
+        data: uint8[], their bytes.
+        out: bool[n], filled.
+    """
+    marked = 0
+    for row in range(offsets.size - 1):
+        rare = False
+        for at in range(offsets[row], offsets[row + 1]):
+            rare |= data[at] >= _RARE
+        out[row] = rare
+        marked += rare
+    return marked
