@@ -18,7 +18,7 @@ from dataclasses import replace
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata.change import TableChange
-from hudi_fast.metadata.groups import GroupTarget, GroupWriter, empty_group_log
+from hudi_fast.metadata.groups import GroupTarget, GroupWriter, empty_group_log, target_of
 from hudi_fast.metadata.layout import PartitionKind, group_file_id, group_file_id_prefix
 from hudi_fast.metadata.produce import ProducerContext, sources_of_change
 from hudi_fast.metadata.runner import Runner
@@ -127,7 +127,7 @@ def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) ->
         table.config,
         instant,
         record_schema(table.config.version, stored_schema(table.storage, table.config, table.timeline)),
-        {name: tuple(map(_target, slices)) for name, slices in groups.items()},
+        {name: tuple(map(target_of, slices)) for name, slices in groups.items()},
         {name: _places(slices) for name, slices in groups.items() if is_partitioned(table, name)},
     )
 
@@ -158,15 +158,6 @@ def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 
 
 # ---- inside
-
-
-def _target(slice_: FileSlice) -> GroupTarget:
-    return GroupTarget(
-        slice_.file_id,
-        slice_.base_instant,
-        "" if slice_.base_file is None else slice_.base_file.name,
-        max((log.version for log in slice_.log_files), default=0),
-    )
 
 
 def _places(slices: Sequence[FileSlice]) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,7 @@ Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -35,9 +35,10 @@ from hudi_fast.metadata.layout import group_file_id_prefix, group_numbers
 from hudi_fast.metadata.produce import EncodedRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
-from hudi_fast.view.file_names import base_file_name, log_file_name
+from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
+from hudi_fast.view.slices import FileSlice
 
-__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log"]
+__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "target_of"]
 
 _WHOLE_BYTES = 64 << 20
 """Files up to this size are put in place at once, larger ones are streamed."""
@@ -113,6 +114,22 @@ class GroupWriter:
         write = self._write_base if self.building else self._write_log
         return write(partition, group, target, single_chunk(keys), single_chunk(values))
 
+    def compacted(
+        self, partition: str, group: int, keys: pa.Array, values: pa.Array, logs: Sequence[LogFile]
+    ) -> WriteStat:
+        """Write the base file of a compacted slice; arguments as for :meth:`write`, and the slice's log files."""
+        target = self.targets[partition][group]
+        stat = self._write_base(partition, group, target, keys, values)
+        return replace(
+            stat,
+            prev_commit=target.base_instant if target.base_file else "null",
+            total_log_records=len(keys),
+            total_log_blocks=len(logs),
+            total_log_files_compacted=len(logs),
+            total_log_size_compacted=sum(log.size for log in logs),
+            total_updated_records_compacted=len(keys),
+        )
+
     def _write_base(
         self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
     ) -> WriteStat:
@@ -166,6 +183,16 @@ class GroupWriter:
             log_offset=0,
             runtime_stats=RuntimeStats(),
         )
+
+
+def target_of(slice_: FileSlice) -> GroupTarget:
+    """A group as its newest slice stands."""
+    return GroupTarget(
+        slice_.file_id,
+        slice_.base_instant,
+        "" if slice_.base_file is None else slice_.base_file.name,
+        max((log.version for log in slice_.log_files), default=0),
+    )
 
 
 def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str) -> WriteStat:
