@@ -1,4 +1,4 @@
-"""Entries of one data block of an HFile: keys and values copied out into Arrow buffers.
+"""Entries of one data block of an HFile: keys and values copied out into Arrow buffers, or laid out from them.
 
 An entry, all big endian: int32 key length | int32 value length | key | value | one byte 0 (a version number that Hudi
 does not use). The key: int16 length of its content | content | byte length of the column family | family and
@@ -16,7 +16,7 @@ from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import copy_bytes
 from ._jit import helper, kernel
 
-__all__ = ["copy_entries", "measure_entries"]
+__all__ = ["copy_entries", "lay_entries", "measure_entries"]
 
 _PUT = 4
 _LENGTHS = 8
@@ -96,3 +96,67 @@ def copy_entries(data: Bytes, key_offsets: Offsets, keys: Bytes, value_offsets: 
         key_offsets[row + 1] = np.int32(key_offsets[row] + content)
         value_offsets[row + 1] = np.int32(value_offsets[row] + length)
         at = value_at + length + 1
+
+
+@helper
+def _store_int32(out: Bytes, at: Int, value: Int) -> None:
+    """Write a number that is not negative as int32, big endian."""
+    out[at] = np.uint8(value >> 24)
+    out[at + 1] = np.uint8(value >> 16 & 0xFF)
+    out[at + 2] = np.uint8(value >> 8 & 0xFF)
+    out[at + 3] = np.uint8(value & 0xFF)
+
+
+@kernel("i8(ri4, ru1, ri4, ru1, i8, wu1, wi8)")
+def lay_entries(
+    key_offsets: Offsets,
+    keys: Bytes,
+    value_offsets: Offsets,
+    values: Bytes,
+    row: Int,
+    out: Bytes,
+    filled: Int64s,
+) -> Int:
+    """Lay out entries until one does not fit.
+
+    Args:
+        key_offsets: int32[n + 1], offsets of the keys' contents, none longer than 32767 bytes; need not start at 0.
+        keys: uint8[], their bytes.
+        value_offsets: int32[n + 1], offsets of the values; need not start at 0.
+        values: uint8[], their bytes.
+        row: the first entry to lay out.
+        out: uint8[], the payload of the block; filled.
+        filled: int64[1], the bytes of ``out`` that are taken; counted on.
+
+    Returns:
+        The first row that did not fit, or n.
+    """
+    at = filled[0]
+    rows = np.int64(key_offsets.size - 1)
+    row = np.int64(row)
+    while row < rows:
+        key_start, value_start = np.int64(key_offsets[row]), np.int64(value_offsets[row])
+        content = np.int64(key_offsets[row + 1]) - key_start
+        length = np.int64(value_offsets[row + 1]) - value_start
+        if content + length + _LENGTHS + _AROUND_CONTENT + 1 > out.size - at:
+            break
+        _store_int32(out, at, content + _AROUND_CONTENT)
+        _store_int32(out, at + 4, length)
+        out[at + 8] = np.uint8(content >> 8)
+        out[at + 9] = np.uint8(content & 0xFF)
+        at += _LENGTHS + 2
+        copy_bytes(out, at, keys, key_start, content)
+        at += content
+        out[at] = np.uint8(0)  # no column family
+        out[at + 1] = np.uint8(0x7F)  # the largest timestamp
+        for i in range(at + 2, at + 9):
+            out[i] = np.uint8(0xFF)
+        out[at + 9] = np.uint8(_PUT)
+        at += 10
+        copy_bytes(out, at, values, value_start, length)
+        at += length
+        out[at] = np.uint8(0)
+        at += 1
+        row += 1
+    filled[0] = at
+    return row
