@@ -7,7 +7,7 @@ driver   the rows, once, to the driver; the local engine does the rest          
 broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
 direct   nothing: each task writes what it reads                                     bulk_insert
 fused    full rows, one shuffle by table partition; a task tags, deals out, writes   the rest
-routed   keys joined to stored keys, then one shuffle by file group                  global index, or no partitions
+routed   keys looked up or joined to stored keys, then one shuffle by file group     global index, or no partitions
 ======== =========================================================================== ===================================
 
 The full row crosses to Python once, is never returned, and the source runs once (twice if it turned out larger than
@@ -31,6 +31,7 @@ from hudi_fast.spark.fused import run_direct, run_fused
 from hudi_fast.spark.routed import run_routed
 from hudi_fast.spark.tasks import Answer
 from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.prepare import columns_for
 
@@ -86,6 +87,7 @@ class SparkEngine:
         """Write all rows."""
         choice = self._choice
         assert choice is not None, "prepare comes first"
+        plan = with_usable_index(plan)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
         with arrow_batches_of(self._df.sparkSession):
@@ -117,13 +119,17 @@ class SparkEngine:
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
         if needs_routing and forced == "fused":
             raise ConfigError(f"hudi_fast.plan=fused cannot serve the global index {plan.index.kind}; use routed.")
+        by_partition = plan.index.uses_records and not plan.index.is_global and _is_partitioned(plan)
+        if by_partition and plan.operation in _TAGGED and forced == "routed":
+            raise ConfigError(f"hudi_fast.plan=routed cannot serve the index {plan.index.kind}; use fused.")
         compares_inserts = plan.operation == "insert" and plan.duplicates != "none"
         if compares_inserts and forced == "routed":
             raise ConfigError("hudi_fast.plan=routed cannot serve hoodie.datasource.insert.dup.policy; use fused.")
         if forced in ("fused", "routed"):
             return _Choice(forced, f"hudi_fast.plan={forced}")
         if needs_routing:
-            return _Choice("routed", f"the index {plan.index.kind} looks in all partitions")
+            where = "finds keys by the metadata table" if plan.index.uses_records else "looks in all partitions"
+            return _Choice("routed", f"the index {plan.index.kind} {where}")
         if not _is_partitioned(plan) and not compares_inserts:
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
         return _Choice("fused", self._too_large)

@@ -1,4 +1,4 @@
-"""The routed plan: stored keys are joined to incoming ones by Spark, then rows go to the task of their file group.
+"""The routed plan: where each row's key is stored is found first, then rows go to the task of their file group.
 
 For global indexes, whose keys may be stored in any partition, and for tables without partitions, where one task would
 have all the work otherwise.
@@ -8,6 +8,8 @@ have all the work otherwise.
     incoming rows + key ─┐
                          ├─ left join on the key ─► slice of each row, or none ─► one shuffle ─► tasks
     stored keys + slice ─┘
+
+    incoming rows + key ─► record index (hudi_fast.spark.record_index) ─► slice of each row, or none ─► the same
 
 A row with a slice goes to the task that owns it; a row without one goes to a task by the hash of its key, and that
 task fills the small files it owns before it makes new ones. So up to one partly filled file more arises per task.
@@ -25,9 +27,10 @@ from pyspark.sql import functions as F
 from hudi_fast.merge.rules import DELETED_FLAG
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.columns import arrow_type, key_text, nested_column, partition_text
+from hudi_fast.spark.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.routed_tasks import BIN, MOVED, SLICE, write_slices
 from hudi_fast.spark.routing import addresses, pack_bins, slice_bytes
-from hudi_fast.spark.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, stored_keys_frame
+from hudi_fast.spark.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.plan import WritePlan
@@ -52,8 +55,10 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
     if plan.operation in _LOOKS_KEYS_UP:
         rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.schema))
+        if plan.index.uses_records and slices:
+            rows = by_index_group(rows, _KEY, plan, tasks)
         rows = _newest_of_each_key(rows, plan) if plan.index.is_global else rows
-        placed = _placed(rows, stored_keys_frame(spark, plan, slices, owners), plan) if slices else _all_new(rows, plan)
+        placed = _placed(rows, plan, slices, owners) if slices else _all_new(rows, plan)
     else:
         placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)
     lane = F.coalesce(F.col(OWNER), F.pmod(F.hash(_KEY), F.lit(tasks)))
@@ -79,22 +84,62 @@ def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
     return [bins[f"{number:012d}"] for number in range(len(slices))]
 
 
-def _placed(rows: Any, stored: Any, plan: WritePlan) -> Any:
+def _placed(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
     """Rows with slice, owner and whether the stored row only goes because its key moves to another partition."""
+    moves = plan.index.is_global and plan.index.update_partition_path and plan.operation != "delete"
+    if plan.index.uses_records:
+        joined = _located(rows, plan, slices, owners)
+        joined = _compared(joined, plan, slices, owners) if moves and _orderings(rows, plan) else joined
+    else:
+        joined = _joined(rows, stored_keys_frame(rows.sparkSession, plan, slices, owners), plan)
+    joined = _without_idle(joined, plan)
+    return _moved(joined, plan) if moves else joined.withColumn(MOVED, F.lit(False))
+
+
+def _joined(rows: Any, stored: Any, plan: WritePlan) -> Any:
+    """Rows with the stored rows of their keys."""
     on = F.col(_KEY) == F.col(STORED_KEY)
     if not plan.index.is_global:
         on = on & (F.col(_PATH) == F.col(STORED_PATH))
     elif plan.index.update_partition_path:  # a key that moved is left behind, deleted by the log
         stored = stored.filter(~F.coalesce(F.col(GONE), F.lit(False)))
-    joined = _without_idle(rows.join(stored, on, "left"), plan)
-    if not plan.index.is_global or not plan.index.update_partition_path or plan.operation == "delete":
-        return joined.withColumn(MOVED, F.lit(False))
-    same_key = Window.partitionBy(_KEY)
+    return rows.join(stored, on, "left")
+
+
+def _located(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
+    """Rows with the slice that the record index names; one that cannot be read leaves the rows to some task."""
+    found = with_slices(rows, _KEY, plan, slices, SLICE)
+    return found.join(F.broadcast(places_frame(rows.sparkSession, slices, owners)), SLICE, "left")
+
+
+def _compared(located: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
+    """Rows that may leave their partition with what a reader would see of the stored row; without a slice if nothing.
+
+    Their slices are found in a pass of its own over the keys, so that no others are opened.
+    """
+    leaves = F.coalesce(F.col(STORED_PATH) != F.col(_PATH), F.lit(False)) & ~_is_delete(located, plan)
+    chosen = sorted(row[0] for row in located.filter(leaves).select(SLICE).distinct().collect())
+    stored = stored_keys_frame(located.sparkSession, plan, slices, owners, chosen)
+    stored = stored.filter(~F.col(GONE)).select(STORED_KEY, OLD, F.col(SLICE).alias(_SIDE))
+    joined = located.join(stored, (F.col(_KEY) == F.col(STORED_KEY)) & (F.col(SLICE) == F.col(_SIDE)), "left")
+    stays = ~leaves | F.col(STORED_KEY).isNotNull()
+    for name in (OWNER, STORED_PATH, SLICE):
+        joined = joined.withColumn(name, F.when(stays, F.col(name)))
+    return joined
+
+
+def _moved(joined: Any, plan: WritePlan) -> Any:
+    """Rows whose key moves to another partition twice: where the stored row goes and where the incoming one comes."""
     here = F.coalesce(F.col(STORED_PATH) == F.col(_PATH), F.lit(False))
-    moved = F.col(SLICE).isNotNull() & ~here & ~_is_delete(joined, plan)
-    judged = joined.withColumn(MOVED, moved).withColumn(_STAYS, F.max(here).over(same_key))
-    judged = judged.filter(~F.col(MOVED) | _wins(judged, plan))
-    judged = judged.withColumn(_FIRST, F.row_number().over(same_key.orderBy(SLICE)) == 1)
+    moved = F.col(STORED_PATH).isNotNull() & ~here & ~_is_delete(joined, plan)
+    judged = joined.withColumn(MOVED, moved)
+    if plan.index.uses_records:  # a key has one place
+        judged = judged.withColumn(_STAYS, here).filter(~F.col(MOVED) | _wins(judged, plan))
+        judged = judged.withColumn(_FIRST, F.lit(True))
+    else:
+        same_key = Window.partitionBy(_KEY)
+        judged = judged.withColumn(_STAYS, F.max(here).over(same_key)).filter(~F.col(MOVED) | _wins(judged, plan))
+        judged = judged.withColumn(_FIRST, F.row_number().over(same_key.orderBy(SLICE)) == 1)
     stored_side = F.struct(F.col(SLICE).alias("slice"), F.col(OWNER).alias("owner"), F.col(MOVED).alias("moved"))
     nothing = F.lit(None).cast("int")
     new_side = F.struct(nothing.alias("slice"), nothing.alias("owner"), F.lit(False).alias("moved"))
@@ -123,7 +168,8 @@ def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
 
     The rules are those of :mod:`hudi_fast.merge.combine`.
     """
-    same_key = Window.partitionBy(_KEY)
+    # Rows that are together for the record index stay so.
+    same_key = Window.partitionBy(*[name for name in (LANE, _KEY) if name in rows.columns])
     rows = rows.withColumn(_ORDER, F.monotonically_increasing_id())
     orderings = [] if plan.operation == "delete" else _orderings(rows, plan)
     newest = [value.desc_nulls_last() for value, _ in orderings]

@@ -14,14 +14,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CommitError
-from hudi_fast.index.tagging import IncomingKeys
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.schema.conform import conform
+from hudi_fast.spark.record_index import UNREADABLE
 from hudi_fast.spark.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, files_to_fill
 from hudi_fast.writing.file_group import write_file_group
+from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.partial import refuse_unknown
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -32,6 +34,7 @@ __all__ = ["BIN", "MOVED", "SLICE", "write_slices"]
 SLICE, MOVED, BIN = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bin"
 
 Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
@@ -52,6 +55,8 @@ def write_slices(
         for number, table in _by_slice(batches):
             if number is None:
                 task.insert(table)
+            elif number == UNREADABLE:
+                task.refuse(table)
             else:
                 task.update(number, table)
         task.finish()
@@ -105,16 +110,59 @@ class _Task:
             rows = pa.concat_tables([conform(rows, self._plan.schema), waiting])
         incoming = prepare_rows(self._plan, rows)
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
-        keys = IncomingKeys.of(gather_array(incoming.key_array(), kept), kept)
-        match = look_up(self._plan, slice_, keys)
+        moved = np.asarray(table.column(MOVED))
+        match = self._match(slice_, incoming, kept, moved)
         lost = kept if match is None else np.setdiff1d(kept, match.incoming_rows)
-        if match is None or len(lost):
-            raise self._lost(slice_, incoming, lost)
         inserts = np.arange(updates, incoming.count, dtype=np.int64)
-        moved = np.asarray(table.column(MOVED))[match.incoming_rows]
-        found = PartitionMatches([slice_], [match], [moved if moved.any() else None], _NO_ROWS)
-        for work in deal_out(self._plan, slice_.partition, incoming, found, self._token, self._sequence):
-            self._write(replace(work, inserts=inserts), incoming)
+        if len(lost):
+            inserts = np.concatenate([self._stale(slice_, incoming, lost, moved), inserts])
+        for work in self._works(slice_, match, moved, incoming, inserts):
+            refuse_unknown(self._plan, incoming, [work])
+            self._write(work, incoming)
+
+    def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, moved: Flags) -> SliceMatches | None:
+        if self._plan.index.uses_records:
+            return match_located(self._plan, incoming, slice_, rows, moved[rows])
+        keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
+        return look_up(self._plan, slice_, keys)
+
+    def _works(
+        self, slice_: FileSlice, match: SliceMatches | None, moved: Flags, incoming: Incoming, inserts: Rows
+    ) -> list[FileGroupWork]:
+        """What becomes of the slice: one work, or none if nothing does."""
+        if match is None:
+            none = FileGroupWork(
+                slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, inserts, self._token
+            )
+            return [none] if len(inserts) else []
+        gone = moved[match.incoming_rows]
+        found = PartitionMatches([slice_], [match], [gone if gone.any() else None], _NO_ROWS)
+        works = deal_out(self._plan, slice_.partition, incoming, found, self._token, self._sequence)
+        return [replace(work, inserts=inserts) for work in works]
+
+    def _stale(self, slice_: FileSlice, incoming: Incoming, lost: Rows, moved: Flags) -> Rows:
+        """Of rows whose key the slice does not hold after all, those to insert into it.
+
+        Raises:
+            CommitError: the slice was found by its own keys.
+        """
+        if not self._plan.index.uses_records:
+            raise self._lost(slice_, incoming, lost)
+        kept = lost[~moved[lost]]
+        return kept if incoming.deletes is None else kept[~incoming.deletes[kept]]
+
+    def refuse(self, table: pa.Table) -> None:
+        """Say why the record index could not tell where rows are.
+
+        Raises:
+            HudiError: always.
+        """
+        incoming = self._prepared(table.drop_columns([SLICE, MOVED, BIN]))
+        locate_rows(self._plan, incoming, np.arange(incoming.count, dtype=np.int64), "")
+        raise CommitError(
+            f"The record index of {self._plan.storage.uri} could not be read for {incoming.count} rows and now can. "
+            "The table is as before; run the operation again."
+        )
 
     def finish(self) -> None:
         """Write small files that only receive inserts."""

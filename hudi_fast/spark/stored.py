@@ -28,7 +28,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import stored_keys
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "stored_keys_frame"]
+__all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", "stored_keys_frame"]
 
 OWNER = "__hudi_fast_owner"
 STORED_KEY, STORED_PATH = "__hudi_fast_stored_key", "__hudi_fast_stored_path"
@@ -37,7 +37,13 @@ OLD, GONE = "__hudi_fast_old", "__hudi_fast_gone"
 _FILE = "__hudi_fast_file"
 
 
-def stored_keys_frame(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
+def stored_keys_frame(
+    spark: Any,
+    plan: WritePlan,
+    slices: Sequence[FileSlice],
+    owners: Sequence[int],
+    chosen: Sequence[int] | None = None,
+) -> Any:
     """One row per stored key.
 
     Columns: :data:`STORED_KEY`; :data:`SLICE`, the number of its slice; :data:`OWNER`, the task of that slice;
@@ -49,19 +55,26 @@ def stored_keys_frame(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], 
         plan: the write.
         slices: at least one.
         owners: the task that owns each of them.
+        chosen: numbers of the slices to look into; None for all.
     """
     compares = plan.index.is_global and plan.index.update_partition_path and bool(_ordering_roots(plan))
     by_log = [one.base_file is None or (compares and bool(one.log_files)) for one in slices]
-    numbers = range(len(slices))
+    numbers = range(len(slices)) if chosen is None else chosen
     parts = []
     if scanned := [number for number in numbers if not by_log[number]]:
         parts.append(_scanned(spark, plan, slices, scanned))
     if read := [number for number in numbers if by_log[number]]:
         parts.append(_read(spark, plan, slices, read))
+    if not parts:
+        return _nothing(spark, plan)
     keys = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    listed = [(number, owners[number], slices[number].partition) for number in numbers]
-    places = spark.createDataFrame(listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string")
-    return keys.join(F.broadcast(places), SLICE)
+    return keys.join(F.broadcast(places_frame(spark, slices, owners)), SLICE)
+
+
+def places_frame(spark: Any, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
+    """One row per slice: :data:`SLICE`, :data:`OWNER` and :data:`STORED_PATH`."""
+    listed = [(number, owner, one.partition) for number, (one, owner) in enumerate(zip(slices, owners, strict=True))]
+    return spark.createDataFrame(listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string")
 
 
 def _ordering_roots(plan: WritePlan) -> list[str]:
@@ -69,6 +82,15 @@ def _ordering_roots(plan: WritePlan) -> list[str]:
     if not plan.rules.compares or plan.operation == "delete":
         return []
     return list(dict.fromkeys(name.split(".")[0] for name in plan.rules.ordering_fields))
+
+
+def _nothing(spark: Any, plan: WritePlan) -> Any:
+    """No rows, with the columns that rows have."""
+    fields = [plan.schema.field(name).with_nullable(True) for name in _ordering_roots(plan)]
+    schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "integer").add(GONE, "boolean")
+    schema = schema.add(OWNER, "integer").add(STORED_PATH, "string")
+    rows = spark.createDataFrame([], schema)
+    return rows.select(STORED_KEY, _struct(_ordering_roots(plan)), GONE, SLICE, OWNER, STORED_PATH)
 
 
 def _scanned(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: Sequence[int]) -> Any:
