@@ -19,7 +19,7 @@ StatsVersion: TypeAlias = Literal["V1", "V2"]
 
 
 def _wrapper(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, pa.struct([pa.field("value", kind, nullable=False)]))
+    return pa.field(name, pa.struct([pa.field("value", kind)]))
 
 
 STAT_VALUE = pa.struct(
