@@ -4,6 +4,7 @@
 
     bloom.py       Hudi's bloom filter: add keys, probe keys
     java_hash.py   String.hashCode and List.hashCode
+    bucket_hash.py  the hashes of record keys that buckets follow from
     key_table.py   exact hash tables over byte keys: look up, pick one row per key
     gather.py      take rows of one source, or interleave two
     fold_entries.py  the entries of a log, folded into one state per key

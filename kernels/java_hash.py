@@ -14,7 +14,7 @@ from ._arrays import Bytes, Int, Int32s, Offsets
 from ._bytes import load_u32
 from ._jit import helper, kernel
 
-__all__ = ["list_hash_combine", "string_hash_codes"]
+__all__ = ["hash_text", "list_hash_combine", "string_hash_codes"]
 
 
 @helper
@@ -49,6 +49,24 @@ def _hash_any(data: Bytes, start: Int, end: Int, code: Any) -> Any:
     return h
 
 
+@helper
+def hash_text(data: Bytes, start: Int, end: Int) -> Any:
+    """``String.hashCode`` of ``data[start:end]``, text in UTF-8, as uint32."""
+    at = np.int64(start)
+    h = np.uint32(0)
+    # Four ASCII characters a step: h*31^4 + a*31^3 + b*31^2 + c*31 + d has one multiplication on the critical path.
+    while at + 4 <= end:
+        word = load_u32(data, at)
+        if word & np.uint32(0x80808080):
+            break
+        part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(24))
+        part += (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(961)
+        part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31)
+        h = np.uint32(h * np.uint32(923521) + part)
+        at += 4
+    return _hash_any(data, at, end, h)
+
+
 @kernel("void(ri4, ru1, wi4)")
 def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
     """``String.hashCode`` of each string.
@@ -59,19 +77,7 @@ def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
         out: int32[n], filled with the hash codes; 0 for an empty string, as in Java.
     """
     for row in range(offsets.size - 1):
-        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        h = np.uint32(0)
-        # Four ASCII characters a step: h*31^4 + a*31^3 + b*31^2 + c*31 + d has one multiplication on the critical path.
-        while at + 4 <= end:
-            word = load_u32(data, at)
-            if word & np.uint32(0x80808080):
-                break
-            part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(24))
-            part += (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(961)
-            part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31)
-            h = np.uint32(h * np.uint32(923521) + part)
-            at += 4
-        out[row] = np.int32(_hash_any(data, at, end, h))
+        out[row] = np.int32(hash_text(data, np.int64(offsets[row]), np.int64(offsets[row + 1])))
 
 
 @kernel("void(wi4, ri4)")
