@@ -7,7 +7,10 @@
 
 from __future__ import annotations
 
-from hudi_fast.metadata.table import MetadataTable
+from dataclasses import replace
+
+from hudi_fast.metadata.lister import MetadataLister
+from hudi_fast.metadata.table import MetadataTable, open_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
@@ -30,9 +33,14 @@ def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = 
     Warns:
         HudiWarning: there is a metadata table that cannot be trusted; folders are listed.
     """
-    return load_state(storage, as_of)
+    state = load_state(storage, as_of)
+    table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
+    if table is None:
+        return state
+    return replace(state, view=replace(state.view, lister=MetadataLister(table)))
 
 
 def metadata_of(state: TableState | TableView) -> MetadataTable | None:
     """The metadata table that the state's files are found through; None when folders are listed."""
-    return None
+    lister = (state.view if isinstance(state, TableState) else state).lister
+    return lister.table if isinstance(lister, MetadataLister) else None

@@ -26,8 +26,8 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning
 from hudi_fast.formats.hfile_cache import BlockCache
-from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
-from hudi_fast.metadata.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix
+from hudi_fast.metadata.definitions import IndexDefinition, index_version, load_definitions
+from hudi_fast.metadata.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
 from hudi_fast.metadata.trust import distrust_of
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -125,6 +125,12 @@ class MetadataTable:
             return False
         return definition.options.get("isPartitioned", "").lower() == "true"
 
+    def hashes_secondary_values(self, partition: str) -> bool:
+        """Whether a key's group goes by its secondary value alone: a secondary index of version 2."""
+        if kind_of(partition) is not PartitionKind.SECONDARY_INDEX:
+            return False
+        return index_version(partition, self.data_version, self.definitions) == "V2"
+
     def counts(self, instant: str) -> bool:
         """Whether log blocks of that instant count."""
         data = self.data_timeline.find(instant)
@@ -176,7 +182,7 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     try:
         table = _open(storage, config, timeline)
         problem = distrust_of(storage, config, timeline, table.timeline) or table.unusable(PartitionKind.FILES)
-    except (HudiError, OSError) as error:
+    except (HudiError, FileNotFoundError, NotADirectoryError) as error:
         problem = str(error)
     if problem is None:
         return table
