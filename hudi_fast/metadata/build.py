@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties import format_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro_schema import is_meta_field
 from hudi_fast.metadata.bookkeeping import (
     create_metadata,
@@ -42,11 +43,12 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 
-__all__ = ["build_order", "build_partitions", "definition_of", "group_count", "initial_instant"]
+__all__ = ["asked_indexes", "build_order", "build_partitions", "definition_of", "group_count", "initial_instant"]
 
 _SOLO = "00000000000000"
 """Delta commits whose times begin like this are initialisations (``SOLO_COMMIT_TIMESTAMP``)."""
 
+_FIRST_WITH_LAYOUT_2 = 8
 _RECORD_BYTES = 48
 _ORDER = tuple(PartitionKind)
 
@@ -146,6 +148,32 @@ def definition_of(
         partitioned = "true" if options.partitioned_record_index else "false"
         return IndexDefinition(partition, "record_index", "", (), {"isPartitioned": partitioned}, "V1")
     return None
+
+
+def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, IndexDefinition]:
+    """The secondary or expression index that options ask for, as a definition under its partition's name.
+
+    Raises:
+        ConfigError: an index of that kind needs a later table version.
+    """
+    column = options.secondary_column or options.expression_column
+    if not options.enabled or column is None:
+        return {}
+    if config.version < _FIRST_WITH_LAYOUT_2:
+        raise ConfigError(
+            f"An index on the column {column} needs table version 8 or later; table {config.name} is of version "
+            f"{config.version}. Leave hoodie.metadata.index.*.column out, or upgrade the table with Apache Hudi."
+        )
+    name = options.index_name or column.replace(".", "_")
+    if options.secondary_column is not None:
+        partition = name if name.startswith("secondary_index_") else f"secondary_index_{name}"
+        kind, function, settings = "secondary_index", "identity", {}
+    else:
+        partition = name if name.startswith("expr_index_") else f"expr_index_{name}"
+        kind, settings = options.expression_type.lower(), options.expression_options
+        function = settings.get("expr", "identity")
+    version = index_version(partition, config.version, {})
+    return {partition: IndexDefinition(partition, kind, function, (column,), settings, version)}
 
 
 # ---- one partition

@@ -25,7 +25,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata.commit import stored_schema
 from hudi_fast.metadata.groups import GroupWriter, target_of
-from hudi_fast.metadata.layout import METADATA_FOLDER, kind_of
+from hudi_fast.metadata.layout import kind_of
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.records import encode_records
 from hudi_fast.metadata.rollback import undo_delta_commit
@@ -121,7 +121,7 @@ def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int 
         earliest.requested,
         earliest.action,
         commits[-1].requested,
-        {name: tuple(_absolute(table, path) for path in paths) for name, paths in files.items()},
+        {name: tuple(table.storage.absolute(path) for path in paths) for name, paths in files.items()},
     )
     instant = Instant(_own_time(table, clock, "002"), "clean", State.REQUESTED)
     create_requested(table.storage, table.config, instant, encode_clean_plan(plan))
@@ -278,7 +278,3 @@ def _clean(table: MetadataTable, instant: Instant, plan: CleanPlan, clock: Insta
     )
     inflight = Instant(instant.requested, "clean", State.INFLIGHT)
     complete(storage, config, inflight, encode_clean_metadata(metadata), clock.next_time())
-
-
-def _absolute(table: MetadataTable, path: str) -> str:
-    return table.data_storage.absolute(f"{METADATA_FOLDER}/{path}")

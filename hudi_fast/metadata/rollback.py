@@ -30,7 +30,7 @@ from hudi_fast.formats.log_writer import command_block
 from hudi_fast.metadata.bookkeeping import has_metadata_folder, record_schema
 from hudi_fast.metadata.commit import finish_delta_commit, start_delta_commit, stored_schema
 from hudi_fast.metadata.groups import GroupTarget, GroupWriter
-from hudi_fast.metadata.layout import METADATA_FOLDER, PartitionKind, group_file_id
+from hudi_fast.metadata.layout import PartitionKind, group_file_id
 from hudi_fast.metadata.records import FILES, encode_records
 from hudi_fast.metadata.table import metadata_storage
 from hudi_fast.storage.base import FileStat, Storage
@@ -76,7 +76,7 @@ def roll_back_metadata(
     if opened is None:
         return
     inner, inner_config, timeline = opened
-    if config.layout_version < 2 and added and "files" in config.metadata_partitions:
+    if config.layout_version < 2 and added:
         _list_files(inner, inner_config, timeline, rollback, added, clock)
     own = rollback + _SUFFIX if config.layout_version < 2 else rollback
     if _holds(timeline, failed) or _pending_rollback(timeline, own):
@@ -124,7 +124,7 @@ def _open(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
         return None
     inner = metadata_storage(storage)
     try:
-        config = TableConfig.from_properties(load_properties(inner), storage.absolute(METADATA_FOLDER))
+        config = TableConfig.from_properties(load_properties(inner), inner.uri)
     except (CorruptTableError, TableNotFoundError):
         return None  # nobody trusts it, and it will be built anew
     return inner, config, load_timeline(inner, config)
@@ -190,13 +190,8 @@ def _logged_before_8(storage: Storage, partition: str, logs: Sequence[LogFile], 
 # ---- what is done
 
 
-def _absolute(storage: Storage, path: str) -> str:
-    """As plans name a file of the metadata table."""
-    return storage.absolute(path if METADATA_FOLDER in storage.uri else f"{METADATA_FOLDER}/{path}")
-
-
 def _request(storage: Storage, config: TableConfig, one: _Logged) -> RollbackRequest:
-    path = _absolute(storage, one.entry.path)
+    path = storage.absolute(one.entry.path)
     if config.layout_version > 1 or one.log is None:
         return RollbackRequest(one.partition, files_to_be_deleted=(path,))
     return RollbackRequest(
@@ -216,16 +211,16 @@ def _take_back(
         if config.layout_version > 1:
             for one in group:
                 storage.delete_file(one.entry.path)
-            done.append(RollbackPartition(partition, tuple(_absolute(storage, one.entry.path) for one in group)))
+            done.append(RollbackPartition(partition, tuple(storage.absolute(one.entry.path) for one in group)))
             continue
-        failed_logs = {_absolute(storage, one.entry.path): one.entry.size for one in group}
+        failed_logs = {storage.absolute(one.entry.path): one.entry.size for one in group}
         block, answers = command_block(rollback, failed), {}
         for file_id, base, version in sorted(
             {(one.log.file_id, one.log.instant, one.newest) for one in group if one.log}
         ):
             path = f"{partition}/{log_file_name(file_id, base, version + 1, _TOKEN)}"
             storage.write_bytes(path, block)
-            answers[_absolute(storage, path)] = len(block)
+            answers[storage.absolute(path)] = len(block)
         done.append(RollbackPartition(partition, (), (), answers, failed_logs))
     return tuple(done)
 
