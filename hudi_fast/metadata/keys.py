@@ -18,12 +18,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.errors import CorruptTableError, InvalidDataError
+from hudi_fast.formats.varlen import string_array, varlen_buffers
+from hudi_fast.kernels.avro_decode import COPY_SLACK, copy_values
+from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
 from hudi_fast.kernels.xx_hash import xx_hash64
 
 __all__ = [
@@ -50,7 +56,10 @@ NON_PARTITIONED = "."
 PARTITION_STAT = "__partition_stat__"
 """What stands before the partition in the keys of an expression index's partition records."""
 
+Texts: TypeAlias = Sequence[str] | pa.Array
+
 _SEED = 0xFFFFFFFFDABADABA
+_NO_BYTES = np.empty(0, np.uint8)
 
 
 def column_hash(name: str) -> str:
@@ -79,9 +88,16 @@ def column_stats_key(column: str, partition: str, file: str) -> str:
     return column_hash(column) + partition_hash(partition) + file_hash([file])[0]
 
 
-def column_stats_keys(columns: Sequence[str], partitions: Sequence[str], files: Sequence[str]) -> pa.Array:
-    """:func:`column_stats_key` of many rows: string[n], from three sequences of n."""
-    raise NotImplementedError
+def column_stats_keys(columns: Texts, partitions: Texts, files: Texts) -> pa.Array:
+    """:func:`column_stats_key` of many rows: string[n].
+
+    Args:
+        columns: n names.
+        partitions: n relative paths.
+        files: n names without folder.
+    """
+    parts = (_each(columns, _hashes), _each(partitions, _partition_hashes), _each(files, file_hash))
+    return pc.binary_join_element_wise(*parts, "")
 
 
 def partition_stats_key(column: str, partition: str) -> str:
@@ -114,7 +130,17 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
     Raises:
         InvalidDataError: the keys take 2 GiB or more.
     """
-    raise NotImplementedError
+    if record_keys.null_count or len(values) != len(record_keys):
+        raise ValueError("Expected a record key for each value.")
+    valid = _NO_BYTES if values.null_count == 0 else values.is_valid().to_numpy(zero_copy_only=False).view(np.uint8)
+    texts, keys = varlen_buffers(values), varlen_buffers(record_keys)
+    offsets = np.empty(len(values) + 1, np.int32)
+    total = int(measure_joined(*texts, valid, *keys, offsets))
+    if total < 0:
+        raise InvalidDataError(f"The secondary keys of {len(values)} rows take 2 GiB or more; give fewer rows.")
+    out = np.empty(total, np.uint8)
+    write_joined(*texts, valid, *keys, offsets, out)
+    return string_array(offsets, out)
 
 
 def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -126,12 +152,21 @@ def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
     Raises:
         CorruptTableError: a key without a bare ``$``.
     """
-    raise NotImplementedError
+    found = _parts(keys)
+    values = np.empty(int(found.value_offsets[-1]), np.uint8)
+    record_keys = np.empty(int(found.key_offsets[-1]), np.uint8)
+    texts = varlen_buffers(keys)
+    write_parts(*texts, found.separators, found.value_offsets, found.key_offsets, values, record_keys)
+    nulls = int((found.valid == 0).sum())
+    validity = pa.py_buffer(np.packbits(found.valid, bitorder="little")) if nulls else None
+    return string_array(found.value_offsets, values, None, validity, nulls), string_array(
+        found.key_offsets, record_keys
+    )
 
 
 def secondary_prefix(value: str | None) -> str:
     """How the keys of all records with that value begin: the escaped value and ``$``."""
-    raise NotImplementedError
+    return str(secondary_keys(pa.array([value], pa.string()), pa.array([""]))[0].as_py())
 
 
 def secondary_routing(keys: pa.Array) -> pa.Array:
@@ -146,7 +181,41 @@ def secondary_routing(keys: pa.Array) -> pa.Array:
     Raises:
         CorruptTableError: a key without a bare ``$``.
     """
-    raise NotImplementedError
+    found, texts = _parts(keys), varlen_buffers(keys)
+    starts = texts.offsets[:-1].astype(np.int64)
+    offsets = np.zeros(len(keys) + 1, np.int32)
+    np.cumsum(found.separators - starts + 1, out=offsets[1:])
+    out = np.empty(int(offsets[-1]) + COPY_SLACK, np.uint8)
+    copy_values(texts.data, starts, offsets, out)
+    return string_array(offsets, out)
+
+
+class _Parts(NamedTuple):
+    separators: npt.NDArray[np.int32]
+    value_offsets: npt.NDArray[np.int32]
+    key_offsets: npt.NDArray[np.int32]
+    valid: npt.NDArray[np.uint8]
+
+
+def _parts(keys: pa.Array) -> _Parts:
+    count = len(keys)
+    bounds = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+    found = _Parts(np.empty(count, np.int32), *bounds, np.empty(count, np.uint8))
+    texts = varlen_buffers(keys)
+    row = int(measure_parts(*texts, found.separators, found.value_offsets, found.key_offsets, found.valid))
+    if row >= 0:
+        raise CorruptTableError(f"Expected a key of a secondary index (value$record key), found {keys[row].as_py()!r}.")
+    return found
+
+
+def _each(texts: Texts, hashes: Callable[[Sequence[str]], list[str]]) -> pa.Array:
+    """The hash of each text; each text is hashed once."""
+    found = (texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())).dictionary_encode()
+    return pa.array(hashes(found.dictionary.to_pylist()), pa.string()).take(found.indices)
+
+
+def _partition_hashes(paths: Sequence[str]) -> list[str]:
+    return _hashes([path or NON_PARTITIONED for path in paths])
 
 
 def _hashes(texts: Sequence[str]) -> list[str]:
