@@ -19,7 +19,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata.change import TableChange
 from hudi_fast.metadata.groups import GroupTarget, GroupWriter, empty_group_log, target_of
-from hudi_fast.metadata.layout import PartitionKind, group_file_id, group_file_id_prefix
+from hudi_fast.metadata.layout import group_file_id, group_file_id_prefix
 from hudi_fast.metadata.produce import ProducerContext, sources_of_change
 from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.table import MetadataTable
@@ -38,7 +38,6 @@ from hudi_fast.view.slices import FileSlice
 
 __all__ = [
     "finish_delta_commit",
-    "is_partitioned",
     "log_writer",
     "start_delta_commit",
     "stored_schema",
@@ -128,17 +127,7 @@ def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) ->
         instant,
         record_schema(table.config.version, stored_schema(table.storage, table.config, table.timeline)),
         {name: tuple(map(target_of, slices)) for name, slices in groups.items()},
-        {name: _places(slices) for name, slices in groups.items() if is_partitioned(table, name)},
-    )
-
-
-def is_partitioned(table: MetadataTable, partition: str) -> bool:
-    """Whether it is a record index with file groups of their own for each data partition."""
-    definition = table.definitions.get(partition)
-    return (
-        partition == PartitionKind.RECORD_INDEX
-        and definition is not None
-        and definition.options.get("isPartitioned") == "true"
+        {name: _places(slices) for name, slices in groups.items() if table.is_by_partition(name)},
     )
 
 

@@ -16,8 +16,8 @@ Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.hfile_writer import encode_hfile
+from hudi_fast.formats.hfile_writer import HFileWriter, encode_hfile
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
 from hudi_fast.formats.log_writer import Part, encode_block
 from hudi_fast.formats.varlen import single_chunk
@@ -115,19 +115,38 @@ class GroupWriter:
         return write(partition, group, target, single_chunk(keys), single_chunk(values))
 
     def compacted(
-        self, partition: str, group: int, keys: pa.Array, values: pa.Array, logs: Sequence[LogFile]
+        self, partition: str, group: int, entries: Iterable[tuple[pa.Array, pa.Array]], logs: Sequence[LogFile]
     ) -> WriteStat:
-        """Write the base file of a compacted slice; arguments as for :meth:`write`, and the slice's log files."""
+        """Write the base file of a compacted slice, piece by piece.
+
+        Args:
+            partition: of the metadata table.
+            group: place of the file group.
+            entries: keys and values, all pieces ascending by bytes.
+            logs: the slice's log files.
+        """
         target = self.targets[partition][group]
-        stat = self._write_base(partition, group, target, keys, values)
-        return replace(
-            stat,
+        path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"
+        with self.storage.open_output(path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
+            for keys, values in entries:
+                if len(keys):
+                    writer.append(keys, values)
+            size = writer.close()
+        return WriteStat(
+            file_id=target.file_id,
+            path=path,
             prev_commit=target.base_instant if target.base_file else "null",
-            total_log_records=len(keys),
+            num_writes=writer.entry_count,
+            num_inserts=writer.entry_count,
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            runtime_stats=RuntimeStats(),
+            total_log_records=writer.entry_count,
             total_log_blocks=len(logs),
             total_log_files_compacted=len(logs),
             total_log_size_compacted=sum(log.size for log in logs),
-            total_updated_records_compacted=len(keys),
+            total_updated_records_compacted=writer.entry_count,
         )
 
     def _write_base(

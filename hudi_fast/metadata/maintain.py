@@ -18,16 +18,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata.commit import stored_schema
+from hudi_fast.metadata.compact import compacted_entries
 from hudi_fast.metadata.groups import GroupWriter, target_of
-from hudi_fast.metadata.layout import kind_of
-from hudi_fast.metadata.read import scan
-from hudi_fast.metadata.records import encode_records
 from hudi_fast.metadata.rollback import undo_delta_commit
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.timeline.active import Timeline, read_requested_body
@@ -222,19 +217,11 @@ def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock
     for name, slices in groups.items():
         for number, slice_ in enumerate(slices):
             if (name, slice_.file_id) in planned:
-                stats.setdefault(name, []).append(_compact_group(table, writer, name, number, slice_))
+                entries = compacted_entries(table, name, slice_, schema)
+                stats.setdefault(name, []).append(writer.compacted(name, number, entries, slice_.log_files))
     metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)
     body = encode_commit_metadata(metadata, config.layout_version)
     complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time())
-
-
-def _compact_group(
-    table: MetadataTable, writer: GroupWriter, partition: str, number: int, slice_: FileSlice
-) -> WriteStat:
-    rows = scan(table, partition, [number])
-    keys, values = encode_records(kind_of(partition), rows, writer.schema)
-    order = pc.array_sort_indices(keys.cast(pa.binary()))
-    return writer.compacted(partition, number, keys.take(order), values.take(order), slice_.log_files)
 
 
 # ---- cleaning

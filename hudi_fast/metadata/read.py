@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +31,7 @@ from hudi_fast.metadata.records import flat_schema
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["lookup", "prefix", "record_kind", "scan"]
+__all__ = ["log_layers", "lookup", "prefix", "record_kind", "scan"]
 
 Entries = tuple[pa.Array, pa.Array]
 Question = Callable[[HFileReader], Iterable[Entries]]
@@ -122,6 +123,15 @@ def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.
     elif len(wanted):
         questions = {number: _asking_for_prefixes(wanted) for number in range(groups)}
     return _read(table, partition, questions)
+
+
+def log_layers(table: MetadataTable, slice_: FileSlice) -> list[Layer]:
+    """All that the log of a slice holds, oldest first, without its base file.
+
+    Raises:
+        CorruptTableError: a file is gone or cannot be understood.
+    """
+    return list(_layers(table, replace(slice_, base_file=None), HFileReader.scan, keep_blocks=False))
 
 
 def record_kind(table: MetadataTable, partition: str) -> PartitionKind:
