@@ -54,8 +54,7 @@ class KeyLocations:
 
 def is_by_partition(table: MetadataTable) -> bool:
     """Whether the record index of the table keeps the keys of each data partition apart."""
-    definition = table.definitions.get(RECORD_INDEX)
-    return definition is not None and definition.options.get("isPartitioned", "").lower() == "true"
+    return table.is_by_partition(RECORD_INDEX)
 
 
 def usable_index(settings: IndexSettings, table: MetadataTable | None, where: str) -> IndexSettings:

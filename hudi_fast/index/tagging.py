@@ -2,7 +2,8 @@
 
 For each file slice, cheapest test first: the key range in the footer, then (bloom indexes) the bloom filter, and only
 if a key may be inside, the file's key column against a hash table over the incoming keys. The last test is exact, so
-the first two decide cost and never the answer.
+the first two decide cost and never the answer. :mod:`hudi_fast.index.metadata_bloom` can make them before any file is
+opened; :mod:`hudi_fast.index.record_index` knows the file group of each key.
 
 The result is one :class:`SliceMatches` per slice that holds incoming keys. It names base rows by position, so the merge
 that follows need not look at keys again.
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
@@ -34,6 +35,7 @@ __all__ = [
     "SliceMatches",
     "file_keys",
     "match_slice",
+    "ordered_alike",
     "untagged_rows",
 ]
 
@@ -221,7 +223,8 @@ def _may_hold(reader: BaseFileReader, keys: IncomingKeys, settings: IndexSetting
         return True
     footer = reader.footer()
     candidates = keys.keys
-    if settings.prune_by_range and keys.ordered_alike and _ordered_alike(footer):
+    ranged = footer.min_key is not None and footer.max_key is not None and ordered_alike(footer.min_key, footer.max_key)
+    if settings.prune_by_range and keys.ordered_alike and ranged:
         if keys.low > footer.max_key or keys.high < footer.min_key:  # type: ignore[operator]
             return False
         if settings.uses_bloom:
@@ -233,7 +236,6 @@ def _may_hold(reader: BaseFileReader, keys: IncomingKeys, settings: IndexSetting
     return bool(bloom.might_contain(candidates).any())
 
 
-def _ordered_alike(footer: BaseFileFooter) -> bool:
-    if footer.min_key is None or footer.max_key is None:
-        return False
-    return max((footer.min_key + footer.max_key).encode(), default=0) < _FIRST_AMBIGUOUS_BYTE
+def ordered_alike(low: str, high: str) -> bool:
+    """Whether Java's order of strings and the order of UTF-8 bytes agree on these two and what is between them."""
+    return max((low + high).encode(), default=0) < _FIRST_AMBIGUOUS_BYTE

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,15 +27,13 @@ from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.located import locate_rows, match_slices
-from hudi_fast.writing.lookup import look_up
+from hudi_fast.writing.lookup import Runner, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
 __all__ = ["PartitionMatches", "Runner", "assign_partition", "combined_rows", "deal_out", "files_to_fill"]
 
 Rows = npt.NDArray[np.int64]
-Runner = Callable[..., Iterable[SliceMatches | None]]
-"""``map``, or the ``map`` of a pool."""
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
@@ -101,7 +99,7 @@ def _matches(
     if plan.index.uses_records:
         return match_slices(plan, incoming, rows, locate_rows(plan, incoming, rows, partition), slices, run)
     keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-    return [match for match in run(lambda one: look_up(plan, one, keys), slices) if match is not None]
+    return look_up_all(plan, slices, keys, run)
 
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:

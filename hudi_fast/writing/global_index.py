@@ -18,9 +18,9 @@ import numpy.typing as npt
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merge.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.assign import PartitionMatches, Runner, combined_rows, deal_out
+from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
 from hudi_fast.writing.located import locate_rows, match_slices
-from hudi_fast.writing.lookup import beats_stored, living, look_up
+from hudi_fast.writing.lookup import Runner, beats_stored, living, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 
 __all__ = ["assign_table"]
@@ -55,8 +55,7 @@ def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
     slices = {name: latest_slices(plan.view, name) for name in plan.view.lister.partitions()}
     keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
     flat = [one for found in slices.values() for one in found]
-    looked_up = run(lambda one: look_up(plan, one, keys), flat)
-    matches = [match for match in looked_up if match is not None]
+    matches = look_up_all(plan, flat, keys, run)
     if plan.index.update_partition_path and incoming.ordering and plan.operation != "delete":
         seen = run(lambda one: living(plan, incoming, one), matches)
         matches = [match for match in seen if match is not None]

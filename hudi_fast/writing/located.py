@@ -13,7 +13,7 @@ up in any case; as are those of a group that is rewritten after all, to take up 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,14 +25,13 @@ from hudi_fast.merge.gather import gather_array
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.lookup import living, look_up, look_up_logged
+from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
 
 __all__ = ["locate_rows", "match_located", "match_slices", "metadata_for", "with_row_numbers", "with_usable_index"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-Runner = Callable[..., Iterable[SliceMatches | None]]
 
 
 def with_usable_index(plan: WritePlan) -> WritePlan:

@@ -12,6 +12,7 @@ of a stored key: there a key that the log has deleted is none (``HoodieIndexUtil
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,8 @@ import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.index.tagging import IncomingKeys, SliceMatches, file_keys, match_slice
+from hudi_fast.index.metadata_bloom import candidates
+from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.merge.fold import fold
 from hudi_fast.merge.gather import gather, gather_array
@@ -31,31 +33,59 @@ from hudi_fast.merge.rules import default_ordering, ordering_columns
 from hudi_fast.merge.settle import incoming_beats_stored
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merge.stored_columns import stored_table
+from hudi_fast.metadata.state import metadata_of
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["StoredKeys", "beats_stored", "living", "look_up", "look_up_logged", "stored_keys"]
+__all__ = ["Runner", "StoredKeys", "beats_stored", "living", "look_up", "look_up_all", "look_up_logged", "stored_keys"]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Runner = Callable[..., Iterable[SliceMatches | None]]
+"""``map``, or the ``map`` of a pool."""
 
 _NO_COLUMNS = pa.schema([])
 
 
-def look_up(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:
+def look_up(
+    plan: WritePlan, slice_: FileSlice, keys: IncomingKeys, settings: IndexSettings | None = None
+) -> SliceMatches | None:
     """Incoming keys that one slice holds; None when it holds none.
+
+    Args:
+        plan: the write.
+        slice_: the slice.
+        keys: what to look for.
+        settings: which tests to make before the keys of a base file are read; None for those of the plan's index.
 
     Raises:
         CorruptTableError: a file of the slice cannot be read.
     """
     if slice_.base_file is not None:
-        return match_slice(plan.storage, slice_, keys, plan.index, plan.stored_key_config)
+        return match_slice(plan.storage, slice_, keys, settings or plan.index, plan.stored_key_config)
     if keys.low is None:
         return None
     found = np.flatnonzero(_probe(_log_entries(plan, slice_, _NO_COLUMNS).keys, keys.keys) >= 0)
     if not len(found):
         return None
     return SliceMatches(slice_, np.full(len(found), -1, dtype=np.int64), keys.rows[found])
+
+
+def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys, run: Runner) -> list[SliceMatches]:
+    """The matches of many slices: those that the metadata table rules out are not opened.
+
+    Args:
+        plan: the write.
+        slices: of one partition or of many.
+        keys: what to look for.
+        run: how slices are looked up: ``map`` or a pool's.
+
+    Raises:
+        CorruptTableError: a file of a slice cannot be read.
+    """
+    left = candidates(metadata_of(plan.view), slices, keys, plan.index)
+    found = run(lambda one: look_up(plan, one.slice, keys, one.settings), left)
+    return [match for match in found if match is not None]
 
 
 def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:

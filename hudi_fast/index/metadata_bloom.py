@@ -1,0 +1,172 @@
+"""Which base files may hold incoming keys, by what the metadata table says of them: no data file is opened.
+
+::
+
+    base files ─► column_stats of the record key: ranges ─► bloom_filters of those that are left ─► candidates
+
+What the metadata table does not say of a file, its footer does: a missing entry rules nothing out. Statistics may be
+cut short, so a key that begins with a file's greatest one may be in it. Source: HoodieBloomIndex,
+HoodieKeyLookupHandle, Hudi 1.2.0, which fails where a filter is missing.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import CorruptTableError, HudiWarning
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.index.tagging import RECORD_KEY, IncomingKeys, IndexSettings, ordered_alike
+from hudi_fast.metadata.keys import bloom_key, column_stats_keys
+from hudi_fast.metadata.layout import PartitionKind
+from hudi_fast.metadata.read import lookup
+from hudi_fast.metadata.stat_values import unwrap_values
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["Candidate", "candidates"]
+
+_FILTERS_AT_ONCE = 32
+"""A filter of Hudi's default size takes 430 kB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A slice that may hold incoming keys.
+
+    Attributes:
+        slice: the slice.
+        settings: which tests are left to make, by its base file itself.
+    """
+
+    slice: FileSlice
+    settings: IndexSettings
+
+
+def candidates(
+    table: MetadataTable | None, slices: Sequence[FileSlice], keys: IncomingKeys, settings: IndexSettings
+) -> list[Candidate]:
+    """The slices that the metadata table does not rule out, in their order.
+
+    Args:
+        table: None where there is none.
+        slices: of one partition or of many.
+        keys: what is looked for.
+        settings: of the index; all slices are candidates unless it is a bloom index that uses the metadata table.
+
+    Warns:
+        HudiWarning: the metadata table cannot be read; footers are looked at.
+    """
+    everything = [Candidate(one, settings) for one in slices]
+    if table is None or not (settings.uses_bloom and settings.use_metadata) or keys.low is None:
+        return everything
+    try:
+        return _by_filters(table, _by_ranges(table, everything, keys, settings))
+    except CorruptTableError as error:
+        warnings.warn(
+            f"The metadata table of {table.data_storage.uri} cannot tell which files may hold incoming keys; the files "
+            f"themselves are asked: {error}",
+            HudiWarning,
+            stacklevel=2,
+        )
+        return everything
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranged:
+    """A candidate and those of the keys that its range leaves."""
+
+    candidate: Candidate
+    keys: pa.Array
+
+
+def _by_ranges(
+    table: MetadataTable, every: Sequence[Candidate], keys: IncomingKeys, settings: IndexSettings
+) -> list[_Ranged]:
+    ranges: Mapping[str, tuple[str, str]] = {}
+    if settings.prune_by_range and keys.ordered_alike and table.usable(PartitionKind.COLUMN_STATS.value):
+        ranges = _key_ranges(table, [one.slice for one in every])
+    left: list[_Ranged] = []
+    for one in every:
+        bounds = None if one.slice.base_file is None else ranges.get(one.slice.base_file.path)
+        inside = keys.keys if bounds is None else keys.keys.filter(_inside(keys.keys, *bounds))
+        if len(inside):
+            left.append(_Ranged(one, inside))
+    return left
+
+
+def _key_ranges(table: MetadataTable, slices: Sequence[FileSlice]) -> dict[str, tuple[str, str]]:
+    """Least and greatest record key of base files, by path, as far as both are known and compare as bytes do."""
+    based = [(one.partition, one.base_file) for one in slices if one.base_file is not None]
+    if not based:
+        return {}
+    names = [file.name for _, file in based]
+    wanted = column_stats_keys([RECORD_KEY] * len(based), [partition for partition, _ in based], names)
+    found = lookup(table, PartitionKind.COLUMN_STATS.value, wanted)
+    lows, highs = (_texts(found, name) for name in ("min", "max"))
+    stored = dict(zip(found.column("key").to_pylist(), zip(lows, highs, strict=True), strict=True))
+    ranges: dict[str, tuple[str, str]] = {}
+    for (_, file), key in zip(based, wanted.to_pylist(), strict=True):
+        low, high = stored.get(key, (None, None))
+        if low is not None and high is not None and ordered_alike(low, high):
+            ranges[file.path] = low, high
+    return ranges
+
+
+def _texts(found: pa.Table, name: str) -> list[str | None]:
+    """Least or greatest keys; statistics of one kind of value throughout, since it is one column."""
+    if not found.num_rows:
+        return []
+    values = single_chunk(found.column(name))
+    kinds = found.column("value_type").unique().to_pylist()
+    texts: list[str | None] = [None] * found.num_rows
+    for kind in kinds:
+        here = pc.indices_nonzero(
+            found.column("value_type").is_null() if kind is None else pc.equal(found.column("value_type"), kind)
+        ).to_pylist()
+        taken = unwrap_values(values.take(pa.array(here, pa.int64())), kind, None, pa.string()).to_pylist()
+        for place, text in zip(here, taken, strict=True):
+            texts[place] = text
+    return texts
+
+
+def _inside(keys: pa.Array, low: str, high: str) -> pa.Array:
+    below = pc.or_(pc.less_equal(keys, high), pc.starts_with(keys, pattern=high))
+    return pc.and_(pc.greater_equal(keys, low), below)
+
+
+def _by_filters(table: MetadataTable, ranged: Sequence[_Ranged]) -> list[Candidate]:
+    if not table.usable(PartitionKind.BLOOM_FILTERS.value):
+        return [one.candidate for one in ranged]
+    left: list[Candidate] = []
+    for start in range(0, len(ranged), _FILTERS_AT_ONCE):
+        part = ranged[start : start + _FILTERS_AT_ONCE]
+        names = [_bloom_key(one.candidate.slice) for one in part]
+        found = lookup(table, PartitionKind.BLOOM_FILTERS.value, pa.array([one for one in names if one], pa.string()))
+        rows = {key: row for row, key in enumerate(found.column("key").to_pylist())}
+        for one, name in zip(part, names, strict=True):
+            row = None if name is None else rows.get(name)
+            if row is None:
+                left.append(one.candidate)
+            elif _filter(found, row, str(name)).might_contain(one.keys).any():
+                left.append(replace(one.candidate, settings=_exact(one.candidate.settings)))
+    return left
+
+
+def _bloom_key(slice_: FileSlice) -> str | None:
+    return None if slice_.base_file is None else bloom_key(slice_.partition, slice_.base_file.name)
+
+
+def _filter(found: pa.Table, row: int, key: str) -> BloomFilter:
+    text = found.column("filter")[row].as_py().decode("ascii", "replace")
+    return BloomFilter.from_base64(text, found.column("kind")[row].as_py(), where=f"bloom_filters, key {key}")
+
+
+def _exact(settings: IndexSettings) -> IndexSettings:
+    """No test is left but to read the keys."""
+    return replace(settings, kind=settings.kind.replace("BLOOM", "SIMPLE"), prune_by_range=False)
