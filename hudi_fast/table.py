@@ -21,6 +21,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
+from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.inspect import files_table, history_table, partitions_table, stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
@@ -256,15 +257,15 @@ class HudiTable:
 
     def files(self) -> pa.Table:
         """One row per file slice that a snapshot reads."""
-        return files_table(load_state(self._storage))
+        return files_table(open_state(self._storage))
 
     def partitions(self) -> pa.Table:
         """One row per partition: files, bytes."""
-        return partitions_table(load_state(self._storage))
+        return partitions_table(open_state(self._storage))
 
     def stats(self) -> pa.Table:
         """One row: files, bytes, rows, partitions, instants."""
-        return stats_table(load_state(self._storage))
+        return stats_table(open_state(self._storage))
 
     def _plan(
         self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: str | None, query_type: str

@@ -6,25 +6,27 @@ Sources: ``TimelineUtils.validateTimestampAsOf``, ``HoodieTimeTravelException`` 
 from __future__ import annotations
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
-from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.view.table_state import TableState
 
 __all__ = ["state_for_query"]
 
 
-def state_for_query(storage: Storage, as_of: str | None) -> TableState:
+def state_for_query(storage: Storage, as_of: str | None, use_metadata: bool = True) -> TableState:
     """The table now, or as it was.
 
     Args:
         storage: the table's storage.
         as_of: newest requested time that counts, as digits; None for now.
+        use_metadata: whether files may be found through the table's metadata table.
 
     Raises:
         ConfigError: a write was under way at that time, or the cleaner has removed what it needs.
     """
-    state = load_state(storage, as_of)
+    state = open_state(storage, as_of, use_metadata)
     if as_of is None:
         return state
     _refuse_pending(state, as_of)

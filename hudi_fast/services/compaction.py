@@ -26,6 +26,7 @@ from typing import TypeVar
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work import CompactionWork, Executor
@@ -159,7 +160,7 @@ def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: st
 def _begin(
     storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
 ) -> tuple[Transaction, CompactionWork]:
-    state = load_state(storage)
+    state = open_state(storage)
     require_merge_on_read(state)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
     state = clean_up(state, clock)
@@ -172,7 +173,7 @@ def _begin(
     if instant.state is State.INFLIGHT:
         _check_abandoned(storage, instant)
         roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
-        state = load_state(storage)
+        state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     work = service_work(state, instant, settings)
     return begin_service(state, instant, clock, "COMPACT"), work

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.triggers import compaction_is_due, last_compaction, written_since
@@ -30,7 +31,7 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
-from hudi_fast.view.table_state import TableState, load_state, read_commit
+from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.transaction import clean_up
 
 __all__ = [
@@ -85,7 +86,7 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
         UnsupportedFeatureError: an unknown strategy.
     """
     with table_lock(storage, settings.lock_seconds):
-        state = load_state(storage)
+        state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
         state = settled_state(state, clock)

@@ -16,6 +16,7 @@ import contextlib
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.formats.log_blocks import scan_log_blocks
+from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction import begin_service, guarded, service_metadata, service_work
 from hudi_fast.services.compaction_plan import (
     ScheduledCompaction,
@@ -63,7 +64,7 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
         ConfigError: the table is not MERGE_ON_READ.
     """
     with table_lock(storage, settings.lock_seconds):
-        state = load_state(storage)
+        state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
         state = _without_died(settled_state(state, clock), clock)
@@ -148,13 +149,13 @@ def _without_died(state: TableState, clock: InstantClock) -> TableState:
     died = [one for one in state.timeline.pending_log_compactions if one.state is State.INFLIGHT]
     for instant in died:
         roll_back(state.storage, state.config, instant, clock, state.timeline.newest_time)
-    return load_state(state.storage) if died else state
+    return open_state(state.storage) if died else state
 
 
 def _begin(
     storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
 ) -> tuple[Transaction, CompactionWork]:
-    state = load_state(storage)
+    state = open_state(storage)
     require_merge_on_read(state)
     config, clock = state.config, InstantClock(state.config.timezone, settings.write.clock_skew_ms)
     state = _without_died(clean_up(state, clock), clock)

@@ -49,7 +49,8 @@ def read(
         use_positions=settings.use_positions,
         merger=settings.merger,
     )
-    plan = plan_scan(state_for_query(Storage(path), settings.as_of), columns, filter, query=query)
+    state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
+    plan = plan_scan(state, columns, filter, query=query)
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return spark.createDataFrame([], spark_schema(plan.scan.output))

@@ -22,6 +22,7 @@ from hudi_fast.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS
@@ -52,7 +53,7 @@ class Target:
     def state(self) -> TableState:
         """The state to draft the write against: the table's, or that of the table to come."""
         if self.new is None:
-            return load_state(self.storage)
+            return open_state(self.storage)
         config = TableConfig.from_properties(self.new, self.storage.uri)
         timeline = Timeline(())
         return TableState(self.storage, config, timeline, TableView(timeline, _Nothing()))

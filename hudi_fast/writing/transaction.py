@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -25,7 +26,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_met
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
-from hudi_fast.view.table_state import TableState, load_state
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.metadata_table import drop_metadata_table
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
@@ -74,7 +75,7 @@ def clean_up(state: TableState, clock: InstantClock) -> TableState:
     for instant in sorted(failed, key=lambda one: one.requested, reverse=True):
         roll_back(storage, config, instant, clock, timeline.newest_time)
         changed = True
-    state = load_state(storage, lister=state.view.lister) if changed else state
+    state = open_state(storage) if changed else state
     delete_leftover_markers(storage, {instant.requested for instant in state.timeline.pending()})
     return state
 
