@@ -1,7 +1,9 @@
 """Search in sorted keys of HFiles: which blocks can hold a key, and which entries of a block have it.
 
-Both searches take many keys, or many prefixes of keys, at once and answer a range for each: blocks
-:func:`route_keys`, entries :func:`find_entries`. Keys are compared by their unsigned bytes, eight at a time.
+All searches take many keys, or many prefixes of keys, at once and answer a range for each: of blocks
+:func:`route_keys`, of entries :func:`find_keys` and :func:`find_prefixes`. Keys are compared by their unsigned bytes,
+eight at a time. For a block that is searched often :func:`key_heads` takes eight telling bytes of each key out, which
+stay in the CPU's cache where the keys do not.
 
 Java compares strings by UTF-16 units. In UTF-8 that is the order of the bytes, but for one exception: the lead bytes
 0xF0 to 0xF4 (supplementary characters) come before 0xEE and 0xEF (U+E000 to U+FFFF). Files whose writer sorted so are
@@ -14,13 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets
-from ._bytes import load_u64
+from ._arrays import Bools, Bytes, Int, Int32s, Int64s, Offsets, UInt64s
+from ._bytes import bytes_equal, load_u64, prefetch
 from ._jit import helper, kernel
 
-__all__ = ["find_entries", "first_unordered", "mark_rare_keys", "route_keys"]
+__all__ = ["find_keys", "find_prefixes", "first_unordered", "key_heads", "mark_rare_keys", "route_keys"]
 
 _RARE = 0xEE
+_BATCH = 64  # keys whose cache misses overlap
+_FEW = 8  # keys with one head that are walked through rather than searched
 
 
 @helper
@@ -100,13 +104,19 @@ def _count_up_to(
 
 
 @helper
-def _count_below(key_offsets: Offsets, keys: Bytes, data: Bytes, start: Int, size: Int) -> Int:
-    """How many of the sorted keys are below a value."""
-    low, high = np.int64(0), np.int64(key_offsets.size - 1)
+def _compare_row(key_offsets: Offsets, keys: Bytes, row: Int, data: Bytes, start: Int, size: Int) -> Int:
+    """-1, 0 or 1: one of the keys against a value."""
+    at = np.int64(key_offsets[row])
+    return _compare(keys, at, np.int64(key_offsets[row + 1]) - at, data, start, size)
+
+
+@helper
+def _count_below(key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int) -> Int:
+    """How many of the sorted keys are below a value; ``known`` of them are known to be."""
+    low, high = np.int64(known), np.int64(key_offsets.size - 1)
     while low < high:
         middle = (low + high) >> 1
-        at = np.int64(key_offsets[middle])
-        if _compare(keys, at, np.int64(key_offsets[middle + 1]) - at, data, start, size) < 0:
+        if _compare_row(key_offsets, keys, middle, data, start, size) < 0:
             low = middle + 1
         else:
             high = middle
@@ -161,44 +171,163 @@ def route_keys(
         last[row] = np.int32(min(end, blocks - 1))
 
 
-@kernel("void(ri4, ru1, b1, ri4, ru1, ri8, wi8, wi8)")
-def find_entries(
+@helper
+def _head(data: Bytes, at: Int, length: Int) -> Any:
+    """The first eight bytes as a number that compares as they do; what is missing counts as zeros."""
+    if length >= 8:
+        return _swapped(load_u64(data, at))
+    head = np.uint64(0)
+    for i in range(8):
+        head <<= np.uint64(8)
+        if i < length:
+            head |= np.uint64(data[at + i])
+    return head
+
+
+@kernel("i8(ri4, ru1, wu8)")
+def key_heads(offsets: Offsets, data: Bytes, heads: UInt64s) -> Int:
+    """Numbers that compare as keys do, as far as eight bytes tell them apart.
+
+    Args:
+        offsets: int32[n + 1], offsets of ascending keys; need not start at 0.
+        data: uint8[], their bytes.
+        heads: uint64[n], filled with the eight bytes behind the beginning that all keys share.
+
+    Returns:
+        The bytes that all keys share.
+    """
+    rows = offsets.size - 1
+    if rows == 0:
+        return np.int64(0)
+    first, last = np.int64(offsets[0]), np.int64(offsets[rows - 1])
+    common = min(np.int64(offsets[1]) - first, np.int64(offsets[rows]) - last)
+    shared = np.int64(0)
+    while shared < common and data[first + shared] == data[last + shared]:
+        shared += 1
+    for row in range(rows):
+        at = np.int64(offsets[row]) + shared
+        heads[row] = _head(data, at, np.int64(offsets[row + 1]) - at)
+    return shared
+
+
+@helper
+def _heads_below(heads: UInt64s, head: Any) -> Int:
+    """How many of the ascending heads are below one; without a branch that would be mispredicted."""
+    base, count = np.int64(0), np.int64(heads.size)
+    while count > 1:
+        half = count >> 1
+        base += half * np.int64(heads[base + half - 1] < head)
+        count -= half
+    if count == 1:
+        base += np.int64(heads[base] < head)
+    return base
+
+
+@helper
+def _first_alike(
+    key_offsets: Offsets, keys: Bytes, heads: UInt64s, shared: Int, data: Bytes, start: Int, size: Int
+) -> Int:
+    """The first row that may have a key, as far as heads tell; -1 where none has."""
+    if heads.size == 0 or size < shared or not bytes_equal(keys, np.int64(key_offsets[0]), data, start, shared):
+        return np.int64(-1)
+    head = _head(data, start + shared, size - shared)
+    low = np.int64(_heads_below(heads, head))
+    if low == heads.size or heads[low] != head:
+        return np.int64(-1)
+    if low + _FEW < heads.size and heads[low + _FEW] == head:
+        low = np.int64(_count_below(key_offsets, keys, low, data, start, size))
+    return low
+
+
+@helper
+def _settle(
+    key_offsets: Offsets, keys: Bytes, data: Bytes, start: Int, size: Int, first: Int64s, end: Int64s, i: Int
+) -> None:
+    """Go from ``first[i]`` on to the rows that have a key; -1 stays empty-handed."""
+    count = np.int64(key_offsets.size - 1)
+    low = first[i] if first[i] >= 0 else count
+    order: Int = np.int64(-1)
+    while low < count:
+        order = _compare_row(key_offsets, keys, low, data, start, size)
+        if order >= 0:
+            break
+        low += 1
+    first[i] = end[i] = low
+    while order == 0 and low < count:
+        low += 1
+        end[i] = low
+        if low < count:
+            order = _compare_row(key_offsets, keys, low, data, start, size)
+
+
+@kernel("void(ri4, ru1, ru8, i8, ri4, ru1, ri8, wi8, wi8)")
+def find_keys(
     key_offsets: Offsets,
     keys: Bytes,
-    prefix: bool,
+    heads: UInt64s,
+    shared: Int,
     offsets: Offsets,
     data: Bytes,
     rows: Int64s,
     first: Int64s,
     end: Int64s,
 ) -> None:
-    """The entries of one block that have a key, or begin with a prefix.
+    """The entries of one block that have a key.
 
     Args:
         key_offsets: int32[m + 1], offsets of the block's keys, which ascend.
         keys: uint8[], their bytes.
-        prefix: whether prefixes are asked for.
-        offsets: int32[n + 1], offsets of the keys or prefixes asked for; need not start at 0.
+        heads: uint64[m], from :func:`key_heads`.
+        shared: from :func:`key_heads`.
+        offsets: int32[n + 1], offsets of the keys asked for; need not start at 0.
         data: uint8[], their bytes.
         rows: int64[k], the ones of those to look for.
         first: int64[k], filled with the first entry.
         end: int64[k], filled with the entry behind the last; equal to ``first`` where there is none.
     """
-    count = np.int64(key_offsets.size - 1)
+    for begin in range(0, rows.size, _BATCH):
+        stop = min(begin + _BATCH, rows.size)
+        for i in range(begin, stop):
+            prefetch(data, np.int64(offsets[rows[i]]))
+        for i in range(begin, stop):
+            start = np.int64(offsets[rows[i]])
+            low = _first_alike(key_offsets, keys, heads, shared, data, start, np.int64(offsets[rows[i] + 1]) - start)
+            first[i] = low
+            prefetch(key_offsets, max(low, np.int64(0)))
+        for i in range(begin, stop):
+            prefetch(keys, np.int64(key_offsets[max(first[i], np.int64(0))]))
+        for i in range(begin, stop):
+            start = np.int64(offsets[rows[i]])
+            _settle(key_offsets, keys, data, start, np.int64(offsets[rows[i] + 1]) - start, first, end, i)
+
+
+@kernel("void(ri4, ru1, ri4, ru1, ri8, wi8, wi8)")
+def find_prefixes(
+    key_offsets: Offsets,
+    keys: Bytes,
+    offsets: Offsets,
+    data: Bytes,
+    rows: Int64s,
+    first: Int64s,
+    end: Int64s,
+) -> None:
+    """The entries of one block that begin with a prefix.
+
+    Args:
+        key_offsets: int32[m + 1], offsets of the block's keys, which ascend.
+        keys: uint8[], their bytes.
+        offsets: int32[n + 1], offsets of the prefixes; need not start at 0.
+        data: uint8[], their bytes.
+        rows: int64[k], the ones of those to look for.
+        first: int64[k], filled with the first entry.
+        end: int64[k], filled with the entry behind the last; equal to ``first`` where there is none.
+    """
     for i in range(rows.size):
         start = np.int64(offsets[rows[i]])
         size = np.int64(offsets[rows[i] + 1]) - start
-        low = _count_below(key_offsets, keys, data, start, size)
+        low = _count_below(key_offsets, keys, 0, data, start, size)
         first[i] = low
-        if prefix:
-            end[i] = _count_up_to(key_offsets, keys, low, data, start, size, True, False)
-            continue
-        while low < count:
-            at = np.int64(key_offsets[low])
-            if _compare(keys, at, np.int64(key_offsets[low + 1]) - at, data, start, size) != 0:
-                break
-            low += 1
-        end[i] = low
+        end[i] = _count_up_to(key_offsets, keys, low, data, start, size, True, False)
 
 
 @kernel("i8(ri4, ru1, b1)")

@@ -17,27 +17,42 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from hudi_fast.formats.varlen import varlen_buffers
+from hudi_fast.kernels.hfile_search import key_heads
 
 __all__ = ["BlockCache", "BlockEntries"]
 
 
 @dataclass(frozen=True, slots=True)
 class BlockEntries:
-    """The n entries of one data block, in key order.
+    """The n entries of one data block, in key order; made by :meth:`of`.
 
     Attributes:
         keys: binary[n], contents without HBase's suffix.
         values: binary[n].
+        shared: bytes with which all keys begin.
+        heads: uint64[n], the eight bytes behind these, most significant first.
     """
 
     keys: pa.Array
     values: pa.Array
+    shared: int
+    heads: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, keys: pa.Array, values: pa.Array) -> BlockEntries:
+        """Entries in key order, made ready for being searched."""
+        heads = np.empty(len(keys), np.uint64)
+        return cls(keys, values, int(key_heads(*varlen_buffers(keys), heads)), heads)
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
-        return int(self.keys.nbytes + self.values.nbytes)
+        return int(self.keys.nbytes + self.values.nbytes + self.heads.nbytes)
 
 
 class BlockCache:

@@ -21,6 +21,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.formats.hfile_blocks import (
     DATA,
@@ -39,7 +40,7 @@ from hudi_fast.formats.hfile_source import HFileSource
 from hudi_fast.formats.hfile_trailer import TRAILER_SIZE, read_file_info, read_trailer
 from hudi_fast.formats.varlen import VARLEN, VarlenBuffers, varlen_buffers
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.kernels.hfile_search import find_entries, mark_rare_keys, route_keys
+from hudi_fast.kernels.hfile_search import find_keys, find_prefixes, first_unordered, mark_rare_keys, route_keys
 
 __all__ = ["HFileReader"]
 
@@ -110,7 +111,14 @@ class HFileReader:
         return cls(HFileSource(source, path, offset, length), cache)
 
     def scan(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Keys and values, binary[n] each, per data block in key order; keeps nothing in the cache."""
+        """Keys and values, binary[n] each, per data block in key order; keeps nothing in the cache.
+
+        The order is that of the keys' bytes; but among the blocks of a file for which Hudi 1.x has sorted keys with
+        characters above U+DFFF, it is that of Java's strings.
+
+        Raises:
+            CorruptTableError: a block is damaged, or entries are missing.
+        """
         left = self.entry_count
         for block in self._load(range(len(self._blocks.references)), keep=False):
             left -= len(block.keys)
@@ -170,7 +178,11 @@ class HFileReader:
             values.append(block.values.take(rows))
         if not keys:
             return pa.array([], pa.binary()), pa.array([], pa.binary())
-        return pa.concat_arrays(keys), pa.concat_arrays(values)
+        found, contents = pa.concat_arrays(keys), pa.concat_arrays(values)
+        if int(first_unordered(*varlen_buffers(found), False)) >= 0:  # blocks in the order of Java's strings
+            order = pc.sort_indices(found)
+            found, contents = found.take(order), contents.take(order)
+        return found, contents
 
     def meta(self, name: str) -> bytes | None:
         """The content of a meta block, for example ``bloomFilter``; None when there is none of that name."""
@@ -225,7 +237,7 @@ class HFileReader:
         reference = blocks.references[number]
         payload = read_block(part, reference.offset, reference.size, DATA, self._trailer.codec)
         high = blocks.keys[number + 1] if number + 1 < len(blocks.keys) else None
-        return BlockEntries(*ordered_entries(part, reference.offset, payload, blocks.keys[number], high))
+        return BlockEntries.of(*ordered_entries(part, reference.offset, payload, blocks.keys[number], high))
 
     def _matches(self, wanted: pa.Array, prefix: bool) -> Iterator[tuple[BlockEntries, Rows, Rows, Rows]]:
         """Blocks in key order with: rows of ``wanted``, the first entry of each, and the entry behind its last."""
@@ -238,7 +250,10 @@ class HFileReader:
         for number, block in zip(touched, self._load(touched, keep=True), strict=True):
             mine = rows[order[bounds[number] : bounds[number + 1]]]
             first, end = np.empty(len(mine), np.int64), np.empty(len(mine), np.int64)
-            find_entries(*varlen_buffers(block.keys), prefix, offsets, data, mine, first, end)
+            if prefix:
+                find_prefixes(*varlen_buffers(block.keys), offsets, data, mine, first, end)
+            else:
+                find_keys(*varlen_buffers(block.keys), block.heads, block.shared, offsets, data, mine, first, end)
             yield block, mine, first, end
 
 
