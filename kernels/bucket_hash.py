@@ -213,7 +213,14 @@ def list_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int 
 def joined_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int = COMMA_AND_COLON) -> Int32s:
     """xxHash32, without its highest bit, of the values of the hashed fields, joined.
 
-    Args and result as of :func:`list_hashes`; results are not negative.
+    Args:
+        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        data: uint8[], the record keys as UTF-8.
+        fields: names of the hashed fields.
+        rule: what a key of several fields is.
+
+    Returns:
+        int32[n], none of them negative.
     """
     size = int(offsets[-1]) - int(offsets[0])
     joined_offsets, joined = np.empty(len(offsets), np.int32), np.empty(size, np.uint8)

@@ -23,6 +23,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
@@ -55,6 +56,8 @@ class BucketSettings:
         hash_fields: columns that are hashed; those of the record key, or some of them.
         min_count: consistent hashing: fewest buckets after merging.
         max_count: consistent hashing: most buckets after splitting.
+        overrides: numbers of buckets of partitions whose path a pattern is found in; the first that is found counts.
+        key_rule: what a key of several fields is, see :mod:`hudi_fast.kernels.bucket_hash`.
     """
 
     engine: str = "SIMPLE"
@@ -62,6 +65,8 @@ class BucketSettings:
     hash_fields: tuple[str, ...] = ()
     min_count: int = 256
     max_count: int = 256
+    overrides: tuple[tuple[str, int], ...] = ()
+    key_rule: int = COMMA_AND_COLON
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 ::
 
     rows of a partition ─► combine ─► match against its slices ─► updates: one work per matched slice
-                                                             └─► the rest: small files, then new file groups
+                              │                              └─► the rest: small files, then new file groups
+                              └─ bucket index ─► the bucket of each key: :mod:`hudi_fast.writing.bucket`
 
 :func:`assign_partition` composes this for one partition and is what a task runs. :func:`deal_out` is its second half,
 used alone where matching was done for the whole table first (global indexes).
@@ -26,6 +27,7 @@ from hudi_fast.merge.combine import combine, commit_time_deletes
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.bucket import BucketShare, deal_to_buckets
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -79,8 +81,11 @@ def assign_partition(
         DuplicateKeyError: an insert met a stored key and duplicates are to fail.
         CommitConflictError: a row's file group is in a pending clustering.
     """
-    slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
     rows = combined_rows(plan, incoming, rows)
+    if plan.index.bucket is not None:
+        shares = deal_to_buckets(plan, partition, incoming, rows, latest_slices(plan.view, partition), run)
+        return _bucket_works(plan, partition, incoming, shares, token, first_sequence)
+    slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
     matches: list[SliceMatches] = []
     if plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
         matches = _matches(plan, partition, incoming, rows, slices, run)
@@ -146,6 +151,33 @@ def deal_out(
         sources = _NO_ROWS if match is None else match.incoming_rows
         works.append(FileGroupWork(partition, file_id, slice_, base_rows, sources, moved, appended, token, sequence))
         sequence += len(base_rows) + len(appended)
+    return works
+
+
+def _bucket_works(
+    plan: WritePlan,
+    partition: str,
+    incoming: Incoming,
+    shares: Sequence[BucketShare],
+    token: TaskToken,
+    first_sequence: int,
+) -> list[FileGroupWork]:
+    """Work for what each bucket gets."""
+    _refuse_duplicates(plan, incoming, [share.known for share in shares if share.known is not None])
+    _refuse_pending(plan, partition, [share.file_id for share in shares if share.slice is not None])
+    works: list[FileGroupWork] = []
+    sequence = first_sequence
+    for share in shares:
+        inserts = _in_writing_order(plan, incoming, share.inserts)
+        base_rows, sources = _NO_ROWS, _NO_ROWS
+        if share.match is not None:
+            base_rows, sources = share.match.base_rows, share.match.incoming_rows
+        if not len(sources) and not len(inserts):
+            continue  # duplicates that are dropped
+        works.append(
+            FileGroupWork(partition, share.file_id, share.slice, base_rows, sources, None, inserts, token, sequence)
+        )
+        sequence += len(sources) + len(inserts)
     return works
 
 

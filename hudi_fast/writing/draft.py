@@ -24,6 +24,7 @@ from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
+from hudi_fast.writing.bucket import settle_buckets
 from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.plan import BloomSettings, LogSettings, WritePlan
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
@@ -76,7 +77,7 @@ def draft_plan(
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
         rules=rules,
-        index=_index(options, config),
+        index=settle_buckets(_index(options, config), state, operation),
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),

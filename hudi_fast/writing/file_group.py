@@ -13,6 +13,8 @@ existing, MERGE_ON_READ, no inserts  log files: :mod:`hudi_fast.writing.append`
 
 from __future__ import annotations
 
+import math
+
 from hudi_fast.merge.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.append import append_log
@@ -57,6 +59,8 @@ def _create_file(
     plan: WritePlan, work: FileGroupWork, file_id: str, incoming: Incoming, rows: Rows, first_sequence: int
 ) -> WriteStat:
     ceiling = plan.sizing.max_file_size * (1 + plan.sizing.compression_slack) - 2 * plan.average_record_size
+    if plan.index.bucket is not None:  # a bucket is one file group, however large
+        ceiling = math.inf
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:
         for part in chunks(rows, _rows_at_once(incoming, ceiling)):
             output.write(new_rows(plan, work, incoming, part, output.name, first_sequence + output.rows))

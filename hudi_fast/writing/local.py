@@ -94,7 +94,7 @@ def _assign(
             for number, (name, rows) in enumerate(groups)
         )
     works = [work for one in assigned for work in one]
-    if plan.operation == "bulk_insert" and len(works) < plan.threads:
+    if plan.operation == "bulk_insert" and len(works) < plan.threads and plan.index.bucket is None:
         works = [part for work in works for part in _parts(work, plan.threads)]
     return sorted(works, key=lambda work: _cost(work, plan.config.is_mor), reverse=True)
 

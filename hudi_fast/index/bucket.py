@@ -1,0 +1,160 @@
+"""The bucket index: the hash of a key says which file group of its partition holds it, so nothing is looked up.
+
+::
+
+    record key ─► values of the hashed fields ─► hash ─► bucket number ─► the file group whose id begins with it
+
+With the engine ``SIMPLE`` a partition has a fixed number of buckets: that of the table, or one that a file of the table
+gives for partitions whose path matches a pattern. A bucket's file group is made when its first row comes. For
+``CONSISTENT_HASHING`` see :mod:`hudi_fast.index.consistent`.
+
+Sources: ``BucketIdentifier``, ``HoodieSimpleBucketIndex``, ``PartitionBucketIndexHashingConfig`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import uuid
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.kernels.bucket_hash import list_hashes
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.view.slices import FileSlice
+
+__all__ = [
+    "bucket_count",
+    "bucket_file_id",
+    "bucket_number",
+    "bucket_of_keys",
+    "load_bucket_overrides",
+    "slices_by_bucket",
+]
+
+_CONFIG_FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
+_CONFIG_SUFFIX = ".hashing_config"
+_NEVER_PENDING = "00000000000000"
+"""Instants that begin so were given to a table that had no writes yet."""
+
+_DIGITS = 8
+
+
+def bucket_of_keys(keys: pa.Array, settings: BucketSettings, partition: str = "") -> npt.NDArray[np.int32]:
+    """The bucket of each key, for the engine ``SIMPLE``.
+
+    Args:
+        keys: n record keys (string, no nulls), as the table stores them.
+        settings: number of buckets and hashed fields.
+        partition: the partition that the keys belong to.
+
+    Returns:
+        int32[n], 0 and up.
+    """
+    buffers = varlen_buffers(single_chunk(keys))
+    hashes = list_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)
+    return (hashes & np.int32(0x7FFFFFFF)) % np.int32(bucket_count(settings, partition))
+
+
+def bucket_count(settings: BucketSettings, partition: str) -> int:
+    """How many buckets a partition has: by the first pattern that is found in its path, or as all partitions."""
+    found = (count for pattern, count in settings.overrides if re.search(pattern, partition))
+    return next(found, settings.count)
+
+
+def bucket_number(file_id: str) -> int | None:
+    """The bucket that a file group is; None when its id does not begin with a number."""
+    head = file_id[:_DIGITS]
+    return int(head) if len(head) == _DIGITS and head.isascii() and head.isdigit() else None
+
+
+def bucket_file_id(number: int, *seed: str) -> str:
+    """The id of a new file group for a bucket; the same for the same ``seed``, which says what it is made for."""
+    random = uuid.UUID(bytes=hashlib.md5("\n".join([*seed, str(number)]).encode()).digest(), version=4)
+    return f"{number:0{_DIGITS}d}{str(random)[_DIGITS:]}-0"
+
+
+def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dict[int, FileSlice]:
+    """The slice of each bucket that a partition has rows in.
+
+    Args:
+        slices: the partition's newest slices.
+        count: how many buckets the partition has.
+        where: the table, for messages.
+
+    Raises:
+        ConfigError: file groups that are no buckets of that many: the table was written with other settings.
+        CorruptTableError: two file groups for one bucket.
+    """
+    found: dict[int, FileSlice] = {}
+    for one in slices:
+        number = bucket_number(one.file_id)
+        if number is None or number >= count:
+            raise ConfigError(
+                f"The partition {one.partition!r} of {where} has the file group {one.file_id}, which is none of "
+                f"{count} buckets. The table was written with another hoodie.bucket.index.num.buckets or another "
+                "hoodie.index.type; give what it was written with. The number of buckets of a table does not change."
+            )
+        if number in found:
+            raise CorruptTableError(
+                f"The partition {one.partition!r} of {where} has two file groups for bucket {number}: "
+                f"{found[number].file_id} and {one.file_id}. Two writers made it at once, or rows were inserted in "
+                "bulk twice. Delete one of them with Apache Hudi and write its rows again."
+            )
+        found[number] = one
+    return found
+
+
+def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[str, int], ...]:
+    """The numbers of buckets that the table has for some partitions: patterns and counts, in the order they are tried.
+
+    Args:
+        storage: the table's storage.
+        timeline: says which changes of these numbers are complete.
+
+    Raises:
+        CorruptTableError: the file that gives them cannot be understood.
+        UnsupportedFeatureError: a rule other than ``regex``, or a pattern of Java alone.
+    """
+    names = [entry.name for entry in storage.list_dir(_CONFIG_FOLDER) if entry.name.endswith(_CONFIG_SUFFIX)]
+    complete = [name for name in names if _is_complete(timeline, name.removesuffix(_CONFIG_SUFFIX))]
+    if not complete:
+        return ()
+    path = f"{_CONFIG_FOLDER}/{max(complete)}"
+    try:
+        stored = json.loads(storage.read_bytes(path))
+        rule, expressions = str(stored["rule"]), str(stored["expressions"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(f"Expected JSON with rule and expressions of bucket counts: {error}", path) from error
+    if rule != "regex":
+        raise UnsupportedFeatureError(
+            f"Table {storage.uri} has numbers of buckets by partition with the rule {rule!r} [file {path}]; only "
+            "regex is supported."
+        )
+    return tuple(_override(text, path) for text in expressions.split(";") if text.strip())
+
+
+def _is_complete(timeline: Timeline, instant: str) -> bool:
+    return instant.startswith(_NEVER_PENDING) or timeline.is_completed_or_archived(instant)
+
+
+def _override(text: str, path: str) -> tuple[str, int]:
+    pattern, _, count = text.rpartition(",")
+    if not pattern or not count.strip().isdigit() or int(count) < 1:
+        raise CorruptTableError(f"Expected pattern,count between semicolons, found {text!r}", path)
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise UnsupportedFeatureError(
+            f"The pattern {pattern!r} of partitions with a number of buckets of their own is not supported: {error} "
+            f"[file {path}]."
+        ) from error
+    return pattern, int(count)

@@ -1,0 +1,218 @@
+"""Consistent hashing: buckets are ranges of hashes, which split and merge as data grows and shrinks.
+
+::
+
+    .hoodie/.bucket_index/consistent_hashing_metadata/<partition>/
+        00000000000000.hashing_meta       the ranges that the partition began with; their file groups follow from them
+        <instant>.hashing_meta            those that the clustering of that instant makes
+        <instant>.commit                  an empty mark: that clustering is complete
+
+    key ─► xxHash32 of the hashed values ─► the first range that ends at it or after it ─► file group ``<prefix>-0``
+
+A range belongs to one file group from the start, so that rows of new keys may go to the log of a group without a base
+file. Ranges are in :class:`HashingMetadata`, ascending; hashes beyond the last one belong to the first.
+
+Sources: ``HoodieConsistentHashingMetadata``, ``ConsistentBucketIdentifier``, ``ConsistentBucketIndexUtils``
+(Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import struct
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.varlen import single_chunk, varlen_buffers
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.kernels.bucket_hash import joined_hashes
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
+
+__all__ = [
+    "FIRST_INSTANT",
+    "HASH_RANGE",
+    "HashingMetadata",
+    "HashingNode",
+    "encode_hashing",
+    "first_hashing",
+    "hashing_path",
+    "load_hashing",
+    "load_or_make_hashing",
+    "marker_path",
+    "node_of_keys",
+    "parse_hashing",
+]
+
+HASH_RANGE = 2147483647
+"""The largest hash: where the last range ends at first."""
+
+FIRST_INSTANT = "00000000000000"
+"""The instant of the ranges that a partition begins with."""
+
+_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+_META, _MARKER = ".hashing_meta", ".commit"
+
+
+@dataclass(frozen=True, slots=True)
+class HashingNode:
+    """One range of hashes.
+
+    Attributes:
+        value: the last hash of the range; it begins after the last one of the range before.
+        prefix: a UUID; the file id of its group without ``-0``.
+    """
+
+    value: int
+    prefix: str
+
+    @property
+    def file_id(self) -> str:
+        """The file group."""
+        return f"{self.prefix}-0"
+
+
+@dataclass(frozen=True, slots=True)
+class HashingMetadata:
+    """The ranges of one partition.
+
+    Attributes:
+        partition: partition path.
+        instant: of the clustering that made them, or :data:`FIRST_INSTANT`.
+        sequence: how often they have changed.
+        nodes: ascending by ``value``; at least one.
+    """
+
+    partition: str
+    instant: str
+    sequence: int
+    nodes: tuple[HashingNode, ...]
+
+
+def node_of_keys(keys: pa.Array, settings: BucketSettings, metadata: HashingMetadata) -> npt.NDArray[np.int32]:
+    """For each key the number of its range.
+
+    Args:
+        keys: n record keys (string, no nulls), as the table stores them.
+        settings: hashed fields.
+        metadata: the ranges of the partition that the keys belong to.
+
+    Returns:
+        int32[n], indexes into ``metadata.nodes``.
+    """
+    buffers = varlen_buffers(single_chunk(keys))
+    hashes = joined_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)
+    ends = np.array([node.value for node in metadata.nodes], dtype=np.int32)
+    found = np.searchsorted(ends, hashes, "left").astype(np.int32)
+    found[found == len(ends)] = 0
+    return found
+
+
+def first_hashing(partition: str, count: int) -> HashingMetadata:
+    """The ranges that a partition of ``count`` buckets begins with; every writer makes the same."""
+    step = (HASH_RANGE + count - 1) // count
+    ends = [min(step * number, HASH_RANGE) for number in range(1, count + 1)]
+    starts = [0, *ends]
+    nodes = (HashingNode(end, _first_prefix(partition, start, end)) for start, end in zip(starts, ends, strict=False))
+    return HashingMetadata(partition, FIRST_INSTANT, 0, tuple(nodes))
+
+
+def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, count: int) -> HashingMetadata:
+    """The ranges of a partition; written down as :func:`first_hashing` makes them if the partition has none.
+
+    Several tasks may do so at once: the first one to write wins, and all write the same.
+
+    Raises:
+        CorruptTableError: see :func:`load_hashing`.
+    """
+    found = load_hashing(storage, timeline, partition)
+    if found is not None:
+        return found
+    made = first_hashing(partition, count)
+    with contextlib.suppress(FileExistsError):
+        storage.create_exclusive(hashing_path(partition, FIRST_INSTANT), encode_hashing(made))
+        return made
+    return load_hashing(storage, timeline, partition) or made
+
+
+def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:
+    """The newest ranges of a partition that count; None when it has none.
+
+    Those of a clustering count once it is complete, which its mark says, or the timeline.
+
+    Raises:
+        CorruptTableError: the file cannot be understood, or none of several counts.
+    """
+    folder = f"{_FOLDER}/{partition}" if partition else _FOLDER
+    names = [entry.name for entry in storage.list_dir(folder) if not entry.is_dir]
+    written = {name.removesuffix(_META) for name in names if name.endswith(_META)}
+    marked = {name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER)}
+    count = [one for one in written if one == FIRST_INSTANT or one in marked or timeline.is_completed_or_archived(one)]
+    if count:
+        return parse_hashing(storage.read_bytes(path := hashing_path(partition, max(count))), path)
+    if written or marked:
+        raise CorruptTableError(
+            f"Partition {partition!r} of {storage.uri} has bucket ranges of the instants {sorted(written | marked)}, "
+            "none of which is complete, and not those that it began with. Restore the file "
+            f"{hashing_path(partition, FIRST_INSTANT)}",
+            folder,
+        )
+    return None
+
+
+def hashing_path(partition: str, instant: str) -> str:
+    """Where the ranges of a partition are that an instant made."""
+    return f"{_FOLDER}/{partition}/{instant}{_META}" if partition else f"{_FOLDER}/{instant}{_META}"
+
+
+def marker_path(partition: str, instant: str) -> str:
+    """Where the mark is that the ranges of an instant count."""
+    return hashing_path(partition, instant).removesuffix(_META) + _MARKER
+
+
+def encode_hashing(metadata: HashingMetadata) -> bytes:
+    """The content of a file with ranges."""
+    nodes = [{"value": one.value, "fileIdPrefix": one.prefix, "tag": "NORMAL"} for one in metadata.nodes]
+    fields = {
+        "version": 0,
+        "partitionPath": metadata.partition,
+        "instant": metadata.instant,
+        "numBuckets": len(nodes),
+        "seqNo": metadata.sequence,
+        "nodes": nodes,
+    }
+    return json.dumps(fields, indent=2, ensure_ascii=False).encode()
+
+
+def parse_hashing(content: bytes, path: str) -> HashingMetadata:
+    """Ranges from the content of a file.
+
+    Raises:
+        CorruptTableError: it is no such JSON, or the ranges do not ascend.
+    """
+    try:
+        fields: Mapping[str, Any] = json.loads(content)
+        nodes = tuple(HashingNode(int(one["value"]), str(one["fileIdPrefix"])) for one in fields["nodes"])
+        metadata = HashingMetadata(
+            str(fields["partitionPath"]), str(fields["instant"]), int(fields.get("seqNo", 0)), nodes
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptTableError(f"Expected JSON with the bucket ranges of a partition: {error!r}", path) from error
+    values = [one.value for one in nodes]
+    if not values or values != sorted(set(values)) or not 0 <= values[0] <= values[-1] <= HASH_RANGE:
+        raise CorruptTableError(f"Expected bucket ranges that ascend up to {HASH_RANGE}, found {values[:20]}", path)
+    return metadata
+
+
+def _first_prefix(partition: str, start: int, end: int) -> str:
+    digest = hashlib.md5(struct.pack(">qq", start, end) + partition.encode()).digest()
+    return str(uuid.UUID(bytes=digest, version=3))

@@ -1,0 +1,289 @@
+"""Rows dealt out to buckets: the file group follows from the key, and most writes look nothing up.
+
+::
+
+    rows of a partition ─► bucket of each key ─► per bucket: its slice, or a new file group
+
+    ==========================  ==================================  =============================================
+    bucket                      COPY_ON_WRITE                       MERGE_ON_READ
+    ==========================  ==================================  =============================================
+    has a slice                 keys are looked up in that slice    all rows go to its log, known keys or not
+    has none                    a base file                         a base file; consistent hashing: a log
+    ==========================  ==================================  =============================================
+
+Rows of an ``insert`` go the same way as those of an ``upsert``, without being looked up, as the releases do it. An
+``insert_overwrite`` makes new file groups for the same buckets. Files of buckets neither split nor fill up.
+
+Sources: ``HoodieBucketIndex``, ``SparkBucketIndexPartitioner``, ``HoodieConsistentBucketIndex`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.index.bucket import (
+    bucket_count,
+    bucket_file_id,
+    bucket_number,
+    bucket_of_keys,
+    load_bucket_overrides,
+    slices_by_bucket,
+)
+from hudi_fast.index.consistent import load_or_make_hashing, node_of_keys
+from hudi_fast.index.tagging import BucketSettings, IncomingKeys, IndexSettings, SliceMatches, untagged_rows
+from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.merge.gather import gather_array
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.lookup import look_up
+from hudi_fast.writing.plan import Incoming, WritePlan
+
+__all__ = ["BucketShare", "deal_to_buckets", "settle_buckets"]
+
+Rows = npt.NDArray[np.int64]
+Runner = Callable[..., Iterable[Any]]
+
+_CONSISTENT = "CONSISTENT_HASHING"
+_OVERWRITES = frozenset({"insert_overwrite", "insert_overwrite_table"})
+_NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
+
+_SAMPLED_FILES = 3
+_OLD_TABLE = 6
+"""Of this table version both releases that hash keys differently write tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketShare:
+    """What one bucket gets.
+
+    Attributes:
+        file_id: its file group, existing or new.
+        slice: its newest slice; of a group that begins with a log an empty one; None for one that begins with a base
+            file.
+        match: rows that change stored ones, or that go to the log; None when there are none.
+        inserts: int64[k], incoming rows that are appended to a base file.
+        known: incoming rows of an ``insert`` whose keys are stored, as far as duplicates are looked for; else None.
+    """
+
+    file_id: str
+    slice: FileSlice | None
+    match: SliceMatches | None
+    inserts: Rows
+    known: SliceMatches | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    file_id: str
+    slice: FileSlice | None
+    rows: Rows
+
+
+def deal_to_buckets(
+    plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
+) -> list[BucketShare]:
+    """What each bucket of a partition gets, buckets that get nothing left out.
+
+    Args:
+        plan: the write, which uses a bucket index.
+        partition: partition path.
+        incoming: rows of the write.
+        rows: int64[n], those of the partition.
+        slices: the partition's newest slices.
+        run: how buckets are worked off: ``map`` or a pool's.
+
+    Raises:
+        ConfigError: file groups of the partition are no buckets.
+        CorruptTableError: two file groups for one bucket; ranges of consistent hashing that cannot be read.
+    """
+    settings = _settings(plan)
+    slices = [] if plan.operation in _OVERWRITES else slices
+    buckets = _consistent if settings.engine == _CONSISTENT else _fixed
+    dealt = run(
+        lambda one: _share(plan, incoming, one), buckets(plan, settings, partition, _Keyed(incoming, rows), slices)
+    )
+    return [share for share in dealt if share is not None]
+
+
+# ---- which bucket
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyed:
+    incoming: Incoming
+    rows: Rows
+
+    def split(self, numbers: npt.NDArray[np.int32], count: int) -> Iterator[tuple[int, Rows]]:
+        """Rows by bucket number, in order."""
+        order, bounds = group_rows(numbers, count)
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            yield number, self.rows[order[bounds[number] : bounds[number + 1]]]
+
+
+def _fixed(
+    plan: WritePlan, settings: BucketSettings, partition: str, keyed: _Keyed, slices: Sequence[FileSlice]
+) -> Iterator[_Bucket]:
+    count = bucket_count(settings, partition)
+    by_number = slices_by_bucket(slices, count, plan.storage.uri)
+    numbers = bucket_of_keys(gather_array(keyed.incoming.key_array(), keyed.rows), settings, partition)
+    for number, rows in keyed.split(numbers, count):
+        slice_ = by_number.get(number)
+        made = bucket_file_id(number, plan.storage.uri, plan.instant, partition)
+        yield _Bucket(made if slice_ is None else slice_.file_id, slice_, rows)
+
+
+def _consistent(
+    plan: WritePlan, settings: BucketSettings, partition: str, keyed: _Keyed, slices: Sequence[FileSlice]
+) -> Iterator[_Bucket]:
+    hashing = load_or_make_hashing(plan.storage, plan.view.timeline, partition, settings.count)
+    by_id = {one.file_id: one for one in slices}
+    strange = sorted(by_id.keys() - {node.file_id for node in hashing.nodes})
+    if strange:
+        raise ConfigError(
+            f"The partition {partition!r} of {plan.storage.uri} has file groups that no range of its consistent "
+            f"hashing leads to: {strange[:5]}. The table was written with another index; give its hoodie.index.type "
+            "and hoodie.index.bucket.engine."
+        )
+    numbers = node_of_keys(gather_array(keyed.incoming.key_array(), keyed.rows), settings, hashing)
+    for number, rows in keyed.split(numbers, len(hashing.nodes)):
+        file_id = hashing.nodes[number].file_id
+        slice_ = by_id.get(file_id)
+        if slice_ is None and plan.operation != "bulk_insert":
+            slice_ = FileSlice(partition, file_id, None, (), plan.instant)
+            rows = _without_deletes(keyed.incoming, rows)
+        yield _Bucket(file_id, slice_, rows)
+
+
+# ---- what it gets
+
+
+def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare | None:
+    slice_, rows = bucket.slice, bucket.rows
+    if slice_ is None:
+        inserts = _without_deletes(incoming, rows)
+        return BucketShare(bucket.file_id, None, None, inserts) if len(inserts) else None
+    match, known = None, None
+    if _looks_up(plan) and (slice_.base_file is not None or slice_.log_files):
+        match = look_up(plan, slice_, IncomingKeys.of(gather_array(incoming.key_array(), rows), rows))
+        rows = untagged_rows(rows, [] if match is None else [match], incoming.count)
+        if plan.operation == "insert":
+            match, known = None, match
+    inserts = _NO_ROWS
+    if plan.config.is_mor and plan.partial is None:
+        match = SliceMatches(slice_, np.full(len(rows), -1, dtype=np.int64), rows) if len(rows) else None
+    else:
+        inserts = _without_deletes(incoming, rows)
+    if match is None and known is None and not len(inserts):
+        return None
+    return BucketShare(bucket.file_id, slice_, match, inserts, known)
+
+
+def _looks_up(plan: WritePlan) -> bool:
+    """Whether it matters which of the keys are stored."""
+    if plan.operation == "insert":
+        return plan.duplicates != "none"
+    return plan.operation in ("upsert", "delete") and (plan.partial is not None or not plan.config.is_mor)
+
+
+def _without_deletes(incoming: Incoming, rows: Rows) -> Rows:
+    """There is nothing to delete where the key is unknown."""
+    return rows if incoming.deletes is None else rows[~incoming.deletes[rows]]
+
+
+def _settings(plan: WritePlan) -> BucketSettings:
+    if plan.index.bucket is None:
+        raise ValueError(f"the index {plan.index.kind} has no buckets")
+    return plan.index.bucket
+
+
+# ---- before the write
+
+
+def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
+    """Index settings completed by what the table says about its buckets; other kinds of index as they are.
+
+    Args:
+        index: as the options want it.
+        state: the pinned table.
+        operation: of the write.
+
+    Raises:
+        ConfigError: settings that the table cannot have, or that contradict its file groups.
+        CorruptTableError: a file about the table's buckets cannot be understood.
+        UnsupportedFeatureError: overwriting partitions of consistent hashing.
+    """
+    settings = index.bucket
+    if settings is None:
+        return index
+    config, uri = state.config, state.storage.uri
+    strange = sorted(set(settings.hash_fields) - set(config.record_key_fields))
+    if strange or not settings.hash_fields:
+        raise ConfigError(
+            f"The bucket index hashes fields of the record key, which is {list(config.record_key_fields)} for {uri}; "
+            f"hoodie.bucket.index.hash.field names {strange}."
+        )
+    if settings.engine == _CONSISTENT:
+        if not config.is_mor:
+            raise ConfigError(
+                f"Consistent hashing needs a MERGE_ON_READ table; {uri} is COPY_ON_WRITE. Use "
+                "hoodie.index.bucket.engine=SIMPLE."
+            )
+        if operation in _OVERWRITES:
+            raise UnsupportedFeatureError(
+                f"{operation} is not supported with consistent hashing ({uri}): new file groups would need new ranges. "
+                "Delete the partition's rows and insert, or use Apache Hudi."
+            )
+        return index
+    settings = replace(settings, overrides=load_bucket_overrides(state.storage, state.view.timeline))
+    return replace(index, bucket=_settle_rule(settings, state))
+
+
+def _settle_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
+    """Compare some stored keys with the buckets that they are in; in old tables they tell the hash as well."""
+    rules = (COMMA_AND_COLON, ANY_COLON) if state.config.version <= _OLD_TABLE else (COMMA_AND_COLON,)
+    candidates = [replace(settings, key_rule=rule) for rule in rules]
+    if not state.config.populate_meta_fields:
+        return candidates[0]
+    for slice_ in _some_slices(state):
+        candidates = [one for one in candidates if _fits(one, state, slice_)]
+        if not candidates:
+            raise ConfigError(
+                f"The keys in {slice_.file_id} of {state.storage.uri}, partition {slice_.partition!r}, do not belong "
+                f"to that bucket if there are {bucket_count(settings, slice_.partition)} buckets and "
+                f"{list(settings.hash_fields)} are hashed. Give hoodie.bucket.index.num.buckets, "
+                "hoodie.bucket.index.hash.field and hoodie.index.type as the table was written with."
+            )
+    return candidates[0]
+
+
+def _some_slices(state: TableState) -> Iterator[FileSlice]:
+    left = _SAMPLED_FILES
+    for partition in state.view.lister.partitions():
+        for one in latest_slices(state.view, partition):
+            if one.base_file is None or one.base_file.size == 0:
+                continue
+            yield one
+            left -= 1
+            if not left:
+                return
+
+
+def _fits(settings: BucketSettings, state: TableState, slice_: FileSlice) -> bool:
+    """Whether the least and the greatest key of a base file belong to its bucket, or what is known of them."""
+    assert slice_.base_file is not None
+    number = bucket_number(slice_.file_id)
+    with open_base_file(state.storage, slice_.base_file.path) as reader:
+        footer = reader.footer()
+    keys = [key for key in (footer.min_key, footer.max_key) if key is not None]
+    if not keys:
+        return number is not None and number < bucket_count(settings, slice_.partition)
+    return bool((bucket_of_keys(pa.array(keys, pa.string()), settings, slice_.partition) == number).all())
