@@ -2,8 +2,8 @@
 
 ::
 
-    requested (the plan: which files) ─► inflight ─► delete files, take log blocks back ─► delete the failed instant
-                                                                                       ─► completed
+    requested (the plan: which files) ─► inflight ─► delete files, take log blocks back ─► the metadata table's commit
+                                                            ─► delete the failed instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
 tells readers to pass over its blocks. A compaction that failed is requested again afterwards: its plan stands.
@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log_writer import command_block
+from hudi_fast.metadata.rollback import roll_back_metadata
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
@@ -166,6 +167,9 @@ def _carry_out(
         if request.log_blocks_to_be_deleted:
             part.failed_logs.update(request.log_blocks_to_be_deleted)
             part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
+    stay = {name: _sizes_by_name({**one.failed_logs, **one.rollback_logs}) for name, one in done.items()}
+    added = {name: sizes for name, sizes in stay.items() if sizes}
+    roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added)
     _delete_failed(storage, config, plan)
     body = encode_rollback_metadata(
         RollbackMetadata(
@@ -184,6 +188,10 @@ def _carry_out(
     delete_markers(storage, plan.instant)
     delete_markers(storage, rollback.requested)
     return completed
+
+
+def _sizes_by_name(logs: Mapping[str, int]) -> dict[str, int]:
+    return {path.rpartition("/")[2]: size for path, size in logs.items()}
 
 
 def _delete_failed(storage: Storage, config: TableConfig, plan: RollbackPlan) -> None:
