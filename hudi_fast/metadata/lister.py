@@ -126,9 +126,9 @@ def _files_by_partition(rows: pa.Table) -> dict[str, list[FileStat]]:
     keys = rows.column("key").combine_chunks()
     names, sizes = rows.column("name").to_pylist(), rows.column("size").to_pylist()
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    bounds = np.flatnonzero(np.diff(codes, prepend=-1))
+    bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)), len(names)]
     found: dict[str, list[FileStat]] = {}
-    for start, end in zip(bounds, [*bounds[1:], len(names)], strict=True):
+    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
         key = keys[int(start)].as_py()
         folder = "" if key == _ROOT else f"{key}/"
         found["" if key == _ROOT else key] = [
