@@ -122,6 +122,8 @@ def _partition_names(rows: pa.Table) -> list[str]:
 def _files_by_partition(rows: pa.Table) -> dict[str, list[FileStat]]:
     """Files of each partition, by name."""
     rows = rows.filter(pc.equal(rows.column("type"), _FILES_OF_PARTITION))
+    if not rows.num_rows:
+        return {}
     rows = rows.sort_by([("key", "ascending"), ("name", "ascending")])
     keys = rows.column("key").combine_chunks()
     names, sizes = rows.column("name").to_pylist(), rows.column("size").to_pylist()

@@ -29,6 +29,7 @@ from hudi_fast.metadata.fold import Layer, fold
 from hudi_fast.metadata.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of
 from hudi_fast.metadata.records import flat_schema
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["log_layers", "lookup", "prefix", "record_kind", "scan"]
@@ -213,9 +214,25 @@ def _layers(table: MetadataTable, slice_: FileSlice, question: Question, keep_bl
                 "cleaned. Read again.",
                 path,
             ) from error
-    blocks = (block for log in slice_.log_files for block in log_blocks(table.storage, log))
+    blocks = (block for log in slice_.log_files for block in _sound_blocks(table, log))
     for block in blocks_in_order(blocks, lambda one: table.counts(one.instant)):
         yield from _block_layers(table, block, question, keep_blocks)
+
+
+def _sound_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
+    """The blocks of a log file; from version 8 on one that counts was completed, and is damaged if a block is cut."""
+    found = 0
+    for block in log_blocks(table.storage, log):
+        found += 1
+        if block.kind is BlockType.CORRUPT and table.config.layout_version > 1:
+            raise CorruptTableError(
+                "Expected whole blocks in a log file of a completed delta commit of the metadata table.",
+                block.path,
+                block.offset,
+            )
+        yield block
+    if not found and table.config.layout_version > 1:
+        raise CorruptTableError("Expected blocks in a log file of the metadata table, found none.", log.path)
 
 
 def _block_layers(table: MetadataTable, block: LogBlock, question: Question, keep_blocks: bool) -> Iterator[Layer]:
