@@ -29,7 +29,7 @@ from hudi_fast.metadata.stat_values import unwrap_values
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "candidates", "keys_inside"]
 
 _FILTERS_AT_ONCE = 32
 """A filter of Hudi's default size takes 430 kB."""
@@ -94,7 +94,7 @@ def _by_ranges(
     left: list[_Ranged] = []
     for one in every:
         bounds = None if one.slice.base_file is None else ranges.get(one.slice.base_file.path)
-        inside = keys.keys if bounds is None else keys.keys.filter(_inside(keys.keys, *bounds))
+        inside = keys.keys if bounds is None else keys.keys.filter(keys_inside(keys.keys, *bounds))
         if len(inside):
             left.append(_Ranged(one, inside))
     return left
@@ -135,7 +135,8 @@ def _texts(found: pa.Table, name: str) -> list[str | None]:
     return texts
 
 
-def _inside(keys: pa.Array, low: str, high: str) -> pa.Array:
+def keys_inside(keys: pa.Array, low: str, high: str) -> pa.Array:
+    """Whether each of ``keys`` may be in a file whose statistics, which may be cut short, are ``low`` and ``high``."""
     below = pc.or_(pc.less_equal(keys, high), pc.starts_with(keys, pattern=high))
     return pc.and_(pc.greater_equal(keys, low), below)
 

@@ -33,13 +33,17 @@ __all__ = ["locate_rows", "match_located", "match_slices", "metadata_for", "with
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+_LOOKS_UP = frozenset({"upsert", "delete"})
+
 
 def with_usable_index(plan: WritePlan) -> WritePlan:
-    """The plan, with another index where the record index that it asks for is not there.
+    """The plan, with another index where the record index that it asks for is not there and is needed.
 
     Warns:
         HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
     """
+    if plan.operation not in _LOOKS_UP and (plan.operation != "insert" or plan.duplicates == "none"):
+        return plan
     index = usable_index(plan.index, metadata_of(plan.view), plan.storage.uri)
     return plan if index is plan.index else replace(plan, index=index)
 
