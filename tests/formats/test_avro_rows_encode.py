@@ -72,3 +72,23 @@ def test_columns_and_schema_must_fit():
         AvroEncoder.compile(schema, json.dumps(record_of(("a", ["int", "string"]), ("c", "long"))))
     with pytest.raises(UnsupportedFeatureError, match="union of null"):
         AvroEncoder.compile(schema, json.dumps(record_of(("a", ["null"]), ("c", "long"))))
+
+
+def test_values_are_records_without_their_lengths():
+    batch = pa.record_batch({"c": pa.array(["a", None, "bcd"])})
+    encoder = AvroEncoder.compile(batch.schema, json.dumps(record_of(("c", ["null", "string"]))))
+    values = encoder.encode_values(batch)
+    values.validate(full=True)
+    assert values.to_pylist() == encode_one(batch.column(0), ["null", "string"])
+    assert values.type == pa.binary()
+    assert encoder.encode_values(batch.slice(0, 0)).to_pylist() == []
+
+
+def test_columns_that_rows_lack_are_null_in_either_order():
+    inner = {"type": "record", "name": "i", "fields": [{"name": "x", "type": "long"}]}
+    lacking = [("a", ["null", "int"]), ("b", [inner, "null"]), ("d", ["int", "string", "null"])]
+    lacking.append(("e", ["null", {"type": "array", "items": "int"}]))
+    avro = record_of(("c", "int"), *lacking, ("z", "int"))
+    batch = pa.record_batch({name: pa.array([1, 2], pa.int32()) for name in "cz"})
+    values = AvroEncoder.compile(batch.schema, json.dumps(avro)).encode_values(batch)
+    assert values.to_pylist() == [b"\x02\x00\x02\x04\x00\x02", b"\x04\x00\x02\x04\x00\x04"]
