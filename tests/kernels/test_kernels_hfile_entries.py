@@ -1,4 +1,4 @@
-"""Entries of an HFile's data block against a walk in Python."""
+"""Entries of an HFile's data block, read and laid out, against a walk in Python."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, values_of
-from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries
+from arrow_buffers import KEYS, buffers, values_of
+from hudi_fast.kernels.hfile_entries import copy_entries, lay_entries, measure_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import hfile as naive
@@ -67,3 +67,27 @@ def test_damaged_blocks_are_refused_or_readable(entries, data):
         assert found == naive.block_entries(raw)
     else:
         assert 0 <= found < len(raw)
+
+
+@settings(max_examples=80, deadline=None)
+@given(entries=st.lists(st.tuples(KEYS, KEYS), max_size=20), size=st.integers(0, 300), before=st.integers(0, 40))
+def test_entries_are_laid_out_until_one_does_not_fit(entries, size, before):
+    keys, values = buffers([key for key, _ in entries], b"ab"), buffers([value for _, value in entries], b"cde")
+    row = 0
+    while row < len(entries):
+        expected = b""
+        following = row
+        while following < len(entries) and before + len(expected + naive.entry(*entries[following])) <= size:
+            expected += naive.entry(*entries[following])
+            following += 1
+        out, filled = np.zeros(size, np.uint8), np.array([min(before, size)])
+        assert lay_entries(*keys, *values, row, out, filled) == following
+        assert out[min(before, size) : filled[0]].tobytes() == expected
+        row = max(following, row + 1)
+
+
+def test_a_key_may_have_32767_bytes():
+    keys, values = buffers([b"k" * 32767]), buffers([b"v" * 70_000])
+    out, filled = np.zeros(200_000, np.uint8), np.zeros(1, np.int64)
+    assert lay_entries(*keys, *values, 0, out, filled) == 1
+    assert entries_of(out[: filled[0]].tobytes()) == [(b"k" * 32767, b"v" * 70_000)]
