@@ -317,7 +317,10 @@ def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _short(low: pa.Scalar, high: pa.Scalar) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Bounds of bounded length; none where there is none above."""
+    """Bounds of bounded length; none where there is none above. Zero is -0.0 below and 0.0 above, as in Parquet."""
+    if pa.types.is_floating(low.type):
+        below, above = (-0.0 if low.as_py() == 0 else low.as_py()), (0.0 if high.as_py() == 0 else high.as_py())
+        return pa.scalar(below, low.type), pa.scalar(above, high.type)
     highest = _rounded(high, up=True)
     return (None, None) if highest is None else (_rounded(low, up=False), highest)
 

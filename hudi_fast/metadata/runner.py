@@ -30,7 +30,7 @@ from hudi_fast.merge.gather import gather_array
 from hudi_fast.metadata.produce_base import EncodedRecords, RecordSource
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["RECORDS", "GroupWriter", "Runner", "combined", "in_threads", "routed"]
+__all__ = ["RECORDS", "GroupBins", "GroupWriter", "Runner", "combined", "in_threads", "routed"]
 
 RECORDS = pa.schema([pa.field("key", pa.string()), pa.field("value", pa.binary())])
 """Records of one file group: a null value is a delete."""
@@ -67,7 +67,7 @@ def in_threads(threads: int = 2) -> Runner:
     """A runner that works in threads of this process."""
 
     def run(sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
-        with _Bins(_BUDGET) as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        with GroupBins() as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
             heaviest_first = sorted(sources, key=lambda one: one.weight, reverse=True)
             for _ in pool.map(lambda source: _collect(source, writer, bins), heaviest_first):
                 pass
@@ -133,7 +133,7 @@ def _one_of_each(
     return chosen
 
 
-def _collect(source: RecordSource, writer: GroupWriter, bins: _Bins) -> None:
+def _collect(source: RecordSource, writer: GroupWriter, bins: GroupBins) -> None:
     for records in source.read(writer.schema):
         for group, table in routed(records, writer):
             bins.put((str(records.partition), group), table)
@@ -143,14 +143,14 @@ def _write(writer: GroupWriter, name: Bin, records: pa.Table) -> WriteStat:
     return writer.write(*name, *combined(name[0], records))
 
 
-class _Bins:
+class GroupBins:
     """Records by file group, in memory up to a budget, then in one local file. Thread-safe.
 
     Args:
         budget: bytes to hold.
     """
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int = _BUDGET) -> None:
         self._budget = budget
         self._held: dict[Bin, list[pa.Table]] = {}
         self._bytes = 0

@@ -6,6 +6,7 @@ Threads serve because the kernels, Parquet encoding and Arrow compute all releas
 from __future__ import annotations
 
 import itertools
+import os
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.metadata.runner import Runner, in_threads
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -26,6 +28,7 @@ from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 __all__ = ["LocalEngine"]
 
 _ROWS_WORTH_A_FILE = 100_000
+_MOST_THREADS = 8
 
 
 class LocalEngine:
@@ -76,6 +79,10 @@ class LocalEngine:
                 for stat in written
             ]
         return WriteOutcome(stats, self._plan_name, self._reason, partitions)
+
+    def index_runner(self) -> Runner:
+        """What writes the metadata table: threads of this process."""
+        return in_threads(min(_MOST_THREADS, os.cpu_count() or 1))
 
 
 def _assign(
