@@ -6,8 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow.compute as pc
-
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.services.execute import in_threads
@@ -71,7 +69,7 @@ def read(
     options: Mapping[str, Any] | None = None,
     *,
     columns: Sequence[str] | None = None,
-    filter: pc.Expression | None = None,
+    filter: Any = None,
 ) -> Any:
     """A lazy PySpark DataFrame of the table, meta columns first.
 
@@ -84,7 +82,9 @@ def read(
         path: base path of the table.
         options: ``as.of.instant``, ``hoodie.datasource.query.type``, ...
         columns: which columns, in this order; None for all.
-        filter: which rows, as a ``pyarrow.compute`` expression. All slices are then read in Python workers.
+        filter: which rows. Files that cannot hold such rows are left out, by partition paths and by the indexes of the
+            table's metadata table. SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``) or a Spark column: Spark
+            applies it. A ``pyarrow.compute`` expression: all slices are read, and filtered, in Python workers.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.

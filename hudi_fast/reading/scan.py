@@ -2,7 +2,7 @@
 
 ::
 
-    plan_scan     state, columns, filter ─► partitions that may match ─► their latest slices    (a value)
+    plan_scan     state, columns, filter ─► slices that may match (skip.py: paths, then the metadata table)   (a value)
     scan_batches  slices ─► read_slice in threads ─► batches, as they come
     scan_table    slices ─► read_slice in threads ─► one table
 
@@ -27,12 +27,14 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import with_meta
 from hudi_fast.merge.rules import Merger
 from hudi_fast.merge.slice_merge import merge_schema, slice_merge
-from hudi_fast.reading.prune import filter_columns, matching_partitions
+from hudi_fast.reading.filter_terms import Anything, Condition, parse_filter
+from hudi_fast.reading.prune import filter_columns
+from hudi_fast.reading.skip import SkipReport, SkipRequest, choose_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
-__all__ = ["ScanPlan", "ScanQuery", "plan_scan", "scan_batches", "scan_table"]
+__all__ = ["ScanPlan", "ScanQuery", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
 
 _WAITING_BATCHES = 2
 
@@ -46,29 +48,33 @@ class ScanPlan:
         slices: the slices that may hold matching rows.
         partitions: how many partitions the table has.
         threads: slices read at once.
+        skipping: what the filter left out.
     """
 
     scan: SliceScan
     slices: tuple[FileSlice, ...]
     partitions: int
     threads: int
+    skipping: SkipReport
 
 
 @dataclass(frozen=True)
 class ScanQuery:
-    """What a query makes of log files.
+    """What a query makes of log files and of indexes.
 
     Attributes:
         read_optimized: leave them out.
         unmerged: show their rows beside those of the base files.
         use_positions: match their records to rows of the base file by position where they say it, not by key.
         merger: the user's function that merges rows of a table whose merge mode is CUSTOM.
+        use_indexes: whether the metadata table may say which files a filter cannot match.
     """
 
     read_optimized: bool = False
     unmerged: bool = False
     use_positions: bool = False
     merger: Merger | None = None
+    use_indexes: bool = True
 
 
 def plan_scan(
@@ -77,6 +83,7 @@ def plan_scan(
     filter: pc.Expression | None = None,
     threads: int | None = None,
     query: ScanQuery | None = None,
+    condition: Condition | None = None,
 ) -> ScanPlan:
     """Decide what to read.
 
@@ -86,6 +93,7 @@ def plan_scan(
         filter: which rows.
         threads: slices to read at once; None for one per processor.
         query: what log files mean to the query; None for a snapshot that merges them.
+        condition: which of these rows the caller will keep, when that is not the filter: files are left out by it.
 
     Raises:
         UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
@@ -96,7 +104,7 @@ def plan_scan(
         raise UnsupportedFeatureError(
             f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
         )
-    full = _readable_schema(state)
+    full = readable_schema(state)
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
@@ -106,17 +114,24 @@ def plan_scan(
     schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
     if filter is not None:
         _check_filter(filter, schema, full.names)
-    everything = state.view.lister.partitions()
-    wanted = matching_partitions(state.config, full, everything, filter)
-    workers = threads or os.cpu_count() or 1
-    slices_of = base_slices if query.read_optimized else latest_slices
-    with ThreadPoolExecutor(workers) as pool:
-        slices = [one for found in pool.map(lambda name: slices_of(state.view, name), wanted) for one in found]
     scan = SliceScan(state.storage, state.config, schema, output, filter)
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
-    return ScanPlan(scan, tuple(slices), len(everything), workers)
+    workers = threads or os.cpu_count() or 1
+    request = SkipRequest(
+        state,
+        full,
+        filter,
+        condition or (Anything() if filter is None else parse_filter(filter)),
+        workers,
+        merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
+        mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
+        use_indexes=query.use_indexes,
+    )
+    slices_of = base_slices if query.read_optimized else latest_slices
+    chosen = choose_slices(request, lambda path: slices_of(state.view, path))
+    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report)
 
 
 def scan_table(plan: ScanPlan) -> pa.Table:
@@ -192,7 +207,7 @@ def _drain(ready: queue.Queue[pa.RecordBatch | BaseException | None]) -> None:
         return
 
 
-def _readable_schema(state: TableState) -> pa.Schema:
+def readable_schema(state: TableState) -> pa.Schema:
     """The meta columns, then the data columns; a table that does not fill its meta columns does not show them."""
     data = table_schema(state) or pa.schema([])
     return with_meta(data) if state.config.populate_meta_fields else data

@@ -23,7 +23,10 @@ from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.filter_terms import And, Column, Compare, Condition, Constant, Function, In, Value, conjuncts
 from hudi_fast.reading.skip_stats import StatsColumn, column_type
 
-__all__ = ["IndexedExpression", "indexed_expressions"]
+__all__ = ["SPARK", "IndexedExpression", "indexed_expressions"]
+
+SPARK = "spark."
+"""What names of functions begin with that are Spark's own, and so those of the index."""
 
 _TO_UPPER = frozenset({"utf8_upper", "ascii_upper"})
 _TO_LOWER = frozenset({"utf8_lower", "ascii_lower"})
@@ -106,6 +109,8 @@ def _is_indexed(
     if not isinstance(value, Function) or value.value != source:
         return False
     name, given, options = definition.function, value.name, value.options
+    if given.startswith(SPARK):
+        return given in (f"{SPARK}{name}", f"{SPARK}{_DATE_PARTS.get(name, name)}") and name not in _TRIMS
     if name in ("upper", "lower"):
         plain = equality and all(isinstance(one, str) and one.isascii() for one in literals)
         if name == "upper":

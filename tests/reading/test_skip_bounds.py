@@ -31,7 +31,7 @@ KINDS: dict[str, pa.DataType] = {
 DAY = dt.date(2024, 2, 29)
 NOON = dt.datetime(2024, 2, 29, 12, tzinfo=dt.UTC)
 POOL: dict[str, list[Any]] = {
-    "i": [-3, 0, 1, 2, 2**31 - 2],
+    "i": [-3, 0, 1, 2, 2**20],
     "l": [-3, 0, 1, 2**53, 2**53 + 1],
     "f": [-1.5, -0.0, 0.0, 0.1, 3.0, math.nan, math.inf],
     "g": [-1.5, -0.0, 0.0, 0.1, 3.0, math.nan, -math.inf],
@@ -114,7 +114,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(rows=ROWS, filter_=CONDITIONS)
 def test_no_set_with_a_matching_row_is_left_out(rows: list[tuple[Any, ...]], filter_: pc.Expression) -> None:
     columns = list(zip(*rows, strict=True))
