@@ -11,6 +11,7 @@ tenth of a second or two.
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -165,7 +166,7 @@ def _runs(table: pa.Table, groups: np.ndarray) -> Iterator[tuple[str, int, int, 
     codes = np.asarray(names.indices)
     cuts = np.flatnonzero((np.diff(groups) != 0) | (np.diff(codes) != 0)) + 1
     bounds = [0, *cuts.tolist(), len(groups)] if len(groups) else [0]
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, end in itertools.pairwise(bounds):
         yield names.dictionary[int(codes[start])].as_py(), int(groups[start]), start, end
 
 
