@@ -10,6 +10,9 @@
     fold_entries.py  the entries of a log, folded into one state per key
     grouping.py    rows by group number
     seqno.py       sequence number texts
+    xx_hash.py     xxHash32 and xxHash64
+    file_ids.py    file ids as the numbers that the record index stores
+    secondary_keys.py  keys of secondary indexes, joined and parted
     _bytes.py      byte helpers that they share; _machine_ops.py: the same as machine instructions
     _jit.py        how kernels are compiled, cached and loaded
 

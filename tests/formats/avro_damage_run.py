@@ -18,7 +18,7 @@ from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro_rows import AvroDecoder
-from hudi_fast.formats.avro_schema import avro_to_arrow
+from hudi_fast.formats.avro_types import arrow_type, parse_record
 
 DECIMAL = {"logicalType": "decimal", "precision": 20, "scale": 3}
 POINT = {
@@ -37,12 +37,15 @@ SCHEMA = record_of(
     ("i", ["null", POINT]),
     ("j", ["null", "boolean"]),
     ("k", "double"),
+    ("u", ["int", "null", {"type": "record", "name": "w", "fields": [{"name": "v", "type": "string"}]}, "string"]),
     ("l", "string"),
 )
 ROWS = [
     {"a": "x" * 40, "b": -(2**62), "c": [1, None, -300], "d": -(10**19), "e": 10**19, "g": {"k": ["v", "w" * 70]},
-     "h": "B", "i": {"x": 7, "y": "yy"}, "j": True, "k": 1.5, "l": "é" * 30},
-    {"a": None, "b": None, "c": [], "d": None, "e": 0, "g": None, "h": "A", "i": None, "j": None, "k": 0.0, "l": ""},
+     "h": "B", "i": {"x": 7, "y": "yy"}, "j": True, "k": 1.5,
+     "u": {"int": None, "w": {"v": "z" * 20}, "string": None}, "l": "é" * 30},
+    {"a": None, "b": None, "c": [], "d": None, "e": 0, "g": None, "h": "A", "i": None, "j": None, "k": 0.0,
+     "u": None, "l": ""},
 ]  # fmt: skip
 
 
@@ -75,9 +78,9 @@ def damaged(content, rng):
 
 def main(times):
     text = json.dumps(SCHEMA)
-    full = avro_to_arrow(text, "here")
+    full = pa.schema(list(arrow_type(parse_record(text, "here"), "", "here")))
     decoders = [AvroDecoder.compile(text, full, "here")]
-    decoders += [AvroDecoder.compile(text, pa.schema([full.field(name)]), "here") for name in ("c", "g", "l")]
+    decoders += [AvroDecoder.compile(text, pa.schema([full.field(name)]), "here") for name in ("c", "g", "u", "l")]
     content = naive.block([naive.encode(SCHEMA, row) for row in ROWS])
     pages, rng, good, bad = GuardedPages(4), random.Random(11), 0, 0
     for turn in range(times):

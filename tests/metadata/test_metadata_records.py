@@ -298,6 +298,35 @@ def test_damaged_values_are_told_with_their_file():
         decode_records(PartitionKind.FILES, keys, pa.array([], pa.binary()), RECORD_SCHEMA, "some.hfile")
 
 
+@settings(max_examples=120, deadline=None)
+@given(data=st.data())
+def test_damaged_values_give_rows_or_an_error_of_their_own(data):
+    low, value_type, info = wrap_values(pa.array(["a", "b"]), "V2")
+    columns = [["k", "l"], [3, 6], ["f", None], ["c", "d"], low, low, *[[1, None]] * 4, [False, True], [True, False]]
+    samples = {
+        PartitionKind.COLUMN_STATS: pa.table([*columns, [value_type] * 2, [info] * 2], schema=COLUMN_STATS),
+        PartitionKind.FILES: files_table([("k", 2, "a", 5, False), ("k", 2, "b", 0, True), ("l", 1, None, None, None)]),
+        PartitionKind.RECORD_INDEX: pa.table(
+            [["k", "l"], ["p", "q"], [f"{UUID}-1", "plain"], [5, 6], [None, 7]], schema=RECORD_INDEX
+        ),
+    }
+    kind = data.draw(st.sampled_from(list(samples)))
+    keys, values = encode_records(kind, samples[kind])
+    damaged = []
+    for value in values.to_pylist():
+        content = bytearray(value)
+        for _ in range(data.draw(st.integers(0, 3))):
+            content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+        damaged.append(bytes(content[: data.draw(st.integers(len(content) - 2, len(content)))]))
+    try:
+        rows = decode_records(kind, keys, pa.array(damaged, pa.binary()), RECORD_SCHEMA, "some.hfile")
+    except (CorruptTableError, UnsupportedFeatureError) as error:
+        assert "some.hfile" in str(error)
+    else:
+        rows.validate(full=True)
+        assert rows.schema.equals(flat_schema(kind))
+
+
 def test_locations_without_a_file_id_are_told():
     member = pa.struct([("partitionName", pa.string()), ("fileId", pa.string()), ("fileIdEncoding", pa.int32())])
     schema = pa.schema([("key", pa.string()), ("type", pa.int32()), ("recordIndexMetadata", member)])
