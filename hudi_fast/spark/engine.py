@@ -8,6 +8,7 @@ broadcast the same rows, as Arrow, to tasks that own table partitions           
 direct   nothing: each task writes what it reads                                     bulk_insert
 fused    full rows, one shuffle by table partition; a task tags, deals out, writes   the rest
 routed   keys looked up or joined to stored keys, then one shuffle by file group     global index, or no partitions
+bucketed full rows, one shuffle by the bucket of the key; a task deals out, writes   bucket index, few partitions
 ======== =========================================================================== ===================================
 
 The full row crosses to Python once, is never returned, and the source runs once (twice if it turned out larger than
@@ -25,8 +26,16 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.spark.arrow import ARROW_GROWTH, arrow_batches_of, arrow_schema, collect, estimated_bytes
+from hudi_fast.spark.arrow import (
+    ARROW_GROWTH,
+    arrow_batches_of,
+    arrow_schema,
+    collect,
+    estimated_bytes,
+    parallelism,
+)
 from hudi_fast.spark.broadcast import run_broadcast
+from hudi_fast.spark.bucketed import TASKS_PER_CORE, run_bucketed
 from hudi_fast.spark.fused import run_direct, run_fused
 from hudi_fast.spark.routed import run_routed
 from hudi_fast.spark.tasks import Answer
@@ -103,6 +112,8 @@ class SparkEngine:
             return run_direct(self._df, plan, self._options.bulk_insert_parallelism)
         if name == "routed":
             return run_routed(self._df, plan)
+        if name == "bucketed":
+            return run_bucketed(self._df, plan)
         return run_fused(self._df, plan)
 
     def _choose(self, plan: WritePlan) -> _Choice:
@@ -114,6 +125,8 @@ class SparkEngine:
             return _Choice("driver", "only partition paths are needed")
         if forced in ("auto", "driver", "broadcast") and (choice := self._choose_small(plan, forced)) is not None:
             return choice
+        if plan.index.bucket is not None:
+            return self._choose_for_buckets(plan, forced)
         if plan.operation == "bulk_insert":
             return _Choice("direct", "bulk_insert needs no tagging")
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
@@ -133,6 +146,17 @@ class SparkEngine:
         if not _is_partitioned(plan) and not compares_inserts:
             return _Choice("routed", f"the table is not partitioned; {self._too_large}")
         return _Choice("fused", self._too_large)
+
+    def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
+        """Rows go by table partition where there are enough of those: Python need not see their keys before that."""
+        if forced == "routed":
+            return _Choice("bucketed", f"hudi_fast.plan={forced}, and the hash of a key is its route")
+        if forced == "fused":
+            return _Choice(forced, f"hudi_fast.plan={forced}")
+        lanes = parallelism(self._df.sparkSession) * TASKS_PER_CORE
+        if _is_partitioned(plan) and len(plan.view.lister.partitions()) >= lanes:
+            return _Choice("fused", f"{lanes} tasks have table partitions of their own; {self._too_large}")
+        return _Choice("bucketed", f"fewer table partitions than {lanes} tasks; {self._too_large}")
 
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""

@@ -1,0 +1,72 @@
+"""The bucket index on Spark: every plan leaves the table that the local engine leaves, with the same file groups."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from spark_writes import Step, assert_same_writes, batch
+
+import hudi_fast as hf
+from hudi_fast.index.consistent import first_hashing
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.spark.bucketed import lanes_of_buckets
+
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "5",
+    "hoodie.compact.inline": "false",
+}
+PARTITIONED = {**TABLE, "hoodie.datasource.write.partitionpath.field": "part"}
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+CONSISTENT = {**MOR, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+CHANGES = batch([*range(60, 130), *range(5), 70], ts=[*[200] * 70, *[50] * 5, 300], deletes=[3, 75, 120], seed=1)
+STEPS = [
+    Step("bulk_insert", batch(range(80))),
+    Step("upsert", CHANGES),
+    Step("insert", batch(range(130, 150))),
+    Step("delete", batch([*range(40, 50), 5000])),
+]
+OVERWRITES = [Step("insert_overwrite", batch([400, 404, 401], ts=7)), Step("upsert", batch([400, 401, 2], ts=8))]
+
+
+def groups(path) -> set[tuple[str, str]]:
+    files = hf.HudiTable.open(path).files()
+    return set(zip(files["partition"].to_pylist(), [name[:8] for name in files["file_id"].to_pylist()], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("plan", "ran", "options", "steps"),
+    [
+        ("routed", "bucketed", PARTITIONED, [*STEPS, *OVERWRITES]),
+        ("fused", "fused", {**PARTITIONED, **MOR}, STEPS),
+        ("routed", "bucketed", {**TABLE, **MOR}, STEPS),
+        ("routed", "bucketed", {**PARTITIONED, **CONSISTENT}, STEPS),
+    ],
+    ids=["cow", "mor by partition", "mor without partitions", "consistent"],
+)
+def test_every_operation_in_turn(spark, tmp_path, plan, ran, options, steps):
+    written = assert_same_writes(spark, tmp_path, plan, options, steps, ran)
+    assert groups(written) == groups(tmp_path / "local")
+
+
+def test_a_bucket_has_one_lane_and_lanes_share_the_buckets():
+    settings = BucketSettings("SIMPLE", 16, ("id",))
+    keys, paths = pa.array([f"k{n}" for n in range(4000)]), pa.array([f"p{n % 3}" for n in range(4000)])
+    lanes = lanes_of_buckets(settings, {}, paths, keys, 4)
+    assert np.bincount(lanes, minlength=4).min() > 700
+    assert lanes_of_buckets(settings, {}, paths[::-1], keys[::-1], 4)[::-1].tolist() == lanes.tolist()
+    refused = lanes_of_buckets(settings, {}, pa.array([None, "p0"]), pa.array(["k", None]), 4)
+    assert refused[0] == 0
+
+
+def test_lanes_follow_the_ranges_that_a_partition_has():
+    settings = BucketSettings("CONSISTENT_HASHING", 4, ("id",))
+    keys = pa.array([f"k{n}" for n in range(300)])
+    paths = pa.array(["p"] * 300)
+    begun = lanes_of_buckets(settings, {}, paths, keys, 4)
+    assert begun.tolist() == lanes_of_buckets(settings, {"p": first_hashing("p", 4)}, paths, keys, 4).tolist()
+    assert len(set(lanes_of_buckets(settings, {"p": first_hashing("p", 1)}, paths, keys, 4).tolist())) == 1
