@@ -22,7 +22,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
-from hudi_fast.reading.inspect import files_table, history_table, partitions_table, stats_table
+from hudi_fast.reading.inspect import explain_table, files_table, history_table, partitions_table, stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
@@ -255,16 +255,29 @@ class HudiTable:
         """One row per instant of the active timeline, newest last."""
         return history_table(load_state(self._storage))
 
-    def files(self) -> pa.Table:
-        """One row per file slice that a snapshot reads."""
-        return files_table(open_state(self._storage))
+    def files(self, filter: pc.Expression | None = None) -> pa.Table:
+        """One row per file slice that a snapshot reads, or that a snapshot with that filter does."""
+        if filter is None:
+            return files_table(open_state(self._storage))
+        plan = self._plan([], filter, None, "snapshot")
+        return files_table(plan.state, plan.slices)
+
+    def explain(
+        self, filter: pc.Expression | None = None, as_of: str | None = None, query_type: str = "snapshot"
+    ) -> pa.Table:
+        """How a filter leaves files out: one row per step, with what there was before and what is left after it.
+
+        The steps are the partition paths and the indexes of the metadata table that were asked; the last row, ``read``,
+        says what :meth:`to_arrow` with these arguments reads. ``note`` says why an index did not help.
+        """
+        return explain_table(self._plan([], filter, as_of, query_type))
 
     def partitions(self) -> pa.Table:
         """One row per partition: files, bytes."""
         return partitions_table(open_state(self._storage))
 
     def stats(self) -> pa.Table:
-        """One row: files, bytes, rows, partitions, instants."""
+        """One row: files, bytes, rows, partitions, instants, and the partitions of the metadata table as a list."""
         return stats_table(open_state(self._storage))
 
     def _plan(

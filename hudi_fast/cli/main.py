@@ -115,12 +115,24 @@ def history(path: str, limit: int | None, as_json: bool) -> None:
 
 @cli.command()
 @_path_argument
+@click.option("--where", "condition", metavar="CONDITION", help='Only files that may hold rows like: "fare > 10".')
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first so many files.")
 @_json_option
-def files(path: str, limit: int | None, as_json: bool) -> None:
+def files(path: str, condition: str | None, limit: int | None, as_json: bool) -> None:
     """List the files of the newest state of the table at PATH."""
-    table = _open(path).files()
+    opened = _open(path)
+    table = opened.files(None if condition is None else _condition(condition, opened))
     _show_table("Files", table if limit is None else table.slice(0, limit), as_json, hidden=["base_file"])
+
+
+@cli.command()
+@_path_argument
+@click.option("--where", "condition", metavar="CONDITION", required=True, help="Rows like: \"city = 'Oslo'\".")
+@_json_option
+def explain(path: str, condition: str, as_json: bool) -> None:
+    """Show how a condition leaves out files of the table at PATH: which indexes help, and what is read."""
+    opened = _open(path)
+    _show_table("Steps", opened.explain(_condition(condition, opened)), as_json, hidden=[])
 
 
 @cli.command()
@@ -332,7 +344,11 @@ def _show_stats(stats: list[dict[str, Any]]) -> None:
     from hudi_fast.cli.render import show_rows, show_values
 
     if len(stats) == 1:
-        show_values("Size", stats[0])
+        values = dict(stats[0])
+        indexes = values.pop("metadata_table")
+        show_values("Size", values)
+        if indexes:
+            show_rows("Metadata table", indexes, list(indexes[0]))
     elif stats:
         show_rows("Size", stats, list(stats[0]))
 

@@ -16,11 +16,13 @@ from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.scan import ScanPlan
 from hudi_fast.timeline.instant import State
+from hudi_fast.view.file_names import BaseFile, LogFile
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["explain_table", "files_table", "history_table", "partitions_table", "stats_table"]
 
+_LOGS_NAMED_BY_WRITE = 8
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
 _HISTORY = pa.schema(
@@ -53,6 +55,7 @@ _METADATA = pa.struct(
         "partition": pa.string(),
         "kind": pa.string(),
         "file_groups": pa.int64(),
+        "log_files": pa.int64(),
         "base_records": pa.int64(),
         "bytes": pa.int64(),
         "last_instant": pa.string(),
@@ -171,14 +174,23 @@ def _metadata_row(table: MetadataTable, partition: str) -> dict[str, object]:
             records = sum(pool.map(lambda one: _base_records(table, one), groups))
         row |= {
             "file_groups": len(groups),
+            "log_files": sum(len(one.log_files) for one in groups),
             "base_records": records,
             "bytes": sum(file.size for file in files),
-            "last_instant": max((file.instant for file in files), default=None),
+            "last_instant": _last_instant(table, files),
             "reason": table.unusable(partition),
         }
     except (HudiError, OSError) as error:
         row["reason"] = str(error)
     return row | {"usable": row["reason"] is None}
+
+
+def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:
+    """When a partition was last written; below table version 8 log files do not say it, and it is when any was."""
+    if table.data_version >= _LOGS_NAMED_BY_WRITE:
+        return max((file.instant for file in files), default=None)
+    last = table.timeline.last_completed_write
+    return None if last is None else last.requested
 
 
 def _base_records(table: MetadataTable, one: FileSlice) -> int:

@@ -49,6 +49,7 @@ class ScanPlan:
         partitions: how many partitions the table has.
         threads: slices read at once.
         skipping: what the filter left out.
+        state: the table.
     """
 
     scan: SliceScan
@@ -56,6 +57,7 @@ class ScanPlan:
     partitions: int
     threads: int
     skipping: SkipReport
+    state: TableState
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ def plan_scan(
     )
     slices_of = base_slices if query.read_optimized else latest_slices
     chosen = choose_slices(request, lambda path: slices_of(state.view, path))
-    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report)
+    return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, state)
 
 
 def scan_table(plan: ScanPlan) -> pa.Table:

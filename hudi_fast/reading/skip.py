@@ -141,7 +141,7 @@ def choose_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
         steps.add("partition path", _PARTITIONS, len(everything), len(paths))
     table = metadata_of(state) if request.use_indexes and not isinstance(request.condition, Anything) else None
     groups = None
-    if table is not None:
+    if table is not None and paths:
         paths = _by_partition_stats(request, table, paths, steps)
         groups = _by_keys(request, table, paths, steps)
         if groups is not None:
@@ -149,7 +149,7 @@ def choose_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
             paths = [path for path in paths if path in holding]
     with ThreadPoolExecutor(request.threads) as pool:
         slices = [one for found in pool.map(slices_of, paths) for one in found]
-    if table is not None:
+    if table is not None and slices:
         slices = _by_files(request, table, slices, groups, steps)
     return Selection(tuple(slices), len(everything), SkipReport(tuple(steps.done)))
 
@@ -223,7 +223,7 @@ def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]
 def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> Groups | None:
     """File groups that hold the keys that the filter names, or those of the values that it names; None for all."""
     index = PartitionKind.RECORD_INDEX.value
-    if not request.of_the_present or not table.usable(index):
+    if not paths or not request.of_the_present or not table.usable(index):
         return None
     with steps.reading(index, _PARTITIONS, len(paths)):
         keys = record_key_texts(request.condition, request.schema, request.state.config)
