@@ -44,7 +44,6 @@ __all__ = [
     "in_types",
     "ranges_of_added",
     "ranges_of_records",
-    "removed_row",
     "stat_records",
 ]
 
@@ -64,7 +63,6 @@ class StatRow:
         kind: type of the column's values; None where there are no values.
         type: :data:`FILE_STATS` or :data:`PARTITION_STATS`.
         tight: whether the bounds replace those of an older record.
-        deleted: whether the record says that the file is gone.
     """
 
     key: str
@@ -74,7 +72,6 @@ class StatRow:
     kind: pa.DataType | None
     type: int = FILE_STATS
     tight: bool = False
-    deleted: bool = False
 
 
 # ---- ranges of files
@@ -141,18 +138,6 @@ def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRa
 # ---- records
 
 
-def removed_row(key: str, name: str, column: str, type: int = FILE_STATS) -> StatRow:
-    """The record that says that a file is gone, or that nothing is known of a partition.
-
-    Args:
-        key: of the record.
-        name: the file, or the partition path.
-        column: dotted name.
-        type: :data:`FILE_STATS` or :data:`PARTITION_STATS`.
-    """
-    return StatRow(key, name, column, ColumnRange(None, None, -1, -1, -1, -1), None, type, deleted=True)
-
-
 def stat_records(
     partition: PartitionKind, rows: Sequence[StatRow], version: StatsVersion, schema: str
 ) -> tuple[pa.Array, pa.Array]:
@@ -193,7 +178,7 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
         "null_count": [row.range.null_count for row in rows],
         "total_size": [row.range.total_size for row in rows],
         "total_uncompressed_size": [row.range.total_uncompressed_size for row in rows],
-        "deleted": [row.deleted for row in rows],
+        "deleted": [False] * len(rows),
         "tight": [row.tight for row in rows],
         "value_type": [value_type] * len(rows),
         "value_type_info": [info] * len(rows),

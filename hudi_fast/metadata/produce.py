@@ -140,7 +140,7 @@ def _of_files(
         gone = [(folder, name) for folder, name in removed if not name.startswith(".")]
         return [
             *(BloomOfFiles(after, part) for part in in_chunks(bases, _FILES_AT_ONCE)),
-            *(BloomOfRemoved(part, change.instant) for part in in_chunks(gone, _REMOVED_AT_ONCE)),
+            *(BloomOfRemoved(part) for part in in_chunks(gone, _REMOVED_AT_ONCE)),
         ]
     if kind is PartitionKind.COLUMN_STATS:
         return [

@@ -43,6 +43,8 @@ __all__ = [
     "after_change",
     "group_changes",
     "in_chunks",
+    "opened",
+    "removals",
     "slice_bytes",
     "slice_rows",
     "stored_schema",
@@ -268,6 +270,12 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     columns = merge_schema(context.merge, wanted, full)
     yield from merged_rows(context.merge, slice_, blocks, wanted, columns, reader, ROWS_OF_A_BATCH)
+
+
+def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
+    """Deletes of keys; nothing when there are none."""
+    if keys:
+        yield EncodedRecords(partition, pa.array(keys, pa.string()), pa.nulls(len(keys), pa.binary()))
 
 
 def slice_bytes(*slices: FileSlice | None) -> int:

@@ -3,7 +3,7 @@
 ::
 
     base file ─ footer ─► filter's text, its type ─► one record          no filter: no record
-    deleted base file ──► one record that says so
+    deleted base file ──► a delete
 
 Source: metadata reference 3.7; HoodieTableMetadataUtil#convertMetadataToBloomFilterRecords, Hudi 1.2.0.
 """
@@ -19,7 +19,7 @@ from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.metadata.change import AddedFile
 from hudi_fast.metadata.keys import bloom_key
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext
+from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals
 from hudi_fast.metadata.records import BLOOM, encode_records
 
 __all__ = ["BloomOfFiles", "BloomOfRemoved"]
@@ -66,11 +66,9 @@ class BloomOfRemoved:
 
     Attributes:
         files: (partition path, name) of each.
-        instant: of the clean.
     """
 
     files: tuple[tuple[str, str], ...]
-    instant: str
 
     @property
     def weight(self) -> int:
@@ -79,9 +77,7 @@ class BloomOfRemoved:
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
-        rows = [(bloom_key(partition, name), "", self.instant, b"", True) for partition, name in self.files]
-        if rows:
-            yield _encoded(rows, schema)
+        yield from removals(PartitionKind.BLOOM_FILTERS, [bloom_key(partition, name) for partition, name in self.files])
 
 
 def _encoded(rows: list[tuple[str, str, str, bytes, bool]], schema: str) -> EncodedRecords:

@@ -26,11 +26,11 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merge.log_rows import LogRowReader
 from hudi_fast.merge.log_scan import blocks_that_count
 from hudi_fast.metadata.change import AddedFile
-from hudi_fast.metadata.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, removed_row, stat_records
+from hudi_fast.metadata.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, partition_hash
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, stored_schema
+from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals, stored_schema
 from hudi_fast.metadata.produce_functions import Unknown, apply_function, check_function
 from hudi_fast.metadata.produce_stats import stats_version
 from hudi_fast.metadata.read import prefix
@@ -89,12 +89,13 @@ class ExpressionOfPartition:
         ]
         key = expression_partition_key(name, self.data_partition)
         merged = merge_ranges({name: one} for one in found).get(name)
-        if merged is None or not merged.is_known:
-            rows.append(removed_row(key, self.data_partition, name, PARTITION_STATS))
-        else:
+        known_of_all = merged is not None and merged.is_known
+        if merged is not None and merged.is_known:
             rows.append(StatRow(key, self.data_partition, name, merged, kind, PARTITION_STATS, True))
-        version = stats_version(self.context, self.partition)
-        yield EncodedRecords(self.partition, *stat_records(PartitionKind.EXPRESSION_INDEX, rows, version, schema))
+        if rows:
+            version = stats_version(self.context, self.partition)
+            yield EncodedRecords(self.partition, *stat_records(PartitionKind.EXPRESSION_INDEX, rows, version, schema))
+        yield from removals(self.partition, [] if known_of_all else [key])
 
     def _recorded(self, expression: _Expression) -> dict[str, ColumnRange]:
         """The ranges that the metadata table has of files that the action did not write."""
@@ -132,9 +133,7 @@ class ExpressionOfRemoved:
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
         column = check_expression(self.context, self.partition).column.name
-        rows = [removed_row(column_stats_key(column, where, name), name, column) for where, name in self.files]
-        version = stats_version(self.context, self.partition)
-        yield EncodedRecords(self.partition, *stat_records(PartitionKind.EXPRESSION_INDEX, rows, version, schema))
+        yield from removals(self.partition, [column_stats_key(column, where, name) for where, name in self.files])
 
 
 def check_expression(context: ProducerContext, partition: str) -> _Expression:

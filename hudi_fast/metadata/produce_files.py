@@ -59,7 +59,7 @@ class FilesOfChange:
         for partition in gone:
             files.pop(partition, None)
             names[partition] = True
-        if names or files:
+        if names or files or change.operation != "CLEAN":
             yield _encoded(names, files, schema)
         if gone:
             keys = pa.array([partition or NON_PARTITIONED for partition in gone], pa.string())
@@ -112,7 +112,7 @@ def _encoded(
     rows: list[tuple[str, int, str | None, int | None, bool | None]] = []
     for partition, deleted in sorted(names.items()):
         rows.append((ALL_PARTITIONS, _PARTITIONS, partition or NON_PARTITIONED, 0, deleted))
-    if not names and not files:
+    if not rows and not files:
         rows.append((ALL_PARTITIONS, _PARTITIONS, None, None, None))
     for partition, found in sorted(files.items()):
         rows += [(partition or NON_PARTITIONED, _FILES, name, *found[name]) for name in sorted(found)]

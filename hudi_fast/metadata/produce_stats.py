@@ -6,7 +6,7 @@
                           │          a log of deleted keys alone: records of nothing, for every indexed column
                           └────┐
     other files of the touched ┴► partition_stats: the ranges of the files of the newest slices, merged; it replaces
-    partitions ─ MDT records ──┘  what was there; a partition without files: records that say so
+    partitions ─ MDT records ──┘  what was there; a partition without files: deletes
 
 Source: metadata reference 3.5 and 3.6; HoodieTableMetadataUtil#convertMetadataToColumnStatsRecords and
 #convertMetadataToPartitionStatRecords, Hudi 1.2.0.
@@ -29,13 +29,12 @@ from hudi_fast.metadata.column_ranges import (
     in_types,
     ranges_of_added,
     ranges_of_records,
-    removed_row,
     stat_records,
 )
 from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.keys import column_hash, file_hash, partition_hash, partition_stats_key
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext
+from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals
 from hudi_fast.metadata.read import prefix
 from hudi_fast.metadata.stat_values import StatsVersion
 from hudi_fast.view.slices import latest_slices
@@ -120,14 +119,9 @@ class StatsOfRemoved:
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """One batch of records."""
         hashed = file_hash([name for _, name in self.files])
-        rows = [
-            removed_row(column_hash(column) + partition_hash(partition) + one, name, column)
-            for column in self.context.indexed_columns
-            for (partition, name), one in zip(self.files, hashed, strict=True)
-        ]
-        if rows:
-            kind = PartitionKind.COLUMN_STATS
-            yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context), schema))
+        files = [partition_hash(where) + one for (where, _), one in zip(self.files, hashed, strict=True)]
+        columns = [column_hash(name) for name in self.context.indexed_columns]
+        yield from removals(PartitionKind.COLUMN_STATS, [column + file for column in columns for file in files])
 
 
 @dataclass(frozen=True)
@@ -161,18 +155,20 @@ class StatsOfPartitions:
         """One batch of records."""
         types = column_types(self.context, self.context.indexed_columns)
         known = self._recorded(types) if self.records else {}
-        rows = []
+        rows: list[StatRow] = []
+        gone: list[str] = []
         for partition, files in sorted(self.files.items()):
             merged = merge_ranges(self._ranges(one, known.get(partition, {}), types) for one in files)
             for name in merged if files else types:
                 key, found = partition_stats_key(name, partition), merged.get(name)
                 if found is None or not found.is_known:
-                    rows.append(removed_row(key, partition, name, PARTITION_STATS))
+                    gone.append(key)
                 else:
                     rows.append(StatRow(key, partition, name, found, types[name], PARTITION_STATS, True))
+        kind = PartitionKind.PARTITION_STATS
         if rows:
-            kind = PartitionKind.PARTITION_STATS
             yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context, kind), schema))
+        yield from removals(kind, gone)
 
     def _recorded(self, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, dict[str, ColumnRange]]]:
         """Ranges by partition, file and column, of the files that the action did not write."""
