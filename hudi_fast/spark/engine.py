@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.metadata.runner import Runner
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,
@@ -37,6 +38,7 @@ from hudi_fast.spark.arrow import (
 from hudi_fast.spark.broadcast import run_broadcast
 from hudi_fast.spark.bucketed import TASKS_PER_CORE, run_bucketed
 from hudi_fast.spark.fused import run_direct, run_fused
+from hudi_fast.spark.metadata import run_on
 from hudi_fast.spark.routed import run_routed
 from hudi_fast.spark.tasks import Answer
 from hudi_fast.writing.local import LocalEngine
@@ -103,6 +105,10 @@ class SparkEngine:
             answers = self._run(choice.name, plan)
         found = [pickle.loads(row[0]) for row in answers]
         return _outcome(found, choice)
+
+    def index_runner(self) -> Runner:
+        """What writes the metadata table: tasks, or threads of the driver where there is little to read."""
+        return run_on(self._source.sparkSession, self._options.driver_max_bytes)
 
     def _run(self, name: str, plan: WritePlan) -> Iterable[Any]:
         if name == "broadcast":
