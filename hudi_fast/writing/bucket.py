@@ -225,12 +225,6 @@ def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> I
     if settings is None:
         return index
     config, uri = state.config, state.storage.uri
-    strange = sorted(set(settings.hash_fields) - set(config.record_key_fields))
-    if strange or not settings.hash_fields:
-        raise ConfigError(
-            f"The bucket index hashes fields of the record key, which is {list(config.record_key_fields)} for {uri}; "
-            f"hoodie.bucket.index.hash.field names {strange}."
-        )
     if settings.engine == _CONSISTENT:
         if not config.is_mor:
             raise ConfigError(
