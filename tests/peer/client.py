@@ -18,12 +18,12 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["PeerError", "PeerProcessError", "RealHudi", "java_command"]
+__all__ = ["HFileAnswer", "PeerError", "PeerProcessError", "RealHudi", "java_command"]
 
 PROJECT = Path(__file__).resolve().parents[2]
 START_SECONDS = 240.0
@@ -48,6 +48,22 @@ class PeerError(Exception):
         self.message = message
         self.causes = tuple(causes)
         self.stack = stack
+
+
+class HFileAnswer(NamedTuple):
+    """What real Hudi reads from an HFile.
+
+    Attributes:
+        count: entries, as the trailer has it.
+        entries: key and value of each entry that a scan meets.
+        found: key and value of each key that was asked for and found.
+        bloom: the stored bloom filter in base64, if there is one.
+    """
+
+    count: int
+    entries: list[tuple[bytes, bytes]]
+    found: list[tuple[bytes, bytes]]
+    bloom: str | None
 
 
 class PeerProcessError(RuntimeError):
@@ -142,6 +158,14 @@ class RealHudi:
             paths = {name: os.fspath(path) for name, path in (tables or {}).items()}
             answer = self._ask("sql", statement=statement, out=out, tables=paths, rows=files)
         return _take_result(answer, out)
+
+    def hfile(self, path: str | os.PathLike[str], keys: Sequence[bytes]) -> HFileAnswer:
+        """All entries of an HFile and those of ``keys`` (ascending), by the reader that this release uses."""
+        answer = self._ask("hfile", path=os.fspath(path), keys=[key.hex() for key in keys])
+        entries, found = (
+            [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in answer[name]] for name in ("entries", "found")
+        )
+        return HFileAnswer(answer["count"], entries, found, answer["bloom"])
 
     def close(self) -> None:
         """End the process and everything it started; remove the scratch folder."""

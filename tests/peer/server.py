@@ -4,9 +4,9 @@ Data flow: one JSON object per line on stdin, one JSON object per line back on t
 process began. Rows travel beside the pipe, as Parquet files that the request names. Spark, Ivy and log4j print to
 descriptor 1 whenever they like, so it is pointed at stderr (the caller's log file) before Spark starts.
 
-Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``stop``) and the arguments of the function of that name
-here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The first line, before any
-request, is the answer to ``info``: the peer is ready. End of input ends the process.
+Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``stop``) and the arguments of the function
+of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The first line,
+before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
 
 Usage: ``python server.py <hudi version> <scratch folder>``.
 """
@@ -19,6 +19,7 @@ import os
 import sys
 import traceback
 
+from hfile_scan import scan_hfile
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -95,6 +96,10 @@ class Peer:
             self.spark.read.parquet(path).createOrReplaceTempView(name)
         return self._keep(self.spark.sql(statement), out)
 
+    def hfile(self, path: str, keys: list) -> dict:
+        """What this release's reader of HFiles says of one: all entries, and those of ``keys``; see `hfile_scan`."""
+        return scan_hfile(self.spark._jvm, self.version, path, keys)
+
     def forget_cached_tables(self) -> None:
         """Others write to the tables between two requests: a cached relation would list the files of before."""
         self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
@@ -141,7 +146,7 @@ def serve(peer: Peer, answers: int) -> None:
         while data:
             data = data[os.write(answers, data) :]
 
-    operations = {"info": peer.info, "write": peer.write, "read": peer.read, "sql": peer.sql}
+    operations = {"info": peer.info, "write": peer.write, "read": peer.read, "sql": peer.sql, "hfile": peer.hfile}
     answer({"ok": True, "result": peer.info()})
     for line in sys.stdin:
         request = json.loads(line)
