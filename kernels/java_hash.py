@@ -11,10 +11,17 @@ from typing import Any
 import numpy as np
 
 from ._arrays import Bytes, Int, Int32s, Offsets
-from ._bytes import load_u32
+from ._bytes import load_u64
 from ._jit import helper, kernel
 
 __all__ = ["hash_text", "list_hash_combine", "string_hash_codes"]
+
+_NOT_ASCII = np.uint64(0x8080808080808080)
+_EVEN_BYTES = np.uint64(0x00FF00FF00FF00FF)
+_EVEN_PAIRS = np.uint64(0x0000FFFF0000FFFF)
+_LOW_HALF = np.uint64(0xFFFFFFFF)
+_31, _31_TO_2, _31_TO_4 = np.uint64(31), np.uint64(31**2), np.uint64(31**4)
+_31_TO_8 = np.uint32(31**8 & 0xFFFFFFFF)
 
 
 @helper
@@ -54,16 +61,16 @@ def hash_text(data: Bytes, start: Int, end: Int) -> Any:
     """``String.hashCode`` of ``data[start:end]``, text in UTF-8, as uint32."""
     at = np.int64(start)
     h = np.uint32(0)
-    # Four ASCII characters a step: h*31^4 + a*31^3 + b*31^2 + c*31 + d has one multiplication on the critical path.
-    while at + 4 <= end:
-        word = load_u32(data, at)
-        if word & np.uint32(0x80808080):
+    # Eight ASCII characters a step, as pairs, then fours: one multiplication in eight waits for the one before it.
+    while at + 8 <= end:
+        word = load_u64(data, at)
+        if word & _NOT_ASCII:
             break
-        part = (word & np.uint32(0xFF)) * np.uint32(29791) + (word >> np.uint32(24))
-        part += (word >> np.uint32(8) & np.uint32(0xFF)) * np.uint32(961)
-        part += (word >> np.uint32(16) & np.uint32(0xFF)) * np.uint32(31)
-        h = np.uint32(h * np.uint32(923521) + part)
-        at += 4
+        pairs = (word & _EVEN_BYTES) * _31 + (word >> np.uint64(8) & _EVEN_BYTES)
+        fours = (pairs & _EVEN_PAIRS) * _31_TO_2 + (pairs >> np.uint64(16) & _EVEN_PAIRS)
+        eight = (fours & _LOW_HALF) * _31_TO_4 + (fours >> np.uint64(32))
+        h = np.uint32(h * _31_TO_8 + np.uint32(eight & _LOW_HALF))
+        at += 8
     return _hash_any(data, at, end, h)
 
 
