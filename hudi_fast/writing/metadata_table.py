@@ -43,7 +43,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["drop_metadata_table", "ensure_metadata", "maintain_metadata", "record_in_metadata"]
+__all__ = ["columns_with_stats", "drop_metadata_table", "ensure_metadata", "maintain_metadata", "record_in_metadata"]
 
 _FIRST_WITH_LAYOUT_2 = 8
 _SWITCHES = {
@@ -169,6 +169,20 @@ def maintain_metadata(state: TableState, options: MetadataOptions, clock: Instan
             HudiWarning,
             stacklevel=2,
         )
+
+
+def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOptions) -> tuple[str, ...]:
+    """The columns whose ranges a write is to note: those of ``column_stats``, if that is kept.
+
+    Args:
+        state: the table when the write begins.
+        plan: of the write.
+        options: which columns.
+    """
+    table = metadata_of(state)
+    if table is None or PartitionKind.COLUMN_STATS not in (*table.partitions, *table.building):
+        return ()
+    return _context(state, plan, options, table, ()).indexed_columns
 
 
 def drop_metadata_table(storage: Storage, config: TableConfig) -> bool:
