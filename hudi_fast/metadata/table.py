@@ -28,7 +28,7 @@ from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning
 from hudi_fast.formats.hfile_cache import BlockCache
 from hudi_fast.metadata.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
-from hudi_fast.metadata.trust import distrust_of
+from hudi_fast.metadata.trust import SOLO_TIME, distrust_of
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archived import ArchivedTimes
@@ -38,8 +38,24 @@ from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
 __all__ = ["MetadataTable", "metadata_storage", "open_metadata"]
 
-_CACHED_BYTES = 64 << 20
+_CACHED_BYTES = 128 << 20
 _TAKES_BACK = ("rollback", "restore")
+_INSTANT_DIGITS = 17
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which instants count.
+
+    Attributes:
+        data: instants of the data timeline, and whether they are complete.
+        newest: the newest time of the data timeline.
+        takes_back: completed rollbacks and restores of the metadata table.
+    """
+
+    data: Mapping[str, bool]
+    newest: str
+    takes_back: frozenset[str]
 
 
 class _Caches:
@@ -47,6 +63,7 @@ class _Caches:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
+        self.rule: _Rule | None = None
         self.groups: dict[str, tuple[FileSlice, ...]] = {}
         self.blocks = BlockCache(_CACHED_BYTES)
 
@@ -133,14 +150,15 @@ class MetadataTable:
 
     def counts(self, instant: str) -> bool:
         """Whether log blocks of that instant count."""
-        data = self.data_timeline.find(instant)
-        if data is not None:
-            return data.is_completed
-        if instant > (self.data_timeline.newest_time or "") and not instant.startswith("0000"):
+        rule = self._caches.rule
+        if rule is None:
+            rule = self._caches.rule = _rule(self.data_timeline, self.timeline)
+        known = rule.data.get(instant)
+        if known is not None:
+            return known
+        if instant[:_INSTANT_DIGITS] > rule.newest and not instant.startswith(SOLO_TIME):
             return False  # since the data timeline was pinned
-        if self.timeline.is_completed_or_archived(instant):
-            return True
-        return any(self.timeline.find(instant, action) is not None for action in _TAKES_BACK)
+        return instant in rule.takes_back or self.timeline.is_completed_or_archived(instant)
 
     def _view(self) -> TableView:
         archive = ArchivedTimes(self.storage, self.config.history_folder) if self.config.layout_version > 1 else None
@@ -181,14 +199,16 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
         return None
     try:
         table = _open(storage, config, timeline)
-        problem = distrust_of(storage, config, timeline, table.timeline) or table.unusable(PartitionKind.FILES)
+        problem = distrust_of(storage, config, timeline, table.timeline)
+        if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
+            problem = f"its partition files cannot be read: {unusable}"
     except (HudiError, FileNotFoundError, NotADirectoryError) as error:
         problem = str(error)
     if problem is None:
         return table
     warnings.warn(
         f"The metadata table of {storage.uri} ({', '.join(config.metadata_partitions)}) is not used, folders are "
-        f"listed: {problem} The next write that keeps a metadata table builds it anew.",
+        f"listed: {problem.rstrip('.')}. The next write that keeps a metadata table builds it anew.",
         HudiWarning,
         stacklevel=2,
     )
@@ -222,6 +242,13 @@ def _open(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
         data_version=config.version,
         pending_compactions=compacted_groups(inside, own, own_timeline.pending_compactions),
     )
+
+
+def _rule(data: Timeline, own: Timeline) -> _Rule:
+    known = {one.requested: one.is_completed for one in data.instants}
+    known |= {one.requested: one.is_completed for one in (*data.writes(), *data.pending_writes)}  # before savepoints
+    takes_back = frozenset(one.requested for one in own.of_action(*_TAKES_BACK) if one.is_completed)
+    return _Rule(known, data.newest_time or "", takes_back)
 
 
 def _check_numbers(table: MetadataTable, partition: str, slices: tuple[FileSlice, ...]) -> None:

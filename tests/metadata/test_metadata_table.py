@@ -127,6 +127,16 @@ def test_initial_delta_commits_and_rollbacks_count(golden: Unzip) -> None:
     assert not table.counts("29991231000000000")
 
 
+def test_a_delta_commit_that_began_on_the_newest_write_counts(golden: Unzip) -> None:
+    """On version 6 a partition that was built later is named after the newest write, with three more digits."""
+    path = golden("h015_cow").table
+    newest = max(file.name[:17] for file in (path / ".hoodie").glob("*.commit"))
+    for state in ("", ".inflight", ".requested"):
+        (path / f".hoodie/metadata/.hoodie/{newest}010.deltacommit{state}").write_bytes(b"")
+    assert trusted(path).counts(f"{newest}010")
+    assert not trusted(path).counts(f"{newest}011")
+
+
 def test_archived_delta_commits_count(golden: Unzip) -> None:
     table = trusted(golden("cow_v9_archived").table)
     assert table.counts("20261121054908901")
@@ -167,6 +177,12 @@ def test_a_partition_files_without_groups(golden: Unzip) -> None:
     table = golden("cow_v9_mixed").table
     shutil.rmtree(table / ".hoodie/metadata/files")
     refused(table, "no file groups in its partition files")
+
+
+def test_partitions_without_one_of_files(golden: Unzip) -> None:
+    table = golden("cow_v9_mixed").table
+    update_properties(Storage(table), {"hoodie.table.metadata.partitions": "column_stats"})
+    refused(table, "its partition files cannot be read: the table does not have it")
 
 
 def test_a_timeline_without_commits(golden: Unzip) -> None:
