@@ -8,6 +8,8 @@
     key_table.py   exact hash tables over byte keys: look up, pick one row per key
     gather.py      take rows of one source, or interleave two
     fold_entries.py  the entries of a log, folded into one state per key
+    hfile_entries.py  entries of a block of an HFile, taken out and laid out
+    hfile_search.py   sorted keys: which blocks and which entries have given keys or prefixes
     grouping.py    rows by group number
     seqno.py       sequence number texts
     xx_hash.py     xxHash32 and xxHash64
