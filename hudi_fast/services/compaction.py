@@ -4,7 +4,7 @@
 
     begin     the table's lock: clean up, roll a died attempt back, requested ─► inflight
     execute   no lock: each slice is merged into a base file of the same group     (writers go on)
-    commit    the table's lock: markers are reconciled, inflight ─► completed      (visible, at once)
+    commit    the table's lock: markers, the metadata table, inflight ─► completed (visible, at once)
 
 A lock of the services' own is held all the while: it falls when its holder dies, so an inflight compaction that is
 found under it belongs to nobody alive. Whatever fails before the commit is rolled back to requested, plan and all,
@@ -23,9 +23,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from hudi_fast.config.properties_file import load_properties
-from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.metadata.runner import in_threads
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.settings import ServiceSettings
@@ -33,7 +32,6 @@ from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import SERVICE_LOCK_PATH, table_lock
-from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
@@ -42,11 +40,20 @@ from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_table import drop_metadata_table
+from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
 
-__all__ = ["begin_service", "guarded", "run_compaction", "run_pending_compactions", "service_metadata", "service_work"]
+__all__ = [
+    "begin_service",
+    "commit_service",
+    "guarded",
+    "run_compaction",
+    "run_pending_compactions",
+    "service_metadata",
+    "service_work",
+    "with_metadata",
+]
 
 _ACTION = "compaction"
 _HEARTBEATS = ".hoodie/.heartbeat"
@@ -81,7 +88,7 @@ def run_compaction(
     with lock(SERVICE_LOCK_PATH):
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
-        return guarded(transaction, lambda: _execute(transaction, work, execute, lock), lock)
+        return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)
 
 
 def run_pending_compactions(
@@ -146,6 +153,36 @@ def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: _Loc
         raise
 
 
+def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
+    """The state once the metadata table is as a service's settings want it; under the table's lock."""
+    return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
+
+
+def commit_service(
+    transaction: Transaction,
+    state: TableState,
+    work: CompactionWork,
+    metadata: CommitMetadata,
+    settings: ServiceSettings,
+) -> None:
+    """Make a service visible, in the metadata table too; under the table's lock.
+
+    Args:
+        transaction: the service.
+        state: the table as it is now.
+        work: what was done.
+        metadata: its commit metadata.
+        settings: of the metadata table.
+    """
+    options, clock = settings.write.metadata, transaction.clock
+
+    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
+        record_in_metadata(state, work.plan, options, instant.requested, made, clock, in_threads())
+
+    commit(transaction, metadata, [record])
+    maintain_metadata(state, options, clock)
+
+
 def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: str) -> CommitMetadata:
     """Commit metadata of a compaction or log compaction."""
     by_partition: dict[str, list[WriteStat]] = {}
@@ -163,7 +200,7 @@ def _begin(
     state = open_state(storage)
     require_merge_on_read(state)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-    state = clean_up(state, clock)
+    state = with_metadata(clean_up(state, clock), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
     if instant is None or instant.action != _ACTION:
         raise CommitConflictError(
@@ -190,14 +227,14 @@ def _check_abandoned(storage: Storage, instant: Instant) -> None:
     )
 
 
-def _execute(transaction: Transaction, work: CompactionWork, execute: Executor, lock: _Lock) -> list[WriteStat]:
+def _execute(
+    transaction: Transaction, work: CompactionWork, execute: Executor, lock: _Lock, settings: ServiceSettings
+) -> list[WriteStat]:
     stats = execute(work)
-    storage = transaction.storage
     with lock():
-        config = TableConfig.from_properties(load_properties(storage), storage.uri)
-        drop_metadata_table(storage, config)  # a writer may have made one in the meantime
-        transaction.clock.next_time(load_timeline(storage, config).newest_time)  # it completes after all of them
-        commit(transaction, service_metadata(work, stats, "COMPACT"))
+        state = open_state(transaction.storage)  # writers went on
+        transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
+        commit_service(transaction, state, work, service_metadata(work, stats, "COMPACT"), settings)
     return stats
 
 

@@ -17,7 +17,14 @@ import contextlib
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.formats.log_blocks import scan_log_blocks
 from hudi_fast.metadata.state import open_state
-from hudi_fast.services.compaction import begin_service, guarded, service_metadata, service_work
+from hudi_fast.services.compaction import (
+    begin_service,
+    commit_service,
+    guarded,
+    service_metadata,
+    service_work,
+    with_metadata,
+)
 from hudi_fast.services.compaction_plan import (
     ScheduledCompaction,
     compactable_slices,
@@ -40,7 +47,7 @@ from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.transaction import Transaction, clean_up, commit
+from hudi_fast.writing.transaction import Transaction, clean_up
 
 __all__ = ["run_log_compaction", "run_pending_log_compactions", "schedule_log_compaction"]
 
@@ -127,11 +134,11 @@ def run_log_compaction(
         CommitError: it failed, and is gone; the table is as before.
     """
     with table_lock(storage, settings.lock_seconds):
-        transaction, work = _begin(storage, scheduled, settings)
+        transaction, work, state = _begin(storage, scheduled, settings)
 
         def execute_and_commit() -> list[WriteStat]:
             stats = execute(work)
-            commit(transaction, service_metadata(work, stats, "LOG_COMPACT"))
+            commit_service(transaction, state, work, service_metadata(work, stats, "LOG_COMPACT"), settings)
             return stats
 
         return guarded(transaction, execute_and_commit, contextlib.nullcontext)
@@ -154,11 +161,11 @@ def _without_died(state: TableState, clock: InstantClock) -> TableState:
 
 def _begin(
     storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
-) -> tuple[Transaction, CompactionWork]:
+) -> tuple[Transaction, CompactionWork, TableState]:
     state = open_state(storage)
     require_merge_on_read(state)
     config, clock = state.config, InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-    state = _without_died(clean_up(state, clock), clock)
+    state = with_metadata(_without_died(clean_up(state, clock), clock), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
     if instant is None or instant.action != _ACTION:
         raise CommitConflictError(
@@ -177,4 +184,4 @@ def _begin(
             f"{newer[0].requested} came after it. It was withdrawn; plan another one."
         )
     work = service_work(state, instant, settings)
-    return begin_service(state, instant, clock, "LOG_COMPACT"), work
+    return begin_service(state, instant, clock, "LOG_COMPACT"), work, state

@@ -6,10 +6,12 @@
     lock      one writer at a time; a table that is to be replaced is replaced when its successor is complete
     draft     options + pinned state + incoming schema ─► WritePlan       refuses what it can before rows are looked at
     prepare   the engine looks at its rows as far as it can               refuses bad rows
-    clean up  what died writers left; a stale metadata table
+    clean up  what died writers left
+    metadata  the metadata table as the options want it: built, settled, or dropped
     begin     requested ─► inflight
     execute   the engine: tag ─► deal out ─► write file groups            ─► write stats
-    commit    write stats ─► commit metadata ─► completed instant         visible, at once
+    commit    write stats ─► commit metadata ─► metadata table ─► completed instant  visible
+    maintain  the metadata table is compacted when that is due            a failure is a warning
 
 Up to *begin* the table's data and its history are untouched by this write. After it, an error rolls the write back;
 if the process dies, the next writer does.
@@ -26,11 +28,14 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, CommitStateUnknownError, TableExistsError
+from hudi_fast.metadata.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.draft import commit_schema, draft_plan
+from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -53,6 +58,10 @@ class Engine(Protocol):
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write all rows into file groups; the plan has its instant now."""
+        ...
+
+    def index_runner(self) -> Runner:
+        """What makes the records of the metadata table."""
         ...
 
 
@@ -126,16 +135,24 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
     plan = draft_plan(state, options, engine.input_schema())
     engine.prepare(plan)
     state = clean_up(create_table(target) if target.new is not None else state, clock)
+    runner = engine.index_runner()
+    state = ensure_metadata(state, plan, options.metadata, clock, runner)
     transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING)
     try:
         instant = transaction.instant.requested
-        plan = replace(plan, config=state.config, view=state.view, instant=instant)
+        measured = columns_with_stats(state, plan, options.metadata)
+        plan = replace(plan, config=state.config, view=state.view, instant=instant, stats_columns=measured)
         outcome = engine.execute(plan)
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:
             withdraw(transaction)
             return _result("", plan.operation, [], started, outcome)
-        commit(transaction, _metadata(plan, options, outcome.stats, replaced))
+        metadata = _metadata(plan, options, outcome.stats, replaced)
+
+        def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
+            record_in_metadata(state, plan, options.metadata, instant, made, clock, runner)
+
+        commit(transaction, metadata, [record])
     except CommitStateUnknownError:
         raise
     except OSError as error:
@@ -147,6 +164,7 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
     except BaseException as error:
         _abandon(transaction, error)
         raise
+    maintain_metadata(state, options.metadata, clock)
     return _result(instant, plan.operation, outcome.stats, started, outcome)
 
 

@@ -43,7 +43,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["columns_with_stats", "drop_metadata_table", "ensure_metadata", "maintain_metadata", "record_in_metadata"]
+__all__ = ["columns_with_stats", "ensure_metadata", "maintain_metadata", "record_in_metadata"]
 
 _FIRST_WITH_LAYOUT_2 = 8
 _SWITCHES = {
@@ -183,19 +183,6 @@ def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOpti
     if table is None or PartitionKind.COLUMN_STATS not in (*table.partitions, *table.building):
         return ()
     return _context(state, plan, options, table, ()).indexed_columns
-
-
-def drop_metadata_table(storage: Storage, config: TableConfig) -> bool:
-    """Give the metadata table up; False when there is none. Call it under the table's lock."""
-    named = [*config.metadata_partitions, *config.metadata_partitions_inflight]
-    if named:
-        warnings.warn(
-            f"The metadata table of {storage.uri} ({', '.join(sorted(named))}) is dropped, because hudi_fast does not "
-            "keep it up to date yet; file listings replace it, and the next Apache Hudi writer builds it again.",
-            HudiWarning,
-            stacklevel=2,
-        )
-    return drop_metadata(storage, config)
 
 
 # ---- what there is

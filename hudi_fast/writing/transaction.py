@@ -2,7 +2,7 @@
 
 ::
 
-    clean_up    finish what died writers left, give up a stale metadata table     -> the state to pin
+    clean_up    finish what died writers left                                     -> the state to pin
     begin       requested ─► inflight ─► marker folder                            -> the write may make files
     commit      reconcile markers ─► participants ─► completed instant            -> visible, at once
     abandon     roll the write back                                               -> as if it had not been
@@ -28,7 +28,6 @@ from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
-from hudi_fast.writing.metadata_table import drop_metadata_table
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
 __all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "withdraw"]
@@ -67,7 +66,7 @@ def clean_up(state: TableState, clock: InstantClock) -> TableState:
         raise CommitConflictError(
             f"{storage.uri} has a pending restore; no write may begin before it is done. Finish the restore first."
         )
-    changed = drop_metadata_table(storage, config)
+    changed = False
     if finish_rollbacks(storage, config, timeline, clock):
         timeline, changed = load_timeline(storage, config), True
     planned = {instant.requested for instant in state.pending_services}
