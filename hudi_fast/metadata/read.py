@@ -40,6 +40,8 @@ Question = Callable[[HFileReader], Iterable[Entries]]
 
 _LAYER_BYTES = 128 << 20
 _MOST_THREADS = 8
+_WHOLE_BYTES = 8 << 20
+"""Log blocks up to this size are read at once, of larger ones the ranges that are needed."""
 
 
 def scan(table: MetadataTable, partition: str, groups: Sequence[int] | None = None) -> pa.Table:
@@ -236,20 +238,22 @@ def _sound_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
 
 
 def _block_layers(table: MetadataTable, block: LogBlock, question: Question, keep_blocks: bool) -> Iterator[Layer]:
-    content = read_content(table.storage, block)
     if block.kind is BlockType.DELETE:
-        keys = decode_delete_block(content, block.path, block.content_start).keys
-        yield Layer(keys, None, "", block.path)
-    elif block.kind is BlockType.HFILE_DATA:
-        # The cache knows blocks by path and offset: that of the content tells apart the blocks of one file.
-        where = f"{block.path}@{block.content_start}"
-        yield from _answers(table, content, where, question, keep_blocks, block.headers.get(HeaderKey.SCHEMA))
-    else:
+        content = read_content(table.storage, block)
+        yield Layer(decode_delete_block(content, block.path, block.content_start).keys, None, "", block.path)
+    elif block.kind is not BlockType.HFILE_DATA:
         raise CorruptTableError(
             f"Expected HFile and delete blocks in a log file of the metadata table, found {block.kind.name}.",
             block.path,
             block.offset,
         )
+    elif block.content_length <= _WHOLE_BYTES:
+        # The memory of blocks knows files by path: that of the content tells apart the blocks of one log file.
+        path = f"{block.path}@{block.content_start}"
+        yield from _answers(table, read_content(table.storage, block), path, question, keep_blocks, block)
+    else:
+        with table.storage.open_input(block.path) as source:
+            yield from _answers(table, source, block.path, question, keep_blocks, block, block.content_start)
 
 
 def _answers(
@@ -258,11 +262,24 @@ def _answers(
     path: str,
     question: Question,
     keep_blocks: bool,
-    schema: str | None = None,
+    block: LogBlock | None = None,
+    offset: int = 0,
 ) -> Iterator[Layer]:
-    """What one HFile answers, in pieces of a bounded size."""
-    with HFileReader.open(source, path, cache=table.blocks if keep_blocks else None) as reader:
-        schema = schema or reader.schema
+    """What one HFile answers, in pieces of a bounded size.
+
+    Args:
+        table: the metadata table.
+        source: the file, or the content of a log block.
+        path: for messages and the memory of blocks.
+        question: what to ask.
+        keep_blocks: whether blocks are remembered.
+        block: the log block that the HFile is in; None for a base file.
+        offset: where the HFile begins in ``source``.
+    """
+    length = None if block is None else block.content_length
+    cache = table.blocks if keep_blocks else None
+    with HFileReader.open(source, path, offset, length, cache) as reader:
+        schema = (None if block is None else block.headers.get(HeaderKey.SCHEMA)) or reader.schema
         if schema is None:
             raise CorruptTableError("An HFile of the metadata table does not say the schema of its values.", path)
         piece: list[Entries] = []

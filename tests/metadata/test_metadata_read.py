@@ -16,6 +16,7 @@ from golden import Golden, golden_names
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.metadata import read as read_module
 from hudi_fast.metadata.keys import column_stats_key, secondary_prefix, split_secondary_keys
 from hudi_fast.metadata.layout import group_numbers
 from hudi_fast.metadata.read import lookup, prefix, scan
@@ -101,6 +102,18 @@ def test_groups_are_read_one_by_one(name: str, golden: Unzip) -> None:
                 assert set(group_numbers(part["key"].combine_chunks(), len(groups)).tolist()) <= {number}
 
 
+@pytest.mark.parametrize("name", ["mor_v6_compacted", "mor_v9_secondary_index"])
+def test_large_log_blocks_are_read_by_ranges(name: str, golden: Unzip, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = golden(name).table
+    whole = {partition: scan(opened(path), partition) for partition in opened(path).partitions}
+    monkeypatch.setattr(read_module, "_WHOLE_BYTES", 0)
+    table = opened(path)
+    for partition, rows in whole.items():
+        assert scan(table, partition).equals(rows)
+        if not table.hashes_secondary_values(partition):
+            assert in_order(lookup(table, partition, rows["key"].combine_chunks())).equals(in_order(rows))
+
+
 # ---- what it says is true
 
 
@@ -169,6 +182,30 @@ def test_bloom_filters_know_the_keys_of_their_files(name: str, golden: Unzip) ->
     for row in rows:
         bloom = BloomFilter.from_base64(row["filter"], row["kind"], where="metadata table")
         assert bloom.might_contain(footers[row["filter"]]).all()
+
+
+def test_keys_are_looked_up_in_their_data_partition_where_they_are_unique_there_alone(tmp_path: Path) -> None:
+    keys, partitions = [f"k{at % 7}" for at in range(21)], [f"day={at % 3}/x" for at in range(21)]
+    rows = pa.table({"id": keys, "part": partitions, "ts": list(range(21))})
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+    }
+    hf.write(rows, tmp_path, options)
+    table = opened(tmp_path)
+    assert table.is_by_partition("record_index")
+    assert len(table.groups("record_index")) == 3
+    assert scan(table, "record_index").num_rows == 21
+    for partition in set(partitions):
+        found = lookup(table, "record_index", pa.array(keys), data_partition=partition)
+        assert found["key"].to_pylist() == sorted(set(keys))
+        assert set(found["partition"].to_pylist()) == {partition}
+    assert lookup(table, "record_index", pa.array(keys), data_partition="day=9/x").num_rows == 0
+    with pytest.raises(ConfigError, match="say which one"):
+        lookup(table, "record_index", pa.array(keys))
 
 
 # ---- only what is needed, and what is damaged
