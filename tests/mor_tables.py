@@ -124,7 +124,8 @@ def _avro_rows(content: bytes, schema: str) -> list[dict[str, Any]]:
 
 def make_logs_alone(path: Path, version: str, **changes: Any) -> dict[str, Any]:
     """Partition p1 has a slice of log files only, as other writers make them: k00001 and k00003, k00005 deleted."""
-    settings = mor_options(table_version=version, **changes)
+    # No metadata table: the base file is taken away behind its back.
+    settings = {**mor_options(table_version=version, **changes), "hoodie.metadata.enable": "false"}
     hf.write(plain_rows(range(10)), path, settings)
     rows = plain_rows([1, 3, 5], ts=5, text="log").append_column("_hoodie_is_deleted", pa.array([False, None, True]))
     hf.write(rows, path, settings)
