@@ -5,7 +5,7 @@
     file that was just written ─ what its writer noted ─┐
     base file ─ footer ─────────────────────────────────┼─► ColumnRanges ─► StatRow ─ stat_records ─► keys, Avro values
     log file ─ its data blocks ─────────────────────────┘
-    records of statistics ─ ranges_of_records ─► ColumnRanges, by file
+    records of files' statistics ─ ranges_of_records ─► ColumnRanges
 
 Source: metadata reference 3.5; HoodieTableMetadataUtil#getColumnStatsRecords, Hudi 1.2.0.
 """
@@ -49,6 +49,9 @@ __all__ = [
 
 FILE_STATS, PARTITION_STATS = 3, 6
 """Types of records."""
+
+_COLUMN_HASH = 12
+"""Characters of a key that stand for the column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,7 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
 
 
 def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
-    """Records of statistics as ranges, by file (or partition path), then by column.
+    """Records of files' statistics as ranges: by partition and file as keys have them, then by column.
 
     Args:
         rows: of :data:`hudi_fast.metadata.records.COLUMN_STATS`.
@@ -203,11 +206,11 @@ def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[
             for name in ("min", "max")
         )
         counts = [part.column(name).to_pylist() for name in COLUMN_STATS.names[6:10]]
-        for at, name in enumerate(part.column("file_name").to_pylist()):
+        for at, key in enumerate(part.column("key").to_pylist()):
             values, nulls, size, plain = (each[at] or 0 for each in counts)
             known = low[at].is_valid and high[at].is_valid
             least, most = (low[at], high[at]) if known else (None, None)
-            found.setdefault(name, {})[column] = ColumnRange(least, most, nulls, values, size, plain)
+            found.setdefault(key[_COLUMN_HASH:], {})[column] = ColumnRange(least, most, nulls, values, size, plain)
     return found
 
 

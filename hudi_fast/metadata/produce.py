@@ -46,6 +46,7 @@ __all__ = [
 
 _FILES_AT_ONCE = 32
 _REMOVED_AT_ONCE = 4096
+_PARTITIONS_AT_ONCE = 16
 _THREADS = 8
 
 _LOG_BYTES_OF_A_RECORD = 100
@@ -161,7 +162,8 @@ def _of_files(
     records = context.metadata is not None and PartitionKind.COLUMN_STATS in context.metadata.partitions
     written = frozenset((one.partition, one.name) for one in added)
     return [
-        StatsOfPartitions(after, {name: files_of_slices(after, name, change)}, written, records) for name in touched
+        StatsOfPartitions(after, {name: files_of_slices(after, name, change) for name in part}, written, records)
+        for part in in_chunks(touched, _PARTITIONS_AT_ONCE)
     ]
 
 

@@ -204,6 +204,7 @@ def group_changes(context: ProducerContext, after: ProducerContext, change: Tabl
     for partition, file_ids in change.replaced.items():
         touched.setdefault(partition, set()).update(file_ids)
     stats = {(one.partition, one.file_id): one.stat for one in change.added if not one.is_log}
+    log_deletes = _log_deletes(change)
     found: list[GroupChange] = []
     for partition in sorted(touched):
         before = {one.file_id: one for one in latest_slices(context.view, partition)}
@@ -218,9 +219,24 @@ def group_changes(context: ProducerContext, after: ProducerContext, change: Tabl
                     before.get(file_id),
                     later.get(file_id),
                     stat.num_inserts if stat is not None and last else None,
-                    stat.num_deletes if stat is not None and last else None,
+                    stat.num_deletes if stat is not None and last else log_deletes.get((partition, file_id)),
                 )
             )
+    return found
+
+
+def _log_deletes(change: TableChange) -> dict[tuple[str, str], int]:
+    """Deletes in the log files that groups got, where writers say that all their rows are of stored keys."""
+    found: dict[tuple[str, str], int] = {}
+    unsaid = {
+        (one.partition, one.file_id)
+        for one in change.added
+        if not one.is_log or one.stat is None or not one.stat.inserts_last
+    }
+    for one in change.added:
+        group = one.partition, one.file_id
+        if one.stat is not None and group not in unsaid:
+            found[group] = found.get(group, 0) + one.stat.num_deletes
     return found
 
 

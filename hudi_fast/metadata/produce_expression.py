@@ -28,7 +28,7 @@ from hudi_fast.merge.log_scan import blocks_that_count
 from hudi_fast.metadata.change import AddedFile
 from hudi_fast.metadata.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
 from hudi_fast.metadata.definitions import IndexDefinition
-from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, partition_hash
+from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, file_hash, partition_hash
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals, stored_schema
 from hudi_fast.metadata.produce_functions import Unknown, apply_function, check_function
@@ -105,7 +105,13 @@ class ExpressionOfPartition:
         name = expression.column.name
         records = prefix(table, self.partition, [column_hash(name) + partition_hash(self.data_partition)])
         ranges = ranges_of_records(records, {name: expression.result})
-        return {file: found[name] for file, found in ranges.items() if file in self._names() - self.written}
+        others = sorted(self._names() - self.written)
+        where = partition_hash(self.data_partition)
+        return {
+            file: ranges[where + hashed][name]
+            for file, hashed in zip(others, file_hash(others), strict=True)
+            if where + hashed in ranges
+        }
 
     def _names(self) -> frozenset[str]:
         return frozenset(one.name for one in self.files)

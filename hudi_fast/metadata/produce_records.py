@@ -15,19 +15,21 @@ stays. Source: metadata reference 3.8; HoodieTableMetadataUtil#convertMetadataTo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merge.gather import gather_array
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
+from hudi_fast.merge.rules import OPERATION, merging_columns
 from hudi_fast.merge.slice_merge import key_columns, merge_schema
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.produce_base import (
@@ -123,6 +125,8 @@ class KeysOfGroup:
             return self._of_rewrite(one.before, one.after, one.inserts_last)
         same_base = one.before.base_file == one.after.base_file
         if same_base and self.after.merge.rules.merger is None:
+            if one.deletes == 0 and not _may_delete(self.before, one.before):
+                return none, none  # what was updated was there
             return _of_log(self.before, one.before, self.after, one.after)
         return _difference(_all_keys(self.before, one.before), _all_keys(self.after, one.after))
 
@@ -198,6 +202,22 @@ def _of_log(
         came, went = _difference(_appended(old), _appended(new))
         put = [gather_array(stored, back) if len(back) else none, came]
         return pa.concat_arrays(put), pa.concat_arrays([gather_array(stored, gone) if len(gone) else none, went])
+
+
+def _may_delete(context: ProducerContext, slice_: FileSlice) -> bool:
+    """Whether the log of a slice may hold deletes, which later rows may undo, or rows of keys that it alone has."""
+    if slice_.base_file is None:
+        return True
+    columns = [*stored_schema(context).names, OPERATION]
+    marks = merging_columns(replace(context.merge.rules, ordering_fields=()), columns) or columns
+    return any(
+        block.kind is BlockType.DELETE or any(f'"{name}"' in _schema_of(block) for name in marks)
+        for block in visible_blocks(context.merge, slice_)
+    )
+
+
+def _schema_of(block: LogBlock) -> str:
+    return block.headers.get(HeaderKey.SCHEMA, "")
 
 
 def _resolved(context: ProducerContext, slice_: FileSlice, reader: BaseFileReader | None) -> ResolvedSlice | None:

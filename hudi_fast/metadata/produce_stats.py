@@ -155,10 +155,13 @@ class StatsOfPartitions:
         """One batch of records."""
         types = column_types(self.context, self.context.indexed_columns)
         known = self._recorded(types) if self.records else {}
+        names = {one.name for files in self.files.values() for one in files}
+        hashed = dict(zip(names, file_hash(list(names)), strict=True))
         rows: list[StatRow] = []
         gone: list[str] = []
         for partition, files in sorted(self.files.items()):
-            merged = merge_ranges(self._ranges(one, known.get(partition, {}), types) for one in files)
+            where = partition_hash(partition)
+            merged = merge_ranges(self._ranges(one, known.get(where + hashed[one.name]), types) for one in files)
             for name in merged if files else types:
                 key, found = partition_stats_key(name, partition), merged.get(name)
                 if found is None or not found.is_known:
@@ -170,8 +173,8 @@ class StatsOfPartitions:
             yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context, kind), schema))
         yield from removals(kind, gone)
 
-    def _recorded(self, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, dict[str, ColumnRange]]]:
-        """Ranges by partition, file and column, of the files that the action did not write."""
+    def _recorded(self, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
+        """Ranges of the files that the action did not write, see :func:`ranges_of_records`."""
         table = self.context.metadata
         wanted = [
             partition
@@ -180,18 +183,14 @@ class StatsOfPartitions:
         ]
         if table is None or not wanted:
             return {}
-        found: dict[str, dict[str, dict[str, ColumnRange]]] = {}
-        for partition in wanted:
-            prefixes = [column_hash(name) + partition_hash(partition) for name in types]
-            found[partition] = ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
-        return found
+        columns, partitions = [column_hash(name) for name in types], [partition_hash(name) for name in wanted]
+        prefixes = [column + partition for column in columns for partition in partitions]
+        return ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
 
-    def _ranges(
-        self, one: AddedFile, known: Mapping[str, Mapping[str, ColumnRange]], types: Mapping[str, pa.DataType]
-    ) -> ColumnRanges:
+    def _ranges(self, one: AddedFile, recorded: ColumnRanges | None, types: Mapping[str, pa.DataType]) -> ColumnRanges:
         """The ranges of a file in the table's types: noted, recorded, or read where neither says what is in there."""
-        recorded = known.get(one.name)
-        if recorded is not None and all(found.is_known for found in recorded.values()):
+        fresh = (one.partition, one.name) in self.written
+        if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):
             return recorded
         return in_types(ranges_of_added(self.context, one, list(types)), types)
 

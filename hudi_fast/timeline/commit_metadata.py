@@ -48,8 +48,8 @@ class WriteStat:
     ``prev_base_file`` is the name of the file replaced; ``cdc_stats`` maps change-log paths to sizes; ``base_file``,
     ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
     milliseconds since the epoch; the ``total_log_*`` counters are those of compaction; ``column_ranges`` says what the
-    file holds and ``inserts_last`` that the inserted rows are its last ones: both are for those who index the file, are
-    known while the write lasts and not stored.
+    file holds and ``inserts_last`` that the inserted rows are its last ones, all others of keys that were stored: both
+    are for those who index the file, are known while the write lasts and not stored.
     """
 
     file_id: str = ""

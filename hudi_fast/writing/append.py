@@ -12,6 +12,7 @@ order of the base file's rows, so that their headers can say which rows they are
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +77,8 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
             content = encode_delete_block(_delete_entries(work, incoming, dropped))
             headers = _headers(plan, work.slice, work.base_rows[dropped])
             output.append(BlockType.DELETE, headers, [content], BlockCounts(deletes=int(dropped.sum())))
-    return output.stats
+    known = bool((work.base_rows >= 0).all())
+    return [replace(stat, inserts_last=known) for stat in output.stats]
 
 
 def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[Flags, Flags]:
