@@ -39,7 +39,7 @@ def _default(avro: AvroType, value: Any) -> Any:
         return None
     if is_general_union(avro):
         name, part = union_members(avro)[0]
-        return {name: _default(part, value)}
+        return dict.fromkeys((name, "member0"), _default(part, value))  # whichever the struct has
     if avro.kind == "union":
         return _default(next(part for part in avro.parts if part.kind != "null"), value)
     if avro.kind == "record":

@@ -20,9 +20,9 @@ from hudi_fast.formats.avro_types import (
     arrow_type,
     branch_names,
     is_general_union,
+    member_branches,
     optional_part,
     plain_arrow_type,
-    union_members,
 )
 
 __all__ = ["WriteItems", "WriteLeaf", "WriteNode", "WriteRecord", "WriteUnion", "plan_columns"]
@@ -176,15 +176,18 @@ def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: li
 
 
 def _union(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: list[str]) -> WriteUnion | None:
-    named = dict(union_members(avro))
-    if not pa.types.is_struct(kind) or any(each.name not in named for each in kind):
-        problems.append(f"column {path!r} is {kind}, and the Avro schema says a union of {', '.join(named)}")
-        return None
-    members = [_node(each.type, named[each.name], _under(path, each.name), where, problems) for each in kind]
     names = branch_names(avro)
+    branches = member_branches(avro, [each.name for each in kind]) if pa.types.is_struct(kind) else []
+    if min(branches, default=-1) < 0:
+        listed = ", ".join(name for name in names if name != "null")
+        problems.append(f"column {path!r} is {kind}, and the Avro schema says a union of {listed}")
+        return None
+    members = [
+        _node(each.type, avro.parts[branch], _under(path, each.name), where, problems)
+        for each, branch in zip(kind, branches, strict=True)
+    ]
     null = names.index("null") if "null" in names else -1
-    found = tuple(each for each in members if each is not None)
-    return WriteUnion(path, null, tuple(names.index(each.name) for each in kind), found)
+    return WriteUnion(path, null, tuple(branches), tuple(each for each in members if each is not None))
 
 
 def _leaf(avro: AvroType, kind: pa.DataType, null: int, path: str) -> WriteLeaf:

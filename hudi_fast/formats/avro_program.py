@@ -33,9 +33,9 @@ from hudi_fast.formats.avro_types import (
     WalkProgram,
     branch_names,
     is_general_union,
+    member_branches,
     optional_part,
     plain_arrow_type,
-    union_members,
     walk_program,
 )
 
@@ -260,23 +260,21 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
 
 
 def _union(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, resolving: _Resolving) -> Union | None:
-    target = column.type
-    named = dict(union_members(writer))
-    if not pa.types.is_struct(target) or not any(each.name in named for each in target):
-        listed = ", ".join(named)
+    target, names = column.type, tuple(branch_names(writer))
+    fields = list(target) if pa.types.is_struct(target) else []
+    places = member_branches(writer, [each.name for each in fields])
+    if max(places, default=-1) < 0:
+        listed = ", ".join(name for name in names if name != "null")
         resolving.problems.append(f"column {path!r} is a union of {listed} in the records, and {target} is wanted")
         return None
-    declared = dict(union_members(own)) if own is not None and own.kind == "union" else {}
-    plans: dict[str, Node | None] = {}
-    for each in target:
-        if each.name in named:
-            under = _under(path, each.name)
-            plans[each.name] = _node(named[each.name], each, under, declared.get(each.name), resolving)
-    names = tuple(branch_names(writer))
+    declared = member_branches(own, [each.name for each in fields]) if own is not None and own.kind == "union" else []
+    members: list[Node | None] = [None] * len(names)
+    for at, (field, branch) in enumerate(zip(fields, places, strict=True)):
+        if branch >= 0:
+            inner = own.parts[declared[at]] if own is not None and declared and declared[at] >= 0 else None
+            members[branch] = _node(writer.parts[branch], field, _under(path, field.name), inner, resolving)
     null = names.index("null") if "null" in names else -1
-    places = tuple(names.index(each.name) if each.name in named else -1 for each in target)
-    required = not column.nullable and null >= 0
-    return Union(path, null, required, target, names, tuple(plans.get(name) for name in names), places)
+    return Union(path, null, not column.nullable and null >= 0, target, names, tuple(members), tuple(places))
 
 
 def _map(

@@ -18,6 +18,7 @@ timestamp[ms|us, tz=UTC]           long timestamp-millis, timestamp-micros
 timestamp[ms|us]                   long local-timestamp-millis, local-timestamp-micros
 list<element>, map<string, value>  array, map
 struct                             record
+struct of member0, member1 ...     union of several types, one for each member
 nullable field                     ``["null", T]`` with default null (read in either order)
 =================================  =========================================================
 
@@ -25,6 +26,10 @@ Names follow the Spark writers of Apache Hudi: record ``<table>_record`` in name
 record takes its column's name, in the namespace made of its parent's full name; a decimal (or other fixed) is called
 ``fixed`` in the namespace made of the column's full name. Source: Avro 1.11 specification; HoodieSchemaUtils and
 Spark's SchemaConverters as of Hudi 1.2.0; texts compared byte for byte with commits of real tables.
+
+A union of several types is what Parquet and Spark make of it: a struct of which at most one member is not null, called
+``member0``, ``member1`` ... in the order of the types beside null. Such a struct (two members or more, all nullable, of
+different Avro types) becomes a union again.
 
 What Arrow cannot say is dropped: ``doc``, aliases, defaults other than null, and that a string was an enum.
 """
@@ -98,6 +103,8 @@ _ARROW_OF_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
 
 # Read as their carrier type these would give wrong values, not merely plainer ones.
 _REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "vector", "variant", "blob"})
+
+_ONE_NUMBER = ({"int", "long"}, {"float", "double"})
 
 _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
@@ -203,6 +210,8 @@ def _record_to_avro(columns: list[pa.Field], name: str, namespace: str, path: st
 
 def _field_to_avro(column: pa.Field, name: str, namespace: str, path: str) -> Any:
     avro = _type_to_avro(column.type, name, namespace, path)
+    if isinstance(avro, list):
+        return ["null", *avro] if column.nullable else avro
     return ["null", avro] if column.nullable else avro
 
 
@@ -212,7 +221,8 @@ def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> An
     if simple is not None:
         return dict(simple) if isinstance(simple, dict) else simple
     if pa.types.is_struct(kind):
-        return _record_to_avro([kind.field(i) for i in range(kind.num_fields)], name, namespace, path)
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        return _union_to_avro(members, name, namespace, path) or _record_to_avro(members, name, namespace, path)
     if pa.types.is_list(kind):
         items = _field_to_avro(kind.value_field, name, namespace, f"{path}.element")
         return {"type": "array", "items": items}
@@ -229,6 +239,20 @@ def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> An
         f"Column {path} has type {kind}, which a Hudi table cannot hold as it is; "
         "hudi_fast.schema.normalize gives the storable form of a schema where there is one."
     )
+
+
+def _union_to_avro(members: list[pa.Field], name: str, namespace: str, path: str) -> list[Any] | None:
+    """The union that a struct stands for (HoodieSparkSchemaConverters.canBeUnion); None when it is just a struct."""
+    numbered = all(each.name == f"member{place}" and each.nullable for place, each in enumerate(members))
+    if not numbered or len(members) < 2:
+        return None
+    own = f"{namespace}.{name}" if namespace else name
+    types = [_type_to_avro(each.type, each.name, own, f"{path}.{each.name}") for each in members]
+    # Avro tells branches apart by their names; those of records and fixeds are made of their members'
+    kinds = [each["type"] if isinstance(each, dict) else str(each) for each in types]
+    plain = [each for each in kinds if each not in ("record", "fixed")]
+    within = any(isinstance(each, list) for each in types)
+    return None if within or len(set(plain)) < len(plain) or set(kinds) in _ONE_NUMBER else types
 
 
 def _bytes_for_precision(precision: int) -> int:
@@ -249,8 +273,8 @@ def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
 
     Raises:
         CorruptTableError: not JSON, not a record, or against the Avro specification.
-        UnsupportedFeatureError: valid Avro without storable Arrow type: unions of several types, recursive records,
-            the null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
+        UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
+            null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
     """
     try:
         avro = json.loads(avro_json) if isinstance(avro_json, str) else avro_json
@@ -266,13 +290,18 @@ def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Name
     if not isinstance(avro, list):
         return pa.field(name, _type_to_arrow(avro, namespace, path, names), nullable=False)
     branches = [branch for branch in avro if branch != "null" and branch != {"type": "null"}]
-    if len(branches) != 1:
-        labels = [str(each.get("name", each.get("type")) if isinstance(each, Mapping) else each) for each in avro]
-        raise UnsupportedFeatureError(
-            f"Column {path} in {names.where} is a union of {', '.join(labels)}; "
-            "columns of a table may be unions of null and one type only."
-        )
-    return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable=len(branches) != len(avro))
+    nullable = len(branches) != len(avro)
+    if len(branches) == 1:
+        return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable)
+    if not branches or set(map(str, branches)) in _ONE_NUMBER:
+        # Spark takes int and long, or float and double, for one type, and then cannot read the base files.
+        listed = ", ".join(map(str, avro))
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} is a union of {listed}.")
+    members = [
+        pa.field(f"member{place}", _type_to_arrow(each, namespace, f"{path}.member{place}", names))
+        for place, each in enumerate(branches)
+    ]
+    return pa.field(name, pa.struct(members), nullable)
 
 
 def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:

@@ -6,16 +6,18 @@ plain type is what ``avro_schema`` says; it is asked for the wanted columns only
 does not stand in the way of the others.
 
 A *general union*, of more than null and one type, is a struct in Arrow: a nullable member for each branch beside null,
-under the branch's name (that of the primitive; of a record, enum or fixed without namespace, unless two would then be
-called the same). At most one member is not null.
+at most one of them not null. Members are called as the branches (a primitive's name; that of a record, enum or fixed,
+without namespace unless two would be called the same), or, in columns of tables, ``member0``, ``member1`` in order.
 
 Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +38,7 @@ __all__ = [
     "branch_names",
     "is_general_union",
     "least_bytes",
+    "member_branches",
     "optional_part",
     "parse_record",
     "plain_arrow_type",
@@ -46,6 +49,7 @@ __all__ = [
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 _FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _MOST_STEPS = 1 << 16
+_NUMBERED = re.compile(r"member\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +216,18 @@ def union_members(union: AvroType) -> list[tuple[str, AvroType]]:
     return [(name, part) for name, part in named_parts if part.kind != "null"]
 
 
+def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
+    """Which branch each member of a struct stands for, -1 for none: by number if all are so named, or by name."""
+    called = branch_names(union)
+    # Spark calls records within a union member0 ... too, by their places.
+    if all(_NUMBERED.fullmatch(name) for name in members):
+        numbers = itertools.count()
+        called = ["null" if part.kind == "null" else f"member{next(numbers)}" for part in union.parts]
+    return [called.index(name) if name != "null" and name in called else -1 for name in members]
+
+
 def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
-    """The Arrow type of any type but null.
+    """The Arrow type of any type but null; members of unions are named as their branches.
 
     Args:
         avro: the type, or its union with null.

@@ -178,10 +178,67 @@ def test_a_named_type_can_be_used_again_by_short_and_by_full_name():
     assert arrow.field("third").type.value_type == arrow.field("first").type
 
 
+NESTED = {"type": "record", "name": "member1", "namespace": "r.c", "fields": [{"name": "x", "type": "long"}]}
+UNIONS = [
+    (["null", "int", "string"], [pa.int32(), pa.string()]),
+    (["int", NESTED], [pa.int32(), pa.struct([pa.field("x", pa.int64(), nullable=False)])]),
+    (
+        ["null", "bytes", {"type": "array", "items": "int"}],
+        [pa.binary(), pa.list_(pa.field("element", pa.int32(), False))],
+    ),
+    (["string", {"type": "int", "logicalType": "date"}, "long"], [pa.string(), pa.date32(), pa.int64()]),
+]
+
+
+@pytest.mark.parametrize(("avro", "members"), UNIONS)
+def test_unions_of_several_types_are_structs_of_numbered_members(avro, members):
+    schema = avro_to_arrow(one_column(avro), "here")
+    kind = pa.struct([pa.field(f"member{i}", each) for i, each in enumerate(members)])
+    assert schema.field("c").type == kind
+    assert schema.field("c").nullable is ("null" in avro)
+    text = json.loads(arrow_to_avro(schema, "r", ""))
+    assert text["fields"][0]["type"] == avro
+
+
+def test_the_order_of_null_in_a_union_of_several_types_does_not_matter():
+    first, last = (
+        avro_to_arrow(one_column(each), "here") for each in (["null", "int", "string"], ["int", "string", "null"])
+    )
+    assert first == last
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        [pa.field("member0", pa.int32())],
+        [pa.field("member0", pa.int32()), pa.field("member1", pa.string(), nullable=False)],
+        [pa.field("member1", pa.int32()), pa.field("member0", pa.string())],
+        [pa.field("member0", pa.string()), pa.field("member1", pa.string())],
+        [pa.field("member0", pa.int32()), pa.field("member1", pa.int64())],
+        [pa.field("member0", pa.int32()), pa.field("other", pa.string())],
+        [],
+    ],
+)
+def test_other_structs_stay_records(members):
+    schema = pa.schema([pa.field("c", pa.struct(members), nullable=False)])
+    text = arrow_to_avro(schema, "r", "")
+    assert json.loads(text)["fields"][0]["type"]["type"] == "record"
+    assert avro_to_arrow(text, "here") == schema
+
+
+def test_a_union_holds_no_union():
+    inner = pa.struct([pa.field("member0", pa.int32()), pa.field("member1", pa.string())])
+    schema = pa.schema([("c", pa.struct([pa.field("member0", inner), pa.field("member1", pa.bool_())]))])
+    text = arrow_to_avro(schema, "r", "")
+    assert json.loads(text)["fields"][0]["type"][1]["fields"][0]["type"] == ["null", "int", "string"]
+    assert avro_to_arrow(text, "here") == schema
+
+
 @pytest.mark.parametrize(
     ("avro", "said"),
     [
-        (["null", "int", "string"], "union of null, int, string"),
+        (["null", "int", "long"], "union of null, int, long"),
+        (["double", "float"], "union of double, float"),
         (["null"], "union of null"),
         ("null", "type null"),
         ({"type": "long", "logicalType": "timestamp-nanos"}, "timestamp-nanos"),

@@ -16,6 +16,7 @@ from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro_rows import AvroDecoder, AvroEncoder
+from hudi_fast.formats.avro_schema import avro_to_arrow
 from hudi_fast.formats.avro_types import arrow_type, parse_record
 
 WRAPPED = [
@@ -102,6 +103,31 @@ def test_numbers_within_branches_are_promoted():
         avro, naive.block([naive.encode(avro, {"u": {"int": 7, "string": None}})]), pa.schema([("u", kind)])
     )
     assert batch.column(0).to_pylist() == [{"string": None, "int": 7}]
+
+
+@pytest.mark.parametrize("order", [["null", "int", "string"], ["string", "int", "null"], ["string", "int"]])
+def test_columns_of_tables_number_their_members(order):
+    avro = record_of(("u", order))
+    names = [name for name in order if name != "null"]
+    values = [{"int": 7, "string": None}, {"int": None, "string": "x"}, *([None] if "null" in order else [])]
+    content = naive.block([naive.encode(avro, {"u": each}) for each in values])
+    (batch,) = decode(avro, content)
+    numbered = [each and {f"member{i}": each[name] for i, name in enumerate(names)} for each in values]
+    assert batch.column(0).to_pylist() == numbered
+    assert encode(avro, batch) == content[8:]
+    fields = [{"name": "z", "type": ["int", "string"], "default": 9}, *avro["fields"]]
+    grown = {**avro, "fields": fields}
+    read = decode(avro, content, avro_to_arrow(grown, "here"), reader_avro=json.dumps(grown))
+    assert read[0].column(0).to_pylist() == [{"member0": 9, "member1": None}] * len(values)
+
+
+def test_members_are_numbered_whatever_records_are_called():
+    record = {"type": "record", "name": "member0", "fields": [{"name": "x", "type": "int"}]}
+    avro = record_of(("u", ["string", record]))
+    content = naive.block([naive.encode(avro, {"u": {"string": "s", "member0": None}})])
+    kind = pa.struct([("member0", pa.string()), ("member1", pa.struct([("x", pa.int32())])), ("member2", pa.int64())])
+    (batch,) = decode(avro, content, pa.schema([("u", kind)]))
+    assert batch.column(0).to_pylist() == [{"member0": "s", "member1": None, "member2": None}]
 
 
 def test_a_branch_that_is_not_wanted_is_refused_where_it_is_met():
