@@ -80,6 +80,7 @@ class _Shape:
 _FILE_INFO = pa.struct(
     [pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)]
 )
+_FILES = pa.map_(pa.string(), pa.field("value", _FILE_INFO, nullable=False))
 _VALUE_TYPE = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
 _STATS = pa.struct(
     [
@@ -111,19 +112,16 @@ _LOCATION = pa.struct(
         ("position", pa.int64()),
     ]
 )
-_SHAPES: Mapping[int, _Shape] = {
-    id(FILES): _Shape(
-        "filesystemMetadata", pa.map_(pa.string(), pa.field("value", _FILE_INFO, nullable=False)), (1, 2)
-    ),
-    id(COLUMN_STATS): _Shape("ColumnStatsMetadata", _STATS, (3, 6)),
-    id(BLOOM): _Shape("BloomFilterMetadata", _BLOOM, (4,)),
-    id(RECORD_INDEX): _Shape("recordIndexMetadata", _LOCATION, (5,)),
-    id(SECONDARY): _Shape("SecondaryIndexMetadata", pa.struct([("isDeleted", pa.bool_())]), (7,)),
+_STATS_SHAPE = _Shape("ColumnStatsMetadata", _STATS, (3, 6))
+_SHAPES: Mapping[PartitionKind, _Shape] = {
+    PartitionKind.FILES: _Shape("filesystemMetadata", _FILES, (1, 2)),
+    PartitionKind.COLUMN_STATS: _STATS_SHAPE,
+    PartitionKind.PARTITION_STATS: _STATS_SHAPE,
+    PartitionKind.EXPRESSION_INDEX: _STATS_SHAPE,
+    PartitionKind.BLOOM_FILTERS: _Shape("BloomFilterMetadata", _BLOOM, (4,)),
+    PartitionKind.RECORD_INDEX: _Shape("recordIndexMetadata", _LOCATION, (5,)),
+    PartitionKind.SECONDARY_INDEX: _Shape("SecondaryIndexMetadata", pa.struct([("isDeleted", pa.bool_())]), (7,)),
 }
-
-
-def _shape(kind: PartitionKind) -> _Shape:
-    return _SHAPES[id(flat_schema(kind))]
 
 
 # ---- decoding
@@ -148,7 +146,7 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
     """
     if len(keys) != len(values):
         raise ValueError(f"Expected as many values as keys, got {len(values)} and {len(keys)}.")
-    shape, schema = _shape(kind), flat_schema(kind)
+    shape, schema = _SHAPES[kind], flat_schema(kind)
     if not len(keys):
         return schema.empty_table()
     try:
@@ -173,7 +171,7 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
 
 @lru_cache(maxsize=32)
 def _decoder(kind: PartitionKind, schema_json: str) -> AvroDecoder:
-    shape = _shape(kind)
+    shape = _SHAPES[kind]
     reader = pa.schema([("type", pa.int32()), (shape.member, shape.type)])
     return AvroDecoder.compile(schema_json, reader, _WHAT)
 
@@ -253,7 +251,7 @@ def encode_records(
         UnsupportedFeatureError: ``schema_json`` (an old release's) has no place for something in the rows; or the
             values take 2 GiB or more.
     """
-    schema, shape = flat_schema(kind), _shape(kind)
+    schema, shape = flat_schema(kind), _SHAPES[kind]
     if rows.schema.names != schema.names or rows.schema.types != schema.types:
         raise SchemaMismatchError(f"Expected rows of {kind.value}\n{schema}\nand was given\n{rows.schema}")
     columns = {name: single_chunk(rows.column(name)) for name in schema.names}
