@@ -147,7 +147,8 @@ def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, c
 def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:
     """The newest ranges of a partition that count; None when it has none.
 
-    Those of a clustering count once it is complete, which its mark says, or the timeline.
+    Those of a clustering count once it is complete, which its mark says, or the timeline while it is active. Ranges of
+    one that was rolled back may have been left behind: they never count.
 
     Raises:
         CorruptTableError: the file cannot be understood, or none of several counts.
@@ -156,7 +157,8 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
     names = [entry.name for entry in storage.list_dir(folder) if not entry.is_dir]
     written = {name.removesuffix(_META) for name in names if name.endswith(_META)}
     marked = {name.removesuffix(_MARKER) for name in names if name.endswith(_MARKER)}
-    count = [one for one in written if one == FIRST_INSTANT or one in marked or timeline.is_completed_or_archived(one)]
+    complete = {one.requested for one in timeline.writes()}
+    count = [one for one in written if one == FIRST_INSTANT or one in marked or one in complete]
     if count:
         return parse_hashing(storage.read_bytes(path := hashing_path(partition, max(count))), path)
     if written or marked:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
+from hudi_fast.services.bucket_resize import resize_buckets
 from hudi_fast.services.compaction import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction_plan import ScheduledCompaction, schedule_compaction
 from hudi_fast.services.execute import in_threads
@@ -143,9 +144,26 @@ class TableServices:
             done.append((plan.instant, run_log_compaction(self._storage, plan, settings, execute)))
         return combined_result("log_compact", done, time.monotonic() - started)
 
-    def cluster(self, options: Options | None = None, spark: Any = None) -> None:
-        """Not supported yet."""
-        raise _unsupported("Clustering")
+    def cluster(self, options: Options | None = None, spark: Any = None) -> CompactionResult:
+        """Split the large buckets of a table of consistent hashing, and merge neighbouring small ones.
+
+        Other clustering is not supported yet. Writers wait meanwhile; rows keep their commit time.
+
+        Args:
+            options: ``hoodie.bucket.index.min.num.buckets``, ``.max.num.buckets``, ``.split.threshold``,
+                ``.merge.threshold``, ``.hash.field``, and those that say how base files are written.
+            spark: not supported yet; buckets are rewritten in threads.
+
+        Raises:
+            CommitError: it failed; the table is as before.
+            ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options say.
+            UnsupportedFeatureError: no table of consistent hashing, or a Spark session.
+        """
+        if spark is not None:
+            raise _unsupported("Clustering on Spark")
+        started = time.monotonic()
+        done = resize_buckets(self._storage, self._settings(options))
+        return combined_result("cluster", done, time.monotonic() - started)
 
     def clean(self, options: Options | None = None, spark: Any = None) -> None:
         """Not supported yet."""

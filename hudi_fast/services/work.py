@@ -47,12 +47,12 @@ Executor = Callable[[CompactionWork], list[WriteStat]]
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction or log compaction did.
+    """What a compaction, a log compaction or a resizing of buckets did.
 
     Attributes:
         instant: requested time of the newest one that was completed; empty when there was nothing to do.
-        operation: ``compact`` or ``log_compact``.
-        file_groups: slices that were merged.
+        operation: ``compact``, ``log_compact`` or ``cluster``.
+        file_groups: slices that were written.
         log_files: log files that were merged.
         rows: rows of the files written.
         inserts: of them, rows of keys that no base file had.
@@ -82,7 +82,7 @@ def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]
     """The result of a call that completed several instants, or none.
 
     Args:
-        operation: ``compact`` or ``log_compact``.
+        operation: ``compact``, ``log_compact`` or ``cluster``.
         results: (instant, stats of its files), oldest first.
         seconds: what the call took.
     """

@@ -1,0 +1,280 @@
+"""Buckets of consistent hashing split and merge: large file groups become two, neighbouring small ones become one.
+
+::
+
+    the table's lock
+      plan     per partition: ranges and sizes of their groups ─► groups to rewrite, the ranges afterwards
+      begin    a replace commit: requested ─► inflight
+      rewrite  slices, merged ─► a base file for each new range; rows keep commit time and sequence number
+      commit   the new ranges ─► the metadata table ─► completed instant (visible, at once) ─► marks: the ranges count
+
+The replace commit has no clustering plan: if its writer dies the next one rolls it back like any write, and ranges
+that no completed instant made do not count. Groups keep their range unless they are rewritten.
+
+Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``SingleSparkJobConsistentHashingExecutionStrategy``,
+``HoodieSparkConsistentBucketIndex.updateLocation`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.index.consistent import (
+    FIRST_INSTANT,
+    HashingMetadata,
+    HashingNode,
+    encode_hashing,
+    hashing_path,
+    load_hashing,
+    marker_path,
+    node_of_keys,
+)
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.merge.gather import gather
+from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.metadata.runner import in_threads
+from hudi_fast.metadata.state import open_state
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.services.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
+from hudi_fast.services.compaction import guarded, with_metadata
+from hudi_fast.services.compaction_plan import require_merge_on_read
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.work_plan import service_merge, service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import SERVICE_LOCK_PATH, table_lock
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.draft import commit_schema
+from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
+from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.markers import create_marker
+from hudi_fast.writing.metadata_table import maintain_metadata, record_in_metadata
+from hudi_fast.writing.output_file import OutputFile
+from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.transaction import Transaction, begin, clean_up, commit
+
+__all__ = ["resize_buckets"]
+
+_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+
+
+def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[tuple[str, list[WriteStat]]]:
+    """Split and merge the buckets of a table, those of partitions that a service is planned for left out.
+
+    Args:
+        storage: the table's storage.
+        settings: bounds, and how files are written.
+
+    Returns:
+        The instant and what was written; empty when all buckets are as they should be.
+
+    Raises:
+        CommitError: it failed; the table is as before.
+        ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options say.
+        UnsupportedFeatureError: no table of consistent hashing.
+    """
+    lock = partial(table_lock, storage, settings.lock_seconds)
+    with lock(SERVICE_LOCK_PATH), lock():
+        state = open_state(storage)
+        _require_consistent_hashing(storage)
+        require_merge_on_read(state)
+        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        state = with_metadata(clean_up(state, clock), clock, settings)
+        resizes = list(_plan(state, ResizeBounds.of(settings.write)))
+        if not resizes:
+            return []
+        plan = service_plan(state, settings)
+        transaction = begin(state, clock, "CLUSTER", True)
+        instant = transaction.instant.requested
+        resizing = _Resizing(state, replace(plan, instant=instant), _hashed(settings.write, state))
+        stats = guarded(
+            transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext
+        )
+        return [(instant, stats)]
+
+
+def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
+    view = state.view
+    busy = {*view.pending_groups, *view.pending_compactions, *view.pending_log_compactions}
+    taken = {partition for partition, _ in busy}
+    for partition in view.lister.partitions():
+        hashing = None if partition in taken else load_hashing(state.storage, state.timeline, partition)
+        if hashing is not None:
+            slices = {one.file_id: one for one in latest_slices(view, partition)}
+            resize = plan_partition(hashing, slices, bounds)
+            if resize is not None:
+                yield resize
+
+
+def _require_consistent_hashing(storage: Storage) -> None:
+    if not storage.exists(_FOLDER):
+        raise UnsupportedFeatureError(
+            f"Clustering is supported for tables of consistent hashing alone, whose buckets it splits and merges; "
+            f"{storage.uri} has no bucket ranges. Use Apache Hudi for other clustering."
+        )
+
+
+# ---- the rewrite
+
+
+@dataclass(frozen=True)
+class _Resizing:
+    """What all groups share: the pinned table, how files are written, what is hashed."""
+
+    state: TableState
+    plan: WritePlan
+    hashed: BucketSettings
+
+
+def _hashed(options: WriteOptions, state: TableState) -> BucketSettings:
+    fields = options.bucket_hash_fields or state.config.record_key_fields
+    return BucketSettings("CONSISTENT_HASHING", options.bucket_count, fields)
+
+
+def _carry_out(
+    transaction: Transaction, resizing: _Resizing, resizes: Sequence[PartitionResize], settings: ServiceSettings
+) -> list[WriteStat]:
+    work = [(resize, group) for resize in resizes for group in resize.groups]
+    with ThreadPoolExecutor(resizing.plan.threads, thread_name_prefix="hudi_fast") as pool:
+        tokens = [TaskToken(number) for number in range(len(work))]
+        written = pool.map(lambda one, token: _rewrite(resizing, one[0], one[1], token), work, tokens)
+        stats = [stat for some in written for stat in some]
+    state, options, clock = resizing.state, settings.write.metadata, transaction.clock
+
+    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
+        record_in_metadata(state, resizing.plan, options, instant.requested, made, clock, in_threads())
+
+    save = partial(_save_ranges, resizes)
+    commit(transaction, _commit_metadata(resizing, resizes, stats), [save, record])
+    for resize in resizes:
+        with contextlib.suppress(OSError):  # the completed instant says the same
+            storage, partition = state.storage, resize.before.partition
+            storage.write_bytes(marker_path(partition, transaction.instant.requested), b"")
+    maintain_metadata(state, options, clock)
+    return stats
+
+
+def _save_ranges(
+    resizes: Sequence[PartitionResize], storage: Storage, instant: Instant, _metadata: CommitMetadata
+) -> None:
+    """Write the new ranges down; announced like a data file, so that a rollback deletes them."""
+    for resize in resizes:
+        before = resize.before
+        after = HashingMetadata(before.partition, instant.requested, before.sequence + 1, resize.nodes)
+        path = hashing_path(before.partition, instant.requested)
+        create_marker(storage, instant.requested, path, "CREATE")
+        storage.write_bytes(path, encode_hashing(after))
+
+
+def _commit_metadata(
+    resizing: _Resizing, resizes: Sequence[PartitionResize], stats: Iterable[WriteStat]
+) -> CommitMetadata:
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda one: one.path):
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    replaced = {
+        resize.before.partition: [one.file_id for group in resize.groups for one in group.slices] for resize in resizes
+    }
+    schema = {"schema": commit_schema(resizing.plan)}
+    return CommitMetadata(by_partition, schema, "CLUSTER", partition_to_replace_file_ids=replaced)
+
+
+def _rewrite(resizing: _Resizing, resize: PartitionResize, group: ResizeGroup, token: TaskToken) -> list[WriteStat]:
+    """Write the rows of a group's slices into one base file for each new range that has rows."""
+    ranges = HashingMetadata(resize.before.partition, FIRST_INSTANT, 0, group.nodes)
+    with contextlib.ExitStack() as stack:
+        files: dict[int, _RangeFile] = {}
+        for slice_, batch in _rows(resizing, group):
+            keys = _keys(resizing.plan, batch)
+            _check_keys(resizing, resize, slice_, keys)
+            order, bounds = group_rows(node_of_keys(keys, resizing.hashed, ranges), len(group.nodes))
+            for number in np.flatnonzero(np.diff(bounds)).tolist():
+                if number not in files:
+                    files[number] = stack.enter_context(
+                        _RangeFile(resizing.plan, resize.before.partition, group.nodes[number], token)
+                    )
+                rows = order[bounds[number] : bounds[number + 1]]
+                files[number].write(gather(pa.Table.from_batches([batch]), rows))
+        return [one.finish() for _, one in sorted(files.items())]
+
+
+def _rows(resizing: _Resizing, group: ResizeGroup) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
+    plan = resizing.plan
+    wanted = carried_schema(plan)
+    merge = service_merge(resizing.state, plan)
+    columns = merge_schema(merge, wanted, plan.file_schema)
+    scan = SliceScan(plan.storage, plan.config, wanted, wanted, None, merge=merge, merge_columns=columns)
+    for slice_ in group.slices:
+        for batch in read_slice(scan, slice_):
+            yield slice_, batch
+
+
+def _keys(plan: WritePlan, batch: pa.RecordBatch) -> pa.Array:
+    if plan.stored_key_config is None:
+        return single_chunk(batch.column(RECORD_KEY))
+    return single_chunk(record_keys(plan.stored_key_config, pa.Table.from_batches([batch])))
+
+
+def _check_keys(resizing: _Resizing, resize: PartitionResize, slice_: FileSlice, keys: pa.Array) -> None:
+    numbers = np.unique(node_of_keys(keys, resizing.hashed, resize.before))
+    found = {resize.before.nodes[number].file_id for number in numbers.tolist()}
+    if found - {slice_.file_id}:
+        raise ConfigError(
+            f"Keys in the file group {slice_.file_id} of {resizing.plan.storage.uri}, partition {slice_.partition!r}, "
+            f"do not belong to its range if {list(resizing.hashed.hash_fields)} are hashed. Give "
+            "hoodie.bucket.index.hash.field as the table was written with."
+        )
+
+
+class _RangeFile:
+    """The base file of one new range; a context manager that deletes what an error leaves behind."""
+
+    def __init__(self, plan: WritePlan, partition: str, node: HashingNode, token: TaskToken) -> None:
+        work = FileGroupWork(partition, node.file_id, None, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
+        self._output = OutputFile(plan, work, node.file_id, "CREATE", KeyFooter.for_new_file(plan))
+        self._carried = CarriedColumns.of(plan, partition, self._output.name)
+        self._plan, self._work = plan, work
+
+    def write(self, rows: pa.Table) -> None:
+        """Append rows of the carried columns."""
+        self._output.write(self._carried.complete(rows))
+        if self._plan.config.populate_meta_fields:
+            self._output.footer.add(single_chunk(rows.column(RECORD_KEY)))
+
+    def finish(self) -> WriteStat:
+        """Close the file and say what is in it."""
+        size, output = self._output.close(), self._output
+        return WriteStat(
+            file_id=self._work.file_id,
+            path=output.path,
+            prev_commit="null",
+            partition_path=self._work.partition,
+            num_writes=output.rows,
+            num_inserts=output.rows,
+            total_write_bytes=size,
+            file_size=size,
+            column_ranges=output.ranges,
+        )
+
+    def __enter__(self) -> _RangeFile:
+        self._output.__enter__()
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        self._output.__exit__(kind, *exc)

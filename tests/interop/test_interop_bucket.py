@@ -1,0 +1,157 @@
+"""Bucket indexes in turns with Apache Hudi: both put a key into the same file group, and no key is there twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from mor_sides import MorSides, mor_options
+from sides import after_delete, after_upsert, trip_options, trips
+
+import hudi_fast as hf
+from hudi_fast.errors import CorruptTableError
+
+_STRATEGIES = "org.apache.hudi.client.clustering"
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 4, "hoodie.metadata.enable": False}
+CONSISTENT = {
+    **BUCKETS,
+    "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+    "hoodie.bucket.index.min.num.buckets": 2,
+    "hoodie.bucket.index.max.num.buckets": 8,
+}
+RESIZED_BY_HUDI = {
+    "hoodie.clustering.inline": True,
+    "hoodie.clustering.inline.max.commits": 1,
+    "hoodie.clustering.plan.strategy.class": f"{_STRATEGIES}.plan.strategy.SparkConsistentBucketClusteringPlanStrategy",
+    "hoodie.clustering.execution.strategy.class": (
+        f"{_STRATEGIES}.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
+    ),
+    "hoodie.clustering.updates.strategy": (
+        f"{_STRATEGIES}.update.strategy.SparkConsistentBucketDuplicateUpdateStrategy"
+    ),
+    "hoodie.parquet.max.file.size": 1000,
+}
+KEYS = {"hoodie.datasource.write.keygenerator.type": "COMPLEX", "hoodie.datasource.write.recordkey.field": "id,seats"}
+
+
+def table_of(request: pytest.FixtureRequest, peer: str, folder: Path, options: dict[str, Any]) -> MorSides:
+    return MorSides(request.getfixturevalue(peer), folder / "trips", options, plainly=True)
+
+
+def file_groups(sides: MorSides) -> list[tuple[str, str]]:
+    files = sides.table.files().select(["partition", "file_id"]).to_pydict()
+    return sorted(zip(*files.values(), strict=True))
+
+
+def take_turns(sides: MorSides, first: Any, second: Any) -> pa.Table:
+    """Writes of both sides, each meeting rows of the other; the rows at the end. ``first`` makes the table."""
+    rows = trips(range(40))
+    first(rows)
+    sides.agree(rows)
+    groups = file_groups(sides)
+    for ts, write in ((3, second), (4, first), (5, second)):
+        new = trips(range(ts * 8, 40 + ts * 4), ts=ts, note=f"write {ts}")
+        rows = after_upsert(rows, new)
+        write(new)
+        sides.agree(rows)
+        assert file_groups(sides) == groups  # no bucket was made twice
+    gone = trips(range(0, 60, 7))
+    second(gone, "delete")
+    rows = after_delete(rows, gone)
+    sides.agree(rows)
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("peer", "version", "kind", "ours_first"),
+    [
+        ("hudi_12", 9, "MOR", True),
+        ("hudi_12", 9, "MOR", False),
+        ("hudi_12", 9, "COW", False),
+        ("hudi_015", 6, "MOR", False),
+        ("hudi_015", 6, "COW", True),
+    ],
+)
+def test_simple_buckets_in_turns(peer, version, kind, ours_first, request, tmp_path) -> None:
+    made = mor_options(version) if kind == "MOR" else trip_options(version)
+    sides = table_of(request, peer, tmp_path, {**made, **BUCKETS})
+    turns = [sides.we_write, sides.hudi_writes]
+    rows = take_turns(sides, *(turns if ours_first else reversed(turns)))
+    if kind == "MOR" and ours_first:
+        sides.hudi_compacts()
+        assert sides.merged_slices() == 0
+        sides.agree(rows)
+
+
+@pytest.mark.parametrize("ours_first", [True, False], ids=["we first", "Hudi first"])
+def test_consistent_hashing_in_turns(ours_first, request, tmp_path) -> None:
+    sides = table_of(request, "hudi_12", tmp_path, {**mor_options(9), **CONSISTENT})
+    turns = [sides.we_write, sides.hudi_writes]
+    rows = take_turns(sides, *(turns if ours_first else reversed(turns)))
+    sides.we_compact()
+    assert sides.merged_slices() == 0
+    new = trips(range(20, 70), ts=9)
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
+
+
+def test_buckets_that_we_split_and_merged_are_written_on_by_hudi(hudi_12, tmp_path) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", {**mor_options(9), **CONSISTENT}, plainly=True)
+    rows = trips(range(40))
+    sides.hudi_writes(rows)
+    for ts, more in ((2, {"hoodie.parquet.max.file.size": 100}), (3, {"hoodie.bucket.index.merge.threshold": 1})):
+        resized = sides.table.services.cluster({**sides.options, **more})
+        assert resized.file_groups > 0
+        sides.agree(rows)
+        groups = file_groups(sides)
+        new = trips(range(ts, 50 * ts, ts), ts=ts)
+        rows = after_upsert(rows, new)
+        sides.hudi_writes(new)
+        sides.agree(rows)
+        assert set(groups) <= set(file_groups(sides))
+
+
+def test_buckets_that_hudi_split_are_written_on_by_us(hudi_12, tmp_path) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", {**mor_options(9), **CONSISTENT}, plainly=True)
+    rows = trips(range(60))
+    sides.hudi_writes(rows)
+    new = trips(range(40, 90), ts=2)
+    rows = after_upsert(rows, new)
+    sides.hudi_writes(new, more=RESIZED_BY_HUDI)
+    groups = file_groups(sides)
+    assert len(groups) > 12  # of 4 in each of 3 partitions
+    new = trips(range(0, 120, 2), ts=3)
+    rows = after_upsert(rows, new)
+    sides.we_write(new)
+    assert file_groups(sides) == groups
+    new = trips(range(0, 150, 5), ts=4)
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
+
+
+@pytest.mark.parametrize("hashed", ["id,seats", "seats"])
+def test_keys_of_several_fields_are_hashed_alike(hashed, hudi_12, tmp_path) -> None:
+    options = {**mor_options(9), **BUCKETS, **KEYS, "hoodie.bucket.index.hash.field": hashed}
+    sides = MorSides(hudi_12, tmp_path / "trips", options, key=("id",), plainly=True)
+    rows = trips(range(40))
+    sides.hudi_writes(rows)
+    groups = file_groups(sides)
+    new = trips(range(20, 55), ts=4)
+    rows = after_upsert(rows, new)
+    sides.we_write(new)
+    sides.agree(rows)
+    assert set(groups) <= set(file_groups(sides))
+    new = trips(range(50, 60), ts=5)
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
+
+
+def test_rows_that_hudi_inserted_in_bulk_twice_are_told(hudi_12, tmp_path) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", {**trip_options(9), **BUCKETS}, plainly=True)
+    sides.hudi_writes(trips(range(20)), "bulk_insert")
+    sides.hudi_writes(trips(range(20, 40)), "bulk_insert")
+    with pytest.raises(CorruptTableError, match="two file groups for bucket"):
+        sides.we_write(trips([1], ts=2))
+    assert hf.HudiTable.open(sides.path).to_arrow().num_rows == 40
