@@ -23,7 +23,7 @@ from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
 from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant
-from hudi_fast.view.listing import Lister, StorageLister
+from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.slices import TableView, latest_slices
 
@@ -51,13 +51,14 @@ class TableState:
     pending_services: tuple[Instant, ...] = ()
 
 
-def load_state(storage: Storage, as_of: str | None = None, lister: Lister | None = None) -> TableState:
-    """Load the table's present state, or the one that it had.
+def load_state(storage: Storage, as_of: str | None = None) -> TableState:
+    """Load the table's present state, or the one that it had; its files are found by listing folders.
+
+    :func:`hudi_fast.metadata.state.open_state` does the same, but for where files are found.
 
     Args:
         storage: the table's storage.
         as_of: newest requested time that counts; None for now.
-        lister: where files are looked up; None for listing folders.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -77,7 +78,7 @@ def load_state(storage: Storage, as_of: str | None = None, lister: Lister | None
     )
     view = TableView(
         timeline,
-        lister or StorageLister(storage),
+        StorageLister(storage),
         replaced,
         as_of,
         groups,

@@ -74,6 +74,17 @@ def test_large_ones_are_looked_up_partition_by_partition(
         assert single.partitions() == whole.partitions()
 
 
+@pytest.mark.parametrize("name", ["h015_mor", "mor_v9_compacted"])
+def test_checksum_files_beside_the_metadata_table_s_are_no_files_of_it(name: str, golden: Unzip) -> None:
+    """Hadoop's local file system keeps them."""
+    path = golden(name).table
+    before = {one: lister_of(path).files(one) for one in lister_of(path).partitions()}
+    for file in [one for one in (path / ".hoodie").rglob("*") if one.is_file()]:
+        file.with_name(f".{file.name}.crc").write_bytes(b"crc\0")
+    lister = lister_of(path)
+    assert {one: lister.files(one) for one in lister.partitions()} == before
+
+
 def test_threads_and_processes_get_the_same_answers(golden: Unzip) -> None:
     path = golden("mor_v9_compacted").table
     lister = lister_of(path)
