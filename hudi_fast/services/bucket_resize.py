@@ -125,8 +125,8 @@ def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
 def _require_consistent_hashing(storage: Storage) -> None:
     if not storage.exists(_FOLDER):
         raise UnsupportedFeatureError(
-            f"Clustering is supported for tables of consistent hashing alone, whose buckets it splits and merges; "
-            f"{storage.uri} has no bucket ranges. Use Apache Hudi for other clustering."
+            "Clustering is not supported yet, but for tables of consistent hashing, whose buckets it splits and merges; "
+            f"{storage.uri} has no bucket ranges. Use Apache Hudi for it."
         )
 
 

@@ -184,5 +184,5 @@ def test_ranges_that_a_dead_resizing_left_behind_do_not_count(tmp_path):
 
 def test_other_clustering_is_refused(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path, {**options(), **MOR})
-    with pytest.raises(UnsupportedFeatureError, match="consistent hashing alone"):
+    with pytest.raises(UnsupportedFeatureError, match="not supported yet, but for tables of consistent hashing"):
         hf.HudiTable.open(tmp_path).services.cluster()
