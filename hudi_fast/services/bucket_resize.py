@@ -125,8 +125,8 @@ def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
 def _require_consistent_hashing(storage: Storage) -> None:
     if not storage.exists(_FOLDER):
         raise UnsupportedFeatureError(
-            "Clustering is not supported yet, but for tables of consistent hashing, whose buckets it splits and merges; "
-            f"{storage.uri} has no bucket ranges. Use Apache Hudi for it."
+            "Clustering is not supported yet, but for tables of consistent hashing, whose buckets it splits and "
+            f"merges; {storage.uri} has no bucket ranges. Use Apache Hudi for it."
         )
 
 

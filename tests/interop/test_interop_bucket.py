@@ -125,7 +125,8 @@ def test_buckets_that_hudi_split_are_written_on_by_us(hudi_12, tmp_path) -> None
     new = trips(range(0, 120, 2), ts=3)
     rows = after_upsert(rows, new)
     sides.we_write(new)
-    assert file_groups(sides) == groups
+    sides.agree(rows)
+    assert set(groups) <= set(file_groups(sides))  # ranges without rows so far may get some now
     new = trips(range(0, 150, 5), ts=4)
     sides.hudi_writes(new)
     sides.agree(after_upsert(rows, new))
