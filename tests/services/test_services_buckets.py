@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import uuid
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from rows import assert_same_rows
 from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import CommitError, ConfigError, UnsupportedFeatureError
 from hudi_fast.index.consistent import (
     HASH_RANGE,
     HashingMetadata,
@@ -24,6 +26,8 @@ from hudi_fast.index.consistent import (
     marker_path,
 )
 from hudi_fast.services.bucket_ranges import ResizeBounds, plan_partition
+from hudi_fast.services.bucket_resize import resize_buckets
+from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice
@@ -152,6 +156,18 @@ def test_the_commit_names_what_was_replaced(tmp_path):
     assert (tmp_path / marker_path("p0", instant.requested)).read_bytes() == b""
 
 
+def test_the_record_index_follows_rows_into_new_groups(tmp_path):
+    settings = settings_of() | {"hoodie.metadata.record.index.enable": "true"}
+    hf.write(plain_rows(range(12)), tmp_path, settings)
+    hf.write(plain_rows(range(8, 20), ts=2), tmp_path, settings)
+    resize(tmp_path, settings, SPLIT)
+    table = hf.HudiTable.open(tmp_path)
+    for number in (3, 10, 19):
+        found = table.to_arrow(filter=pc.field("id") == f"k{number:05d}")
+        assert found["text"].to_pylist() == [f"a{number}"]
+    assert "record_index" in table.explain(filter=pc.field("id") == "k00003")["index"].to_pylist()
+
+
 def test_groups_in_a_pending_compaction_are_left_alone(tmp_path):
     settings = settings_of()
     hf.write(plain_rows(range(20)), tmp_path, settings)
@@ -170,6 +186,28 @@ def test_a_resizing_that_fails_leaves_the_table_as_it_was(tmp_path):
     assert hashing_of(tmp_path, "p0") == first_hashing("p0", 4)
     hf.write(plain_rows(range(20), ts=2), tmp_path, settings)
     assert_tidy(tmp_path)
+
+
+class FullStorage(Storage):
+    """Has no room for what makes a replace commit visible."""
+
+    def create_exclusive(self, path: str, data: bytes) -> None:
+        if path.endswith(".replacecommit"):
+            raise OSError(errno.ENOSPC, "no space left", path)
+        super().create_exclusive(path, data)
+
+
+def test_a_resizing_that_does_not_become_visible_leaves_no_ranges(tmp_path):
+    settings = settings_of()
+    hf.write(plain_rows(range(20)), tmp_path, settings)
+    with pytest.raises(CommitError):
+        resize_buckets(FullStorage(tmp_path), ServiceSettings.from_options({**settings, **SPLIT}))
+    folder = (tmp_path / hashing_path("p0", "00000000000000")).parent
+    assert [path.name for path in folder.iterdir() if not path.name.startswith(".")] == ["00000000000000.hashing_meta"]
+    hf.write(plain_rows(range(5, 25), ts=2), tmp_path, settings)
+    assert len(table_rows(tmp_path)) == 25
+    assert_tidy(tmp_path)
+    assert resize(tmp_path, settings, SPLIT).rows == 25
 
 
 def test_ranges_that_a_dead_resizing_left_behind_do_not_count(tmp_path):
