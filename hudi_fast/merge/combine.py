@@ -2,7 +2,7 @@
 
 The rules are those for log records (:mod:`hudi_fast.merge.rules`): the row with the greatest ordering value stays, of
 equals the later one, and a commit-time delete beats every row before it. Where a merged row may be made of several,
-:func:`blend_duplicates` puts it in the place of the row that stays, before :func:`combine` finds that one.
+:func:`blend_duplicates` puts it in the place of each of them, before :func:`combine` lets one stay.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def blend_duplicates(
     rows: pa.Table,
     deletes: Flags | None,
     ordering: Sequence[pa.Array],
-) -> tuple[pa.Table, Flags | None]:
-    """Rows in which those that :func:`combine` lets stay are made of all rows with their key.
+) -> tuple[pa.Table, Flags | None, tuple[pa.Array, ...]]:
+    """Rows of which each is made of all rows with its key, so that any of them may stay.
 
     Args:
         rules: how rows merge; they blend.
@@ -78,13 +78,13 @@ def blend_duplicates(
         ordering: ordering columns, n values each; empty when ordering values decide nothing.
 
     Returns:
-        n rows, and bool[n], the deletes; None for none.
+        n rows; bool[n], the deletes, None for none; and the ordering columns, a key's rows having the winner's values.
     """
     numbers = _numbers(keys, groups)
     count = len(numbers)
     shared = np.bincount(numbers, minlength=count)[numbers] > 1
     if not shared.any():
-        return rows, deletes
+        return rows, deletes, tuple(ordering)
     which = np.flatnonzero(shared)
     flags = np.zeros(count, dtype=np.bool_) if deletes is None else deletes
     entries = LogEntries(
@@ -95,15 +95,20 @@ def blend_duplicates(
         default_ordering=default_ordering(ordering, count)[which],
         ordering=tuple(column.take(pa.array(which)) for column in ordering),
     )
-    _, first = np.unique(numbers[which], return_inverse=True)
-    winners, folded = fold_keyed(rules, entries, first.astype(np.int32))
-    target = which[winners]
-    stays = ~folded.deletes
-    made = folded.rows.take(pa.array(folded.row[stays]))
+    _, key = np.unique(numbers[which], return_inverse=True)
+    winners, folded = fold_keyed(rules, entries, key.astype(np.int32))
+    of_key = np.empty(len(winners), dtype=np.int64)
+    of_key[key[winners]] = np.arange(len(winners))
+    merged = of_key[key]
     flags = flags.copy()
-    flags[target] = folded.deletes
-    rows = replace_rows(rows, made, target[stays], np.zeros(0, dtype=np.int64))
-    return rows, flags if flags.any() else None
+    flags[which] = folded.deletes[merged]
+    stays = ~folded.deletes[merged]
+    made = folded.rows.take(pa.array(folded.row[merged[stays]]))
+    rows = replace_rows(rows, made, which[stays], np.zeros(0, dtype=np.int64))
+    sources = np.arange(count)
+    sources[which] = which[winners[merged]]
+    taken = tuple(column.take(pa.array(sources)) for column in ordering)
+    return rows, flags if flags.any() else None, taken
 
 
 def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:

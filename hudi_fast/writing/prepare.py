@@ -57,10 +57,10 @@ def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
     if incoming.keys is None:
         return incoming
     codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
-    rows, deletes = blend_duplicates(
+    rows, deletes, ordering = blend_duplicates(
         plan.rules, incoming.keys, codes, incoming.rows, incoming.deletes, incoming.ordering
     )
-    return replace(incoming, rows=rows, deletes=deletes)
+    return replace(incoming, rows=rows, deletes=deletes, ordering=ordering)
 
 
 def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:

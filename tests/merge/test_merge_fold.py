@@ -300,7 +300,7 @@ def test_rows_of_a_batch_combine_as_record_by_record(log: Log, data: st.DataObje
     rows, deletes = entries.rows, entries.deletes
     codes = np.array(groups, np.int32)
     if log.rules.blends:
-        rows, flags = blend_duplicates(log.rules, entries.keys, codes, rows, deletes, ordering)
+        rows, flags, ordering = blend_duplicates(log.rules, entries.keys, codes, rows, deletes, ordering)
         deletes = np.zeros(len(versions), np.bool_) if flags is None else flags
     for group in (0, 1):
         here = np.flatnonzero(codes == group)
