@@ -10,7 +10,8 @@ Proof is what counts: a bound that may be wrong becomes unknown. That is so for
 * a file without a record, and a column without least and greatest value: it may be all null, or have no statistics;
 * floating bounds that are NaN, or that have zero between them: a Parquet file's bounds are dropped when one is NaN, and
   Hudi then takes zero for both and goes on to merge them with those of others;
-* bytes, which Hudi compares as signed numbers, and strings where the order of UTF-16 and of UTF-8 differ at the bound;
+* bytes, also of columns that are text now: Hudi compares them as signed numbers;
+* strings where the order of UTF-16 and that of UTF-8 differ at the bound;
 * long greatest strings, which may have been cut off;
 * strings beside nulls where files or large row groups were merged: what has no statistics counts as nulls there.
 
@@ -179,6 +180,7 @@ def _proven(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]
     nulls, values = (_one(stored, name) for name in ("null_count", "value_count"))
     gone = _one(stored, "deleted").fill_null(True)
     doubt = pc.or_(gone, _doubtful(low, high, pc.and_(pa.array(merged), pc.not_equal(nulls, 0).fill_null(True))))
+    doubt = pc.or_(doubt, pc.struct_field(_one(stored, "min"), "BytesWrapper").is_valid()) if _is_text(low) else doubt
     unknown = pa.scalar(None, column.kind)
     low = pc.if_else(pc.or_(doubt, _misordered(low, lower=True)), unknown, low)
     high = pc.if_else(pc.or_(doubt, _misordered(high, lower=False)), unknown, high)
@@ -195,7 +197,7 @@ def _doubtful(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.
     if pa.types.is_floating(kind):
         around_zero = pc.and_(pc.less_equal(low, 0.0), pc.greater_equal(high, 0.0))
         return pc.or_(pc.or_(pc.is_nan(low), pc.is_nan(high)), around_zero).fill_null(True)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if _is_text(low):
         return merged_with_nulls
     orders = pa.types.is_integer(kind) or pa.types.is_temporal(kind) or pa.types.is_decimal(kind)
     return pa.repeat(not (orders or pa.types.is_boolean(kind)), len(low))
@@ -207,12 +209,16 @@ def _misordered(bound: pa.Array, lower: bool) -> pa.Array:
     Characters beyond U+FFFF come before U+E000 to U+FFFF in UTF-16 and after them in UTF-8 (first bytes F0 to F4, and
     EE and EF).
     """
-    if not pa.types.is_string(bound.type) and not pa.types.is_large_string(bound.type):
+    if not _is_text(bound):
         return pa.repeat(False, len(bound))
     beyond = pc.match_substring_regex(bound, "[\U00010000-\U0010ffff]" if lower else "[\ue000-\uffff]")
     if lower:
         return beyond.fill_null(False)
     return pc.or_(beyond, pc.greater_equal(pc.binary_length(bound), _CUT_BYTES)).fill_null(False)
+
+
+def _is_text(values: pa.Array) -> bool:
+    return bool(pa.types.is_string(values.type) or pa.types.is_large_string(values.type))
 
 
 def _typed(stored: pa.Table, name: str, kind: pa.DataType) -> pa.Array:

@@ -5,8 +5,12 @@
     SQL text or Column ─► Spark's analyzer, over no rows ─► its expression tree ─► Condition, columns it looks at
 
 Spark applies the filter to the rows; the condition serves to leave files out before that. Whatever is not understood
-here becomes a condition of which nothing is known. To Spark NaN is greater than any other number and like itself, to
-Arrow it is neither: ``x > 5`` becomes ``not x <= 5``, which NaN passes.
+here becomes a condition of which nothing is known.
+
+To Spark NaN is greater than any other number and like itself, to Arrow it is neither. A comparison with NaN is not
+understood here; ``x > 5``, which a NaN of the column passes, is: statistics of a file with NaN have no bounds, or NaN
+for the greatest value, and prove nothing. (Only where Apache Hudi takes statistics from footers that Arrow wrote are
+bounds silent about NaN; from these footers Spark itself leaves the same rows out.)
 
 Source of the names: ``org.apache.spark.sql.catalyst.expressions`` of Spark 3.5 to 4.1.
 """
@@ -53,7 +57,6 @@ _SIGNS = {
     "GreaterThanOrEqual": ">=",
 }
 _TURNED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-_NOT_GREATER = {">": "<=", ">=": "<"}
 _TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
@@ -137,7 +140,11 @@ def _condition(node: Any) -> Condition:
 
 def _leaf(kind: str, node: Any) -> Condition:
     if kind in _SIGNS:
-        return _compare(_SIGNS[kind], _value(node.left()), _value(node.right()), node)
+        return _compare(_SIGNS[kind], _value(node.left()), _value(node.right()), _type(node.left()))
+    if kind == "Between":
+        return _between(node.replacement())
+    if kind == "EqualNullSafe":
+        return _listed(_value(node.left()), [_value(node.right())], False)
     if kind == "IsNull":
         return IsNull(_value(node.child()))
     if kind == "IsNotNull":
@@ -153,22 +160,41 @@ def _leaf(kind: str, node: Any) -> Condition:
     return Anything()
 
 
-def _compare(sign: str, left: Value, right: Value, node: Any) -> Condition:
+def _compare(sign: str, left: Value, right: Value, kind: pa.DataType) -> Condition:
     if isinstance(left, Constant) and not isinstance(right, Constant):
         sign, left, right = _TURNED[sign], right, left
-    if not pa.types.is_floating(_type(node.left())):
+    if not pa.types.is_floating(kind) and not _is_floating(right):
         return Compare(sign, left, right)
     if not isinstance(right, Constant) or (right.value.is_valid and math.isnan(right.value.as_py())):
         return Anything()
-    return Not(Compare(_NOT_GREATER[sign], left, right)) if sign in _NOT_GREATER else Compare(sign, left, right)
+    return Compare(sign, left, right)
 
 
-def _listed(value: Value, items: list[Value]) -> Condition:
+def _is_floating(value: Value) -> bool:
+    return isinstance(value, Constant) and bool(pa.types.is_floating(value.value.type))
+
+
+def _between(node: Any) -> Condition:
+    """Two comparisons of one value, which Spark 4 writes as a definition and references to it."""
+    if _name(node) != "With" or node.defs().size() != 1 or _name(node.child()) != "And":
+        raise _Unknown
+    value = _value(node.defs().apply(0).child())
+    parts = []
+    for one in (node.child().left(), node.child().right()):
+        if _name(one.left()) != "CommonExpressionRef" or _name(one) not in _SIGNS:
+            raise _Unknown
+        parts.append(_compare(_SIGNS[_name(one)], value, _value(one.right()), _type(one.left())))
+    return And(tuple(parts))
+
+
+def _listed(value: Value, items: list[Value], null_is: bool | None = None) -> Condition:
     scalars = [item.value for item in items if isinstance(item, Constant)]
     if len(scalars) < len(items) or len({one.type for one in scalars}) != 1:
         return Anything()
     values = pa.array([one.as_py() for one in scalars], scalars[0].type)
-    return In(value, values.drop_null(), None)
+    if null_is is False and values.null_count:
+        return Anything()  # a null equals null
+    return In(value, values.drop_null(), null_is)
 
 
 def _value(node: Any) -> Value:
@@ -182,6 +208,8 @@ def _value(node: Any) -> Value:
     if kind == "Cast":
         if _is_literal(node):
             return Constant(_scalar(node.eval(None), _type(node)))
+        if _name(node.child()) != "Cast" and _known_type(node.child()) == _type(node):
+            return _value(node.child())  # the analyzer casts all values of a list
         if pa.types.is_timestamp(_type(node)):
             raise _Unknown  # days begin where the session's time zone lets them
         return Cast(_value(node.child()), _type(node))
@@ -211,6 +239,13 @@ def _type(node: Any) -> pa.DataType:
     if text not in _TYPES:
         raise _Unknown
     return _TYPES[text]
+
+
+def _known_type(node: Any) -> pa.DataType | None:
+    try:
+        return _type(node)
+    except _Unknown:
+        return None
 
 
 def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
