@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import small_tables
 
 MEMORY = "/dev/shm"
 
@@ -17,3 +18,10 @@ def tmp_path() -> Iterator[Path]:
     parent = MEMORY if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=parent) as folder:
         yield Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def plain_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metadata table multiplies the calls of a write; only the tests of it keep one."""
+    if request.module.__name__ != "test_faults_metadata":
+        monkeypatch.setitem(small_tables.OPTIONS, "hoodie.metadata.enable", "false")

@@ -177,17 +177,20 @@ def test_a_repair_that_dies_is_repaired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cow_v9_mixed", "h015_cow"])
-def test_dying_while_a_metadata_table_is_given_up_loses_nothing(
+def test_dying_while_a_metadata_table_of_apache_hudi_is_dropped_loses_nothing(
     name: str, golden: Callable[[str], Golden], tmp_path: Path
 ) -> None:
     table = golden(name)
     old = rows_of(hf.HudiTable.open(table.table).to_arrow())
     change = hf.HudiTable.open(table.table).to_arrow().slice(0, 3)
-    settings = {"hoodie.datasource.write.operation": "delete", "hudi_fast.threads": "1"}
+    settings = {
+        "hoodie.datasource.write.operation": "delete",
+        "hudi_fast.threads": "1",
+        "hoodie.metadata.enable": "false",
+    }
     shutil.copytree(table.table, tmp_path / "whole")
     recorder = RecordingStorage(tmp_path / "whole")
-    with pytest.warns(hf.HudiWarning, match="metadata table"):
-        write_to(recorder, change, settings)
+    write_to(recorder, change, settings)
     calls = [call for call in recorder.calls if call.path.startswith(".hoodie/hoodie.prop") or "metadata" in call.path]
     assert {"delete_dir", "write_bytes", "create_exclusive"} <= {call.name for call in calls}
     for call, kind, die in faults(calls):

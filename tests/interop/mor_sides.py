@@ -53,8 +53,8 @@ class MorSides(Sides):
 
     def we_compact(self, more: Mapping[str, Any] | None = None) -> Any:
         """A compaction of ours, planned and run."""
-        with self.gives_up_metadata_table():
-            return self.table.services.compact({**NOW, **(more or {})})
+        plain = {"hoodie.metadata.enable": "false"} if self.plainly else {}
+        return self.table.services.compact({**NOW, **plain, **(more or {})})
 
     def we_plan_compaction(self) -> Any:
         """A plan of ours on the timeline, not run."""

@@ -7,7 +7,6 @@ asks both sides (:meth:`Sides.agree`). Both read the same files, so even the met
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import hashlib
 import os
@@ -17,12 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from peer.client import RealHudi
 from rows import assert_same_rows
 
 import hudi_fast as hf
-from hudi_fast.errors import HudiWarning
 
 __all__ = ["META", "Sides", "after_delete", "after_upsert", "data_columns", "trip_options", "trips"]
 
@@ -68,10 +65,11 @@ class Sides:
         return hf.HudiTable.open(self.path)
 
     def we_write(self, rows: pa.Table, operation: str = "upsert", more: Mapping[str, Any] | None = None) -> Any:
-        """A write of hudi_fast; a metadata table that Hudi built is given up with a warning."""
+        """A write of hudi_fast; a metadata table that Hudi built is kept up."""
         options = {**self.options, OPERATION: operation, **(more or {})}
-        with self.gives_up_metadata_table():
-            return hf.write(rows, self.path, options)
+        if self.plainly:
+            options["hoodie.metadata.enable"] = False
+        return hf.write(rows, self.path, options)
 
     def hudi_writes(self, rows: pa.Table, operation: str = "upsert", more: Mapping[str, Any] | None = None) -> None:
         """A write of Hudi, with its defaults but for the parallelism and upgrades."""
@@ -83,12 +81,6 @@ class Sides:
         else:
             options["hoodie.write.auto.upgrade"] = False
         self.hudi.write(rows, self.path, options)
-
-    def gives_up_metadata_table(self) -> contextlib.AbstractContextManager[Any]:
-        """What a write of hudi_fast runs in: if there is a metadata table, it has to warn."""
-        if not (self.path / ".hoodie" / "metadata").exists():
-            return contextlib.nullcontext()
-        return pytest.warns(HudiWarning, match="metadata table .* is dropped")
 
     def in_catalog(self) -> str:
         """A name of the table for Hudi's SQL."""

@@ -143,7 +143,7 @@ def test_a_write_of_ours_that_fails_leaves_nothing_for_hudi_to_do(sides: Sides) 
     rows = trips(range(40))
     sides.hudi_writes(rows)
     new = trips(range(20, 60), ts=5, note="new")
-    with sides.gives_up_metadata_table(), files_limited_to(100_000), pytest.raises(CommitError, match="storage"):
+    with files_limited_to(100_000), pytest.raises(CommitError, match="storage"):
         hf.write(new, sides.path, sides.options)
     assert set(sides.table.history()["state"].to_pylist()) == {"COMPLETED"}
     assert len(list(sides.path.glob("city*/*.parquet"))) == len(sides.table.files())

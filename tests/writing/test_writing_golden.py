@@ -20,6 +20,9 @@ Unzip = Callable[[str], Golden]
 
 COW = [name for name in (*golden_names("cow_"), *golden_names("h015_cow")) if name != "cow_v9_cdc"]
 TEXT_AS_NUMBER = "hudi_rs/cow_v9_timebasedkeygen_unixtimestamp"
+LACKS_A_KEY = "hudi_rs/cow_v9_timebasedkeygen_nonhivestyle"
+"""Its record index does not know one of its keys: Apache Hudi deleted the key in another partition."""
+
 HUDI_RS = [name for name in golden_names("hudi_rs/cow") if "empty" not in name and name != TEXT_AS_NUMBER]
 
 
@@ -100,7 +103,7 @@ def test_upserts_and_deletes_continue_a_table_of_apache_hudi(name: str, golden: 
     wanted = merged_by_hand(opened, stored, incoming)
     result, told = write_quietly(opened, incoming, "upsert")
     assert told == []
-    assert had_metadata <= set(assert_metadata_true(table.table))
+    assert had_metadata <= set(assert_metadata_true(table.table, locations=name != LACKS_A_KEY))
     assert_same_rows(data_of(opened.to_arrow()), wanted, ignore=(), key=list(stored.column_names[:1]))
     assert result.inserts == wanted.num_rows - stored.num_rows
     assert opened.version == version
@@ -110,7 +113,7 @@ def test_upserts_and_deletes_continue_a_table_of_apache_hudi(name: str, golden: 
     left = [row for row, key in zip(wanted.to_pylist(), key_and_place(opened, wanted), strict=True) if key not in keys]
     result, told = write_quietly(opened, gone, "delete")
     assert told == []
-    assert had_metadata <= set(assert_metadata_true(table.table))
+    assert had_metadata <= set(assert_metadata_true(table.table, locations=name != LACKS_A_KEY))
     assert result.deletes == wanted.num_rows - len(left)
     rest = data_of(opened.to_arrow())
     assert_same_rows(rest, pa.Table.from_pylist(left, wanted.schema), ignore=(), key=list(stored.column_names[:1]))
