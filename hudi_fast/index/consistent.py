@@ -45,6 +45,7 @@ __all__ = [
     "HashingNode",
     "encode_hashing",
     "first_hashing",
+    "has_hashing",
     "hashing_path",
     "load_hashing",
     "load_or_make_hashing",
@@ -142,6 +143,11 @@ def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, c
         storage.create_exclusive(hashing_path(partition, FIRST_INSTANT), encode_hashing(made))
         return made
     return load_hashing(storage, timeline, partition) or made
+
+
+def has_hashing(storage: Storage) -> bool:
+    """Whether a table has ranges of any partition."""
+    return storage.exists(_FOLDER)
 
 
 def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:

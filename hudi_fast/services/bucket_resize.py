@@ -34,6 +34,7 @@ from hudi_fast.index.consistent import (
     HashingMetadata,
     HashingNode,
     encode_hashing,
+    has_hashing,
     hashing_path,
     load_hashing,
     marker_path,
@@ -70,7 +71,6 @@ from hudi_fast.writing.transaction import Transaction, begin, clean_up, commit
 
 __all__ = ["resize_buckets"]
 
-_FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
@@ -123,7 +123,7 @@ def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
 
 
 def _require_consistent_hashing(storage: Storage) -> None:
-    if not storage.exists(_FOLDER):
+    if not has_hashing(storage):
         raise UnsupportedFeatureError(
             "Clustering is not supported yet, but for tables of consistent hashing, whose buckets it splits and "
             f"merges; {storage.uri} has no bucket ranges. Use Apache Hudi for it."

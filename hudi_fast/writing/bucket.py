@@ -19,6 +19,7 @@ Sources: ``HoodieBucketIndex``, ``SparkBucketIndexPartitioner``, ``HoodieConsist
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,7 +38,7 @@ from hudi_fast.index.bucket import (
     load_bucket_overrides,
     slices_by_bucket,
 )
-from hudi_fast.index.consistent import load_or_make_hashing, node_of_keys
+from hudi_fast.index.consistent import has_hashing, load_or_make_hashing, node_of_keys
 from hudi_fast.index.tagging import BucketSettings, IncomingKeys, IndexSettings, SliceMatches, untagged_rows
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.grouping import group_rows
@@ -54,6 +55,9 @@ Runner = Callable[..., Iterable[Any]]
 
 _CONSISTENT = "CONSISTENT_HASHING"
 _OVERWRITES = frozenset({"insert_overwrite", "insert_overwrite_table"})
+_ANY_INDEX = frozenset({"delete_partition", "insert_overwrite_table"})
+"""Operations that leave no file group as it was, or touch none."""
+
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 _SAMPLED_FILES = 3
@@ -211,6 +215,8 @@ def _settings(plan: WritePlan) -> BucketSettings:
 def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
     """Index settings completed by what the table says about its buckets; other kinds of index as they are.
 
+    Those are refused where file groups are buckets: they would make others beside them, and not find what logs hold.
+
     Args:
         index: as the options want it.
         state: the pinned table.
@@ -223,6 +229,11 @@ def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> I
     """
     settings = index.bucket
     if settings is None:
+        if operation not in _ANY_INDEX and (options := _bucket_options(state)) is not None:
+            raise ConfigError(
+                f"The file groups of {state.storage.uri} are buckets: the index {index.kind} would add others and miss "
+                f"rows in their logs. Write with {options} as before."
+            )
         return index
     config, uri = state.config, state.storage.uri
     if settings.engine == _CONSISTENT:
@@ -241,13 +252,24 @@ def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> I
     return replace(index, bucket=_settle_rule(settings, state))
 
 
+def _bucket_options(state: TableState) -> str | None:
+    """The options of the bucket index that a table was written with, as far as it shows; None for another index."""
+    if has_hashing(state.storage):
+        return "hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING"
+    some = list(itertools.islice(_slices(state), _SAMPLED_FILES))
+    if some and all(one.file_id.startswith("0000") and bucket_number(one.file_id) is not None for one in some):
+        return "hoodie.index.type=BUCKET and hoodie.bucket.index.num.buckets"
+    return None
+
+
 def _settle_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
     """Compare some stored keys with the buckets that they are in; in old tables they tell the hash as well."""
     rules = (COMMA_AND_COLON, ANY_COLON) if state.config.version <= _OLD_TABLE else (COMMA_AND_COLON,)
     candidates = [replace(settings, key_rule=rule) for rule in rules]
     if not state.config.populate_meta_fields:
         return candidates[0]
-    for slice_ in _some_slices(state):
+    based = (one for one in _slices(state) if one.base_file is not None)
+    for slice_ in itertools.islice(based, _SAMPLED_FILES):
         candidates = [one for one in candidates if _fits(one, state, slice_)]
         if not candidates:
             raise ConfigError(
@@ -259,16 +281,9 @@ def _settle_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
     return candidates[0]
 
 
-def _some_slices(state: TableState) -> Iterator[FileSlice]:
-    left = _SAMPLED_FILES
+def _slices(state: TableState) -> Iterator[FileSlice]:
     for partition in state.view.lister.partitions():
-        for one in latest_slices(state.view, partition):
-            if one.base_file is None or one.base_file.size == 0:
-                continue
-            yield one
-            left -= 1
-            if not left:
-                return
+        yield from latest_slices(state.view, partition)
 
 
 def _fits(settings: BucketSettings, state: TableState, slice_: FileSlice) -> bool:

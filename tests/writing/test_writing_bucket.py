@@ -211,6 +211,19 @@ def test_a_table_of_another_index_is_refused(index, tmp_path):
         write(tmp_path, plain_rows([1]), settings_of(MOR, index))
 
 
+@pytest.mark.parametrize("index", [SIMPLE, CONSISTENT], ids=["simple", "consistent"])
+def test_buckets_are_not_written_to_by_another_index(index, tmp_path):
+    settings = settings_of(MOR, index)
+    write(tmp_path, plain_rows(range(6)), settings)
+    write(tmp_path, plain_rows([7]), settings)
+    other = settings_of(MOR, {})
+    for operation in ("upsert", "insert", "delete", "bulk_insert", "insert_overwrite"):
+        with pytest.raises(ConfigError, match=r"are buckets: the index SIMPLE.*hoodie\.index\.type=BUCKET"):
+            write(tmp_path, plain_rows([7]), other, operation)
+    write(tmp_path, plain_rows([1]), other, "delete_partition")
+    assert set(table_rows(tmp_path)) == {"k00000", "k00002", "k00004"}
+
+
 def test_what_a_bucket_index_cannot_do_is_refused_by_name(tmp_path):
     with pytest.raises(ConfigError, match="MERGE_ON_READ"):
         write(tmp_path / "cow", plain_rows([1]), settings_of(COW, CONSISTENT))
