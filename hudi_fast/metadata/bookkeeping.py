@@ -35,6 +35,7 @@ __all__ = [
     "drop_partitions",
     "has_metadata_folder",
     "metadata_properties",
+    "record_building",
     "record_built",
     "record_schema",
     "write_definitions",
@@ -109,6 +110,14 @@ def create_metadata(storage: Storage, config: TableConfig) -> tuple[Storage, Tab
 def has_metadata_folder(storage: Storage) -> bool:
     """Whether there is a metadata table, whatever the data table's properties say."""
     return storage.exists(f"{METADATA_FOLDER}/{PROPERTIES_PATH}")
+
+
+def record_building(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
+    """Name partitions that are being built in the data table's properties; its configuration afterwards.
+
+    From then on writers log to them.
+    """
+    return _with_partitions(storage, config.metadata_partitions, {*config.metadata_partitions_inflight, *partitions})
 
 
 def record_built(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:

@@ -43,7 +43,15 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 
-__all__ = ["asked_indexes", "build_order", "build_partitions", "definition_of", "group_count", "initial_instant"]
+__all__ = [
+    "asked_indexes",
+    "build_order",
+    "build_partitions",
+    "definition_of",
+    "group_count",
+    "initial_instant",
+    "open_groups",
+]
 
 _SOLO = "00000000000000"
 """Delta commits whose times begin like this are initialisations (``SOLO_COMMIT_TIMESTAMP``)."""
@@ -176,6 +184,28 @@ def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, In
     return {partition: IndexDefinition(partition, kind, function, (column,), settings, version)}
 
 
+def open_groups(
+    storage: Storage, context: ProducerContext, partition: str, instant: str, options: MetadataOptions
+) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
+    """Make the folder of a new partition, and the empty log file by which each of its file groups is there.
+
+    Args:
+        storage: of the metadata table.
+        context: the data table.
+        partition: of the metadata table; it has no folder yet.
+        instant: requested time of the delta commit that the files belong to.
+        options: numbers of file groups.
+
+    Returns:
+        The groups by number; of a partitioned record index also which belong to which data partition.
+    """
+    _make_marker(storage, partition, instant)
+    groups, places = _groups(context, partition, options)
+    for one in groups:
+        empty_group_log(storage, partition, one.file_id, instant)
+    return groups, places
+
+
 # ---- one partition
 
 
@@ -202,10 +232,7 @@ def _build(
         storage.delete_dir(partition)  # what an earlier attempt left
     start_delta_commit(storage, target.config, instant)
     try:
-        _make_marker(storage, partition, instant)
-        groups, places = _groups(context, partition, options)
-        for one in groups:
-            empty_group_log(storage, partition, one.file_id, instant)
+        groups, places = open_groups(storage, context, partition, instant, options)
         writer = GroupWriter(
             storage, target.config, instant, target.schema, {partition: groups}, {partition: places}, building=True
         )

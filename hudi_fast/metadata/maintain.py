@@ -172,7 +172,8 @@ def _last_compaction(timeline: Timeline) -> str | None:
 
 
 def _slices(table: MetadataTable) -> Iterable[FileSlice]:
-    for partition in (*table.partitions, *table.building):
+    """Slices of whole partitions: base files of one that is being built are older than any compaction from now on."""
+    for partition in table.partitions:
         yield from table.groups(partition)
 
 

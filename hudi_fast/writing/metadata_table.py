@@ -43,7 +43,14 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["columns_with_stats", "ensure_metadata", "maintain_metadata", "record_in_metadata"]
+__all__ = [
+    "columns_with_stats",
+    "ensure_metadata",
+    "maintain_metadata",
+    "producer_context",
+    "record_in_metadata",
+    "settled_metadata",
+]
 
 _FIRST_WITH_LAYOUT_2 = 8
 _SWITCHES = {
@@ -76,7 +83,7 @@ def ensure_metadata(
     if not options.enabled:
         return load_state(storage) if drop_metadata(storage, config) else state
     named = config.metadata_partitions
-    table = _settled(storage, config, state, clock)
+    table = settled_metadata(storage, config, state, clock)
     if table is None and named:
         drop_metadata(storage, config)
         state = load_state(storage)
@@ -91,7 +98,7 @@ def ensure_metadata(
     missing = wanted - set(_dropped(options)) - set(() if table is None else (*table.partitions, *table.building))
     if config.version < _FIRST_WITH_LAYOUT_2 and state.timeline.pending():
         missing = set()  # Apache Hudi would not either: readers of 0.15 take the newest action for where it begins
-    context = _context(state, plan, options, table, wanted)
+    context = producer_context(state, plan, options, table, wanted)
     if missing:
         last = max((one.requested for one in state.timeline.completed()), default=None)
         build_partitions(context, sorted(missing), options, last, clock, runner)
@@ -136,7 +143,7 @@ def record_in_metadata(
             )
         return
     change: TableChange = change_of_commit(instant, metadata)
-    context = _context(state, plan, options, table, ())
+    context = producer_context(state, plan, options, table, ())
     update_metadata(context, change, clock, runner, options.partitioned_index_min_groups)
 
 
@@ -182,14 +189,26 @@ def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOpti
     table = metadata_of(state)
     if table is None or PartitionKind.COLUMN_STATS not in (*table.partitions, *table.building):
         return ()
-    return _context(state, plan, options, table, ()).indexed_columns
+    return producer_context(state, plan, options, table, ()).indexed_columns
 
 
 # ---- what there is
 
 
-def _settled(storage: Storage, config: TableConfig, state: TableState, clock: InstantClock) -> MetadataTable | None:
-    """The metadata table without anything pending that nobody will finish; None when it cannot be trusted."""
+def settled_metadata(
+    storage: Storage, config: TableConfig, state: TableState, clock: InstantClock
+) -> MetadataTable | None:
+    """The metadata table without anything pending that nobody will finish; under the table's lock.
+
+    Args:
+        storage: of the data table.
+        config: of the data table.
+        state: the data table, where failed writes have been taken back.
+        clock: gives times.
+
+    Returns:
+        None when there is none, or none that can be trusted.
+    """
     if not config.metadata_partitions:
         return None
     table = metadata_of(state) or open_metadata(storage, config, state.timeline)
@@ -235,7 +254,7 @@ def _going(state: TableState, plan: WritePlan, table: MetadataTable, options: Me
     told = [name for name in present if name in _dropped(options)]
     stuck: dict[str, HudiError] = {}
     for name in present:
-        if name not in told and (problem := _obstacle(_context(state, plan, options, table, ()), table, name)):
+        if name not in told and (problem := _obstacle(producer_context(state, plan, options, table, ()), table, name)):
             stuck[name] = problem
     if "column_stats" in stuck and "partition_stats" in present:
         stuck.setdefault("partition_stats", stuck["column_stats"])
@@ -259,10 +278,18 @@ def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> Hudi
     return None
 
 
-def _context(
+def producer_context(
     state: TableState, plan: WritePlan, options: MetadataOptions, table: MetadataTable | None, wanted: Iterable[str]
 ) -> ProducerContext:
-    """What producers of records need to know of the table."""
+    """What producers of records need to know of the table.
+
+    Args:
+        state: the table.
+        plan: of the write or service: columns of the table, and how its rows merge.
+        options: which columns have statistics, what kind of record index there is to be.
+        table: the metadata table; None when there is none.
+        wanted: partitions that are to be there besides those of ``table``.
+    """
     config = state.config
     stored: Mapping[str, IndexDefinition] = (
         load_definitions(state.storage, config) if table is None else table.definitions
