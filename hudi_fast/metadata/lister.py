@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -130,7 +131,7 @@ def _files_by_partition(rows: pa.Table) -> dict[str, list[FileStat]]:
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     bounds = [*np.flatnonzero(np.diff(codes, prepend=-1)), len(names)]
     found: dict[str, list[FileStat]] = {}
-    for start, end in zip(bounds[:-1], bounds[1:], strict=True):
+    for start, end in pairwise(bounds):
         key = keys[int(start)].as_py()
         folder = "" if key == _ROOT else f"{key}/"
         found["" if key == _ROOT else key] = [

@@ -13,7 +13,7 @@ from the table's memory of blocks. Source: metadata reference 2.3 and 2.8; Hoodi
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -31,6 +31,7 @@ from hudi_fast.metadata.records import flat_schema
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import read_commit
 
 __all__ = ["log_layers", "lookup", "prefix", "record_kind", "scan"]
 
@@ -222,19 +223,37 @@ def _layers(table: MetadataTable, slice_: FileSlice, question: Question, keep_bl
 
 
 def _sound_blocks(table: MetadataTable, log: LogFile) -> Iterator[LogBlock]:
-    """The blocks of a log file; from version 8 on one that counts was completed, and is damaged if a block is cut."""
-    found = 0
+    """The blocks of a log file, none of which may be missing.
+
+    From version 8 on a log file that counts is of one completed delta commit, and every block is whole. Before, blocks
+    that are cut may be what a dead writer left: the commits say whose blocks the file must have.
+    """
+    found: set[str] = set()
+    cut: LogBlock | None = None
     for block in log_blocks(table.storage, log):
-        found += 1
-        if block.kind is BlockType.CORRUPT and table.config.layout_version > 1:
-            raise CorruptTableError(
-                "Expected whole blocks in a log file of a completed delta commit of the metadata table.",
-                block.path,
-                block.offset,
-            )
+        if block.kind is BlockType.CORRUPT:
+            cut = block
+        elif HeaderKey.INSTANT_TIME in block.headers:
+            found.add(block.instant)
         yield block
-    if not found and table.config.layout_version > 1:
-        raise CorruptTableError("Expected blocks in a log file of the metadata table, found none.", log.path)
+    by_write = table.config.layout_version > 1
+    if (by_write and (cut is not None or not found)) or (cut is not None and _lacks_blocks(table, log, found)):
+        raise CorruptTableError(
+            "Expected whole blocks in a log file of completed delta commits of the metadata table, found "
+            f"{'none' if cut is None else 'one that is cut'}.",
+            log.path,
+            None if cut is None else cut.offset,
+        )
+
+
+def _lacks_blocks(table: MetadataTable, log: LogFile, found: Set[str]) -> bool:
+    """Whether a completed delta commit says that it wrote to the log file, and has no block there."""
+    for instant in table.timeline.writes():
+        if instant.action == "deltacommit" and instant.requested not in found:
+            stats = read_commit(table.storage, table.config, instant).write_stats()
+            if any(log.path == stat.path for stat in stats):
+                return True
+    return False
 
 
 def _block_layers(table: MetadataTable, block: LogBlock, question: Question, keep_blocks: bool) -> Iterator[Layer]:

@@ -269,6 +269,18 @@ def test_a_log_file_that_was_cut_short_is_an_error_that_names_it(kept: int, gold
         scan(table, "files")
 
 
+def test_a_cut_block_of_a_dead_writer_is_passed_over_before_version_8(golden: Unzip) -> None:
+    path = golden("h015_cow").table
+    rows = scan(opened(path), "files")
+    file = path / ".hoodie/metadata" / opened(path).groups("files")[0].log_files[-1].path
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[:200])
+    assert scan(opened(path), "files").equals(rows)
+    file.write_bytes(whole[:-100])
+    with pytest.raises(CorruptTableError, match="found one that is cut"):
+        scan(opened(path), "files")
+
+
 def test_a_base_file_that_was_cleaned_is_an_error_that_names_it(golden: Unzip) -> None:
     path = golden("mor_v9_compacted").table
     table = opened(path)
