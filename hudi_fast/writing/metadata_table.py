@@ -104,7 +104,7 @@ def ensure_metadata(
         build_partitions(context, sorted(missing), options, last, clock, runner)
     elif table is not None and context.definitions != table.definitions:
         write_definitions(storage, state.config, dict(context.definitions), dict(table.definitions))
-    elif table is not None:
+    elif table is not None and metadata_of(state) is not table:
         return replace(state, view=replace(state.view, lister=MetadataLister(table)))
     else:
         return state
