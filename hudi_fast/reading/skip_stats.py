@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.index.tagging import RECORD_KEY
 from hudi_fast.metadata.keys import column_hash, column_stats_keys, partition_hash, partition_stats_key
 from hudi_fast.metadata.read import lookup, prefix
 from hudi_fast.metadata.stat_values import unwrap_values
@@ -117,24 +118,29 @@ def partition_bounds(
 ) -> dict[Column, Bounds]:
     """What is known of columns in each of the table's partitions, by the metadata table's ``partition_stats``.
 
+    Nothing is known of a column of which not all files of the partition have statistics, because it came or was indexed
+    later: then fewer of its values were counted than of the record key, which is in every row and always indexed.
+
     Raises:
         HudiError: the statistics cannot be read.
     """
-    keys = {one.column: pa.array([partition_stats_key(one.name, path) for path in partitions]) for one in columns}
-    if len(partitions) * len(columns) <= _MOST_LOOKUPS:
+    names = [RECORD_KEY, *(one.name for one in columns)]
+    keys = {name: pa.array([partition_stats_key(name, path) for path in partitions]) for name in names}
+    if len(partitions) * len(names) <= _MOST_LOOKUPS:
         found = lookup(table, "partition_stats", pa.concat_arrays(list(keys.values())))
     else:
-        found = prefix(table, "partition_stats", [column_hash(one.name) for one in columns])
+        found = prefix(table, "partition_stats", [column_hash(name) for name in names])
     position = pa.array(found.column("key"))
+    rows = {name: found.take(pc.index_in(keys[name], value_set=position)) for name in names}
+    counted = _one(rows[RECORD_KEY], "value_count")
     merged = np.ones(len(partitions), dtype=np.bool_)
     bounds = {}
     for one in columns:
-        stored = found.take(pc.index_in(keys[one.column], value_set=position))
-        proven = _proven(stored, one, merged)
-        unknown = pa.nulls(len(partitions), pa.bool_())
+        proven = _proven(rows[one.name], one, merged)
+        complete = pc.equal(_one(rows[one.name], "value_count"), counted).fill_null(False)
         # No values at all is not believed here: counts of files without statistics are among those that were added.
-        has_value = pc.if_else(proven.has_value, True, unknown)
-        bounds[one.column] = Bounds(proven.low, proven.high, proven.has_null, has_value)
+        parts = (proven.low, proven.high, proven.has_null, pc.or_kleene(proven.has_value, pa.scalar(None, pa.bool_())))
+        bounds[one.column] = Bounds(*(pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts))
     return bounds
 
 
