@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from mor_sides import MorSides, mor_options
 from sides import after_delete, after_upsert, trip_options, trips
@@ -145,6 +146,25 @@ def test_keys_of_several_fields_are_hashed_alike(hashed, hudi_12, tmp_path) -> N
     sides.agree(rows)
     assert set(groups) <= set(file_groups(sides))
     new = trips(range(50, 60), ts=5)
+    sides.hudi_writes(new)
+    sides.agree(after_upsert(rows, new))
+
+
+def with_colons(rows: pa.Table) -> pa.Table:
+    return rows.set_column(0, "id", pc.replace_substring(rows["id"], "-", ":"))
+
+
+def test_keys_with_a_colon_are_hashed_as_the_release_did_that_made_the_table(hudi_015, tmp_path) -> None:
+    sides = MorSides(hudi_015, tmp_path / "trips", {**mor_options(6), **BUCKETS}, plainly=True)
+    rows = with_colons(trips(range(40)))
+    sides.hudi_writes(rows)
+    groups = file_groups(sides)
+    new = with_colons(trips(range(20, 60), ts=4))
+    rows = after_upsert(rows, new)
+    sides.we_write(new)
+    sides.agree(rows)
+    assert file_groups(sides) == groups
+    new = with_colons(trips(range(50, 70), ts=5))
     sides.hudi_writes(new)
     sides.agree(after_upsert(rows, new))
 
