@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark_writes import Step, assert_same_writes, batch
+from spark_writes import Step, assert_same_writes, batch, frame
 
 import hudi_fast as hf
 from hudi_fast.index.consistent import first_hashing
@@ -51,6 +51,13 @@ def groups(path) -> set[tuple[str, str]]:
 def test_every_operation_in_turn(spark, tmp_path, plan, ran, options, steps):
     written = assert_same_writes(spark, tmp_path, plan, options, steps, ran)
     assert groups(written) == groups(tmp_path / "local")
+
+
+def test_large_input_goes_by_bucket_until_there_are_table_partitions_for_all_tasks(spark, tmp_path):
+    options = {**PARTITIONED, "hoodie.datasource.write.operation": "bulk_insert", "hudi_fast.driver.max.bytes": "1"}
+    ran = [hf.write(frame(spark, batch(range(start, start + 8))), tmp_path, options).plan for start in (0, 8)]
+    assert ran == ["bucketed", "fused"]
+    assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 16
 
 
 def test_a_bucket_has_one_lane_and_lanes_share_the_buckets():
