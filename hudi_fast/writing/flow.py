@@ -78,7 +78,7 @@ class WriteResult:
         files_written: base files and log files.
         bytes_written: their size.
         seconds: from call to visible.
-        plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused`` or ``routed``.
+        plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or ``direct``.
         reason: why that plan.
     """
 
