@@ -21,6 +21,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
+from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.inspect import explain_table, files_table, history_table, partitions_table, stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
@@ -246,8 +247,8 @@ class HudiTable:
 
     @property
     def services(self) -> TableServices:
-        """Table services: compaction and log compaction."""
-        return TableServices(self._storage, _on_spark, self._merger)
+        """Table services: compaction and log compaction, indexes."""
+        return TableServices(self._storage, _on_spark, _index_on_spark, self._merger)
 
     # ---- looking inside: Arrow tables
 
@@ -303,3 +304,9 @@ def _on_spark(spark: Any) -> Executor:
     from hudi_fast.spark.entry import compact_on
 
     return compact_on(spark)
+
+
+def _index_on_spark(spark: Any) -> Runner:
+    from hudi_fast.spark.entry import index_on
+
+    return index_on(spark)

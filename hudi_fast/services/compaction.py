@@ -16,7 +16,6 @@ Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -27,6 +26,7 @@ from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknow
 from hudi_fast.metadata.runner import in_threads
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
+from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_merge, service_plan
@@ -56,9 +56,6 @@ __all__ = [
 ]
 
 _ACTION = "compaction"
-_HEARTBEATS = ".hoodie/.heartbeat"
-_HEARTBEAT_LASTS_MS = 120_000
-"""By default a writer gives a sign of life every minute, and is taken for dead after two."""
 
 _Lock = Callable[[], AbstractContextManager[None]]
 _Result = TypeVar("_Result")
@@ -208,23 +205,12 @@ def _begin(
             f"{'taken off the timeline' if instant is None else 'completed'}. Plan another one."
         )
     if instant.state is State.INFLIGHT:
-        _check_abandoned(storage, instant)
+        require_abandoned(storage, instant)
         roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
         state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     work = service_work(state, instant, settings)
     return begin_service(state, instant, clock, "COMPACT"), work
-
-
-def _check_abandoned(storage: Storage, instant: Instant) -> None:
-    """Leave a compaction alone that another program is carrying out: it shows signs of life (Hudi's heartbeats)."""
-    beat = storage.stat(f"{_HEARTBEATS}/{instant.requested}")
-    if beat is None or time.time() * 1000 - beat.modified_ms > _HEARTBEAT_LASTS_MS:
-        return
-    raise CommitConflictError(
-        f"The compaction {instant.requested} of {storage.uri} is being carried out by another writer, which gave a "
-        f"sign of life in the last {_HEARTBEAT_LASTS_MS // 1000} s ({beat.path}). Wait for it to end."
-    )
 
 
 def _execute(

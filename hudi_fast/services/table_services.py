@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
+from hudi_fast.metadata.runner import Runner
+from hudi_fast.metadata.runner import in_threads as index_threads
+from hudi_fast.metadata.state import open_state
 from hudi_fast.services.bucket_resize import resize_buckets
 from hudi_fast.services.compaction import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction_plan import ScheduledCompaction, schedule_compaction
 from hudi_fast.services.execute import in_threads
+from hudi_fast.services.index_list import indexes_table
+from hudi_fast.services.index_plan import ScheduledIndex, schedule_index, scheduled_indexes
+from hudi_fast.services.index_request import IndexRequest
+from hudi_fast.services.index_undo import drop_index
+from hudi_fast.services.indexing import IndexResult, build_index, run_scheduled_index
 from hudi_fast.services.log_compaction import (
     run_log_compaction,
     run_pending_log_compactions,
@@ -24,6 +35,8 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = ["TableServices"]
 
+_MOST_THREADS = 8
+
 Options = Mapping[str, Any]
 
 
@@ -33,6 +46,7 @@ class TableServices:
     Args:
         storage: the table's storage.
         on_spark: makes of a Spark session what carries a compaction out there.
+        index_on_spark: makes of a Spark session what makes the records of the metadata table there.
         merger: merges rows of a table whose merge mode is CUSTOM; None for none.
 
     Example:
@@ -49,9 +63,16 @@ class TableServices:
         ''
     """
 
-    def __init__(self, storage: Storage, on_spark: Callable[[Any], Executor], merger: Merger | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        on_spark: Callable[[Any], Executor],
+        index_on_spark: Callable[[Any], Runner],
+        merger: Merger | None = None,
+    ) -> None:
         self._storage = storage
         self._on_spark = on_spark
+        self._index_on_spark = index_on_spark
         self._merger = merger
 
     def plan_compact(self, options: Options | None = None) -> ScheduledCompaction | None:
@@ -185,9 +206,90 @@ class TableServices:
         """Not supported yet."""
         raise _unsupported("Restoring to a savepoint")
 
-    def index(self, *columns: str, options: Options | None = None, spark: Any = None) -> None:
-        """Not supported yet."""
-        raise _unsupported("Building an index")
+    def index(
+        self,
+        kind: str = "",
+        columns: Sequence[str] = (),
+        name: str | None = None,
+        function: str | None = None,
+        function_options: Mapping[str, str] | None = None,
+        options: Options | None = None,
+        spark: Any = None,
+        plan: ScheduledIndex | None = None,
+    ) -> IndexResult:
+        """Build an index, and the indexes that it rests on, while the table goes on being read and written.
+
+        Nothing happens when the index is there. On a table without a metadata table that is made first.
+
+        Args:
+            kind: ``column_stats``, ``partition_stats``, ``bloom_filters``, ``record_index``, ``secondary_index``,
+                ``expr_index``, or ``files`` for the metadata table alone.
+            columns: those of ``column_stats`` (default: the first 32 that can have statistics), or the one of a
+                secondary or expression index.
+            name: of a secondary or expression index; default: its column's.
+            function: of an expression index: ``lower``, ``year``, ``from_unixtime`` ...
+            function_options: of the function, such as ``{"format": "yyyy-MM-dd"}``.
+            options: numbers of file groups, ``hoodie.metadata.record.level.index.enable`` for a record index whose
+                keys are unique in their partition, locks.
+            spark: a Spark session: the table is read and the index written in tasks there. Without, in threads.
+            plan: carry out this one; ``kind`` and what describes it stay away.
+
+        Raises:
+            CommitConflictError: the index is planned already, or ``plan`` is no longer pending.
+            CommitError: it failed; the table is as before.
+            ConfigError: the table cannot have that index.
+            InvalidDataError: rows that cannot be indexed, such as two with one key.
+            UnsupportedFeatureError: the index is of a form that is not supported.
+        """
+        settings = self._settings(options)
+        runner = (
+            index_threads(settings.write.threads or min(_MOST_THREADS, os.cpu_count() or 1))
+            if spark is None
+            else self._index_on_spark(spark)
+        )
+        if plan is not None:
+            return run_scheduled_index(self._storage, plan, settings, runner)
+        return build_index(self._storage, _request(kind, columns, name, function, function_options), settings, runner)
+
+    def plan_index(
+        self,
+        kind: str,
+        columns: Sequence[str] = (),
+        name: str | None = None,
+        function: str | None = None,
+        function_options: Mapping[str, str] | None = None,
+        options: Options | None = None,
+    ) -> ScheduledIndex | None:
+        """Put an indexing on the timeline for somebody to carry out; arguments and errors as of :meth:`index`.
+
+        Returns:
+            The plan, to look at or to pass to :meth:`index`; None when the index is there.
+        """
+        request = _request(kind, columns, name, function, function_options)
+        return schedule_index(self._storage, request, self._settings(options))
+
+    def drop_index(self, name: str, options: Options | None = None) -> tuple[str, ...]:
+        """Take an index away; the partitions of the metadata table that are gone.
+
+        ``partition_stats`` goes with ``column_stats``, all with ``files``. A later write whose options ask for the
+        index makes it again.
+
+        Args:
+            name: ``column_stats``, ``record_index`` ..., or the name of a secondary or expression index.
+            options: locks.
+
+        Raises:
+            ConfigError: there is no such index, or another one rests on it.
+        """
+        return drop_index(self._storage, name, self._settings(options))
+
+    def indexes(self) -> pa.Table:
+        """One row per partition of the metadata table, those that are planned or being built among them."""
+        return indexes_table(open_state(self._storage))
+
+    def pending_indexes(self) -> list[ScheduledIndex]:
+        """Indexings that wait on the timeline, oldest first."""
+        return scheduled_indexes(open_state(self._storage))
 
     def upgrade(self, version: int, options: Options | None = None, spark: Any = None) -> None:
         """Not supported yet."""
@@ -197,6 +299,17 @@ class TableServices:
         settings = ServiceSettings.from_options(options, self._merger)
         settings.check_storage(self._storage)
         return settings
+
+
+def _request(
+    kind: str,
+    columns: Sequence[str],
+    name: str | None,
+    function: str | None,
+    function_options: Mapping[str, str] | None,
+) -> IndexRequest:
+    named = (columns,) if isinstance(columns, str) else tuple(columns)
+    return IndexRequest(kind, named, name, function, dict(function_options or {}))
 
 
 def _unsupported(what: str) -> UnsupportedFeatureError:

@@ -1,0 +1,228 @@
+"""Planning an indexing: which partitions of the metadata table are missing, put on the timeline as a plan.
+
+::
+
+    the table's lock ─► what is asked for, and is not there ─► <instant>.indexing.requested
+
+A plan of ours carries the definitions of secondary and expression indexes with it; those of Apache Hudi's plans are in
+the table's index definitions already.
+
+Sources: ScheduleIndexActionExecutor, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.metadata.build import build_order
+from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
+from hudi_fast.metadata.layout import PartitionKind
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.services.index_request import (
+    IndexRequest,
+    WantedIndexes,
+    definition_of_text,
+    definition_text,
+    wanted_indexes,
+)
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.active import read_requested_body
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.index_plans import IndexPart, decode_index_plan, encode_index_plan
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.transaction import clean_up
+
+__all__ = [
+    "INDEX_LOCK_PATH",
+    "IndexWork",
+    "ScheduledIndex",
+    "last_write",
+    "schedule_in",
+    "schedule_index",
+    "scheduled_indexes",
+    "work_of",
+]
+
+INDEX_LOCK_PATH = ".hoodie/.locks/hudi_fast_index.lock"
+"""Held by an indexing for as long as it runs, while writers come and go under the table's own lock."""
+
+_ACTION = "indexing"
+_DEFINITION = "hudi_fast.index.definition"
+_COLUMNS = "hudi_fast.index.columns"
+_BY_PARTITION = "hudi_fast.index.partitioned"
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledIndex:
+    """An indexing that stands on the timeline.
+
+    Attributes:
+        instant: its requested time.
+        parts: the metadata partitions to build; the one that was asked for is the last.
+        waited: whether it has been there for others to carry out, and is to stay if that fails.
+    """
+
+    instant: str
+    parts: tuple[IndexPart, ...]
+    waited: bool = False
+
+    @property
+    def partition(self) -> str:
+        """The metadata partition that was asked for."""
+        return self.parts[-1].partition if self.parts else ""
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """All metadata partitions to build."""
+        return tuple(one.partition for one in self.parts)
+
+
+@dataclass(frozen=True)
+class IndexWork:
+    """What an indexing builds.
+
+    Attributes:
+        instant: its requested time.
+        parts: as planned.
+        partitions: those of them that are not there yet, in the order in which they are built.
+        options: how the partitions are made.
+        definitions: of secondary and expression indexes among them.
+    """
+
+    instant: str
+    parts: tuple[IndexPart, ...]
+    partitions: tuple[str, ...]
+    options: MetadataOptions
+    definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
+
+    @property
+    def asked(self) -> str:
+        """The metadata partition that was asked for."""
+        return self.parts[-1].partition
+
+
+def schedule_index(storage: Storage, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
+    """Put an indexing on the timeline for somebody to carry out.
+
+    Args:
+        storage: the table's storage.
+        request: which index.
+        settings: of the metadata table, locks and clocks.
+
+    Returns:
+        The plan; None when the index is there.
+
+    Raises:
+        CommitConflictError: it is planned, or being built, already.
+        ConfigError: the table cannot have it.
+    """
+    with table_lock(storage, settings.lock_seconds):
+        state = open_state(storage)
+        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        planned = schedule_in(clean_up(state, clock), request, settings)
+        return None if planned is None else replace(planned, waited=True)
+
+
+def schedule_in(state: TableState, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
+    """The same under the table's lock, which the caller holds.
+
+    Args:
+        state: the table.
+        request: which index.
+        settings: of the metadata table and clocks.
+    """
+    storage, config = state.storage, state.config
+    wanted = wanted_indexes(request, config, settings.write.metadata)
+    missing = [one for one in wanted.partitions if one not in config.metadata_partitions]
+    if wanted.partition not in missing:
+        return None
+    for instant in _pending(state):
+        planned = {one.partition for one in read_index_plan(state, instant)}
+        if planned & set(missing):
+            raise CommitConflictError(
+                f"The index {', '.join(sorted(planned & set(missing)))} of {storage.uri} is planned already (indexing "
+                f"{instant.requested}, {instant.state.name.lower()}). Carry that plan out."
+            )
+    upto = last_write(state)
+    parts = tuple(IndexPart(one, upto, _extra(one, wanted)) for one in missing)
+    clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
+    metadata = metadata_of(state)
+    now = clock.next_time(state.timeline.newest_time, None if metadata is None else metadata.timeline.newest_time)
+    create_requested(storage, config, Instant(now, _ACTION, State.REQUESTED), encode_index_plan(parts))
+    return ScheduledIndex(now, parts)
+
+
+def scheduled_indexes(state: TableState) -> list[ScheduledIndex]:
+    """Indexings that wait on the timeline, oldest first."""
+    waiting = [one for one in _pending(state) if one.state is State.REQUESTED]
+    return [ScheduledIndex(one.requested, read_index_plan(state, one), True) for one in waiting]
+
+
+def read_index_plan(state: TableState, instant: Instant) -> tuple[IndexPart, ...]:
+    """The plan of a pending indexing.
+
+    Raises:
+        CorruptTableError: it is gone or cannot be understood.
+    """
+    path = f"{state.config.timeline_folder}/{instant.requested}.{_ACTION}.requested"
+    return decode_index_plan(read_requested_body(state.storage, state.config, instant), path)
+
+
+def work_of(state: TableState, planned: ScheduledIndex, settings: ServiceSettings) -> IndexWork:
+    """What a plan says to build.
+
+    Args:
+        state: the table.
+        planned: the plan.
+        settings: numbers of file groups, and what the plan does not say.
+
+    Raises:
+        ConfigError: the plan holds a definition that cannot be understood.
+        UnsupportedFeatureError: it names a kind of partition that is not known.
+    """
+    options = settings.write.metadata
+    stored = load_definitions(state.storage, state.config)
+    definitions = {}
+    for one in planned.parts:
+        extra = one.extra_metadata
+        if _DEFINITION in extra:
+            definitions[one.partition] = definition_of_text(one.partition, extra[_DEFINITION])
+        elif one.partition in stored:
+            definitions[one.partition] = stored[one.partition]
+        if _COLUMNS in extra:
+            options = replace(options, column_list=tuple(json.loads(extra[_COLUMNS])))
+        if _BY_PARTITION in extra:
+            by_partition = extra[_BY_PARTITION] == "true"
+            options = replace(options, record_index=not by_partition, partitioned_record_index=by_partition)
+    missing = set(planned.partitions) - set(state.config.metadata_partitions)
+    return IndexWork(planned.instant, planned.parts, tuple(build_order(missing)), options, definitions)
+
+
+def last_write(state: TableState) -> str:
+    """Requested time of the newest complete write; empty when there is none."""
+    last = state.timeline.last_completed_write
+    return "" if last is None else last.requested
+
+
+def _pending(state: TableState) -> list[Instant]:
+    return [one for one in state.timeline.of_action(_ACTION) if one.state is not State.COMPLETED]
+
+
+def _extra(partition: str, wanted: WantedIndexes) -> dict[str, str]:
+    """What a plan says beyond the partition, for whoever carries it out."""
+    options = wanted.options
+    if partition in wanted.definitions:
+        return {_DEFINITION: definition_text(wanted.definitions[partition])}
+    if partition == PartitionKind.COLUMN_STATS and options.column_list:
+        return {_COLUMNS: json.dumps(list(options.column_list))}
+    if partition == PartitionKind.RECORD_INDEX and options.partitioned_record_index:
+        return {_BY_PARTITION: "true"}
+    return {}
