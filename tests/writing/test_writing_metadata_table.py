@@ -1,0 +1,163 @@
+"""What becomes of a metadata table when a write begins: kept, extended, reduced, built anew or dropped."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from golden import Golden
+from metadata_truth import assert_metadata_true
+from mor_tables import mor_options
+from small_tables import options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.config.properties_file import load_properties, update_properties
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.storage.base import Storage
+
+RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    hf.write(plain_rows(range(10)), tmp_path / "t", {**options(), **RECORD_INDEX})
+    return tmp_path / "t"
+
+
+def upsert(path: Path, **more: str) -> None:
+    settings = {f"hoodie.metadata.{key}": value for key, value in more.items()}
+    hf.write(plain_rows(range(3), ts=5), path, {**options(), **settings})
+
+
+def test_partitions_that_are_there_are_kept_up_unasked(table: Path) -> None:
+    upsert(table)
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
+
+
+def test_without_a_metadata_table_the_property_goes_and_the_folder(table: Path) -> None:
+    upsert(table, enable="false")
+    assert not (table / ".hoodie/metadata").exists()
+    props = load_properties(Storage(table))
+    assert props["hoodie.table.metadata.partitions"] == props["hoodie.table.metadata.partitions.inflight"] == ""
+    upsert(table)
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "left"),
+    [
+        ("index.column.stats.enable", "false", ("files", "record_index")),
+        ("index.partition.stats.enable", "false", ("column_stats", "files", "record_index")),
+        ("index.drop", "record_index", ("column_stats", "files", "partition_stats")),
+        ("index.drop", "column_stats", ("files", "record_index")),
+    ],
+)
+def test_partitions_that_are_told_to_go_go(key: str, value: str, left: tuple[str, ...], table: Path) -> None:
+    upsert(table, **{key: value})
+    assert assert_metadata_true(table) == left
+    folders = {entry.name for entry in (table / ".hoodie/metadata").iterdir()} - {".hoodie"}
+    assert folders == set(left)
+
+
+def test_a_partition_of_an_unknown_kind_is_dropped_with_a_warning(table: Path) -> None:
+    storage = Storage(table)
+    named = load_properties(storage)["hoodie.table.metadata.partitions"]
+    update_properties(storage, {"hoodie.table.metadata.partitions": f"{named},zz_future"})
+    shutil.copytree(table / ".hoodie/metadata/record_index", table / ".hoodie/metadata/zz_future")
+    with pytest.warns(hf.HudiWarning, match="zz_future .* is dropped"):
+        upsert(table)
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
+    assert not (table / ".hoodie/metadata/zz_future").exists()
+
+
+def test_one_that_missed_a_commit_is_built_anew(table: Path) -> None:
+    upsert(table)
+    for file in (table / ".hoodie/metadata/.hoodie/timeline").glob("2*"):
+        file.unlink()
+    with pytest.warns(hf.HudiWarning, match="is not used"):
+        upsert(table)
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
+
+
+@pytest.mark.parametrize("damage", ["folder", "properties", "files"])
+def test_one_that_is_damaged_is_built_anew(damage: str, table: Path) -> None:
+    rows = table_rows(table)
+    inner = table / ".hoodie/metadata"
+    if damage == "folder":
+        shutil.rmtree(inner)
+    elif damage == "properties":
+        (inner / ".hoodie/hoodie.properties").write_text("nonsense")
+    else:
+        shutil.rmtree(inner / "files")
+    with pytest.warns(hf.HudiWarning, match="metadata table"):
+        upsert(table)
+    assert "files" in assert_metadata_true(table)
+    assert set(table_rows(table)) == set(rows)
+
+
+def test_a_damaged_index_is_built_anew_and_the_others_stay(table: Path) -> None:
+    index = table / ".hoodie/metadata/record_index"
+    before = {entry.name for entry in index.iterdir()}
+    shutil.rmtree(table / ".hoodie/metadata/column_stats")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        upsert(table)
+    dropped = [str(one.message).split()[2] for one in told if "is dropped" in str(one.message)]
+    assert dropped == ["column_stats", "partition_stats"]
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
+    assert before <= {entry.name for entry in index.iterdir()}
+
+
+def test_before_version_8_nothing_is_built_while_a_compaction_waits(tmp_path: Path) -> None:
+    settings = {**mor_options(table_version="6"), "hoodie.metadata.enable": "false"}
+    hf.write(plain_rows(range(6)), tmp_path / "t", settings)
+    hf.write(plain_rows(range(3), ts=2), tmp_path / "t", settings)
+    opened = hf.HudiTable.open(tmp_path / "t")
+    planned = opened.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    assert planned is not None
+    with_metadata = {**settings, "hoodie.metadata.enable": "true"}
+    hf.write(plain_rows(range(3), ts=3), tmp_path / "t", with_metadata)
+    assert not (tmp_path / "t/.hoodie/metadata").exists()
+    opened.services.compact(plan=planned)
+    hf.write(plain_rows(range(3), ts=4), tmp_path / "t", with_metadata)
+    assert assert_metadata_true(tmp_path / "t") == ("column_stats", "files")
+
+
+def test_from_version_8_on_it_is_built_around_a_waiting_compaction(tmp_path: Path) -> None:
+    settings = {**mor_options(), "hoodie.metadata.enable": "false"}
+    hf.write(plain_rows(range(6)), tmp_path / "t", settings)
+    hf.write(plain_rows(range(3), ts=2), tmp_path / "t", settings)
+    opened = hf.HudiTable.open(tmp_path / "t")
+    planned = opened.services.plan_compact({"hoodie.compact.inline.max.delta.commits": "1"})
+    assert planned is not None
+    hf.write(plain_rows(range(3), ts=3), tmp_path / "t", {**settings, "hoodie.metadata.enable": "true"})
+    opened.services.compact({"hoodie.metadata.enable": "true"}, plan=planned)
+    assert assert_metadata_true(tmp_path / "t") == ("column_stats", "files", "partition_stats")
+
+
+def test_a_metadata_table_that_cannot_be_compacted_is_a_warning_and_built_anew_by_the_next_write(table: Path) -> None:
+    log = next(one for one in (table / ".hoodie/metadata/record_index").glob(".*_2*.log.1_*") if one.suffix != ".crc")
+    content = log.read_bytes()
+    log.write_bytes(content.replace(b"TRABLK", b"BROKEN"))
+    often = {"compact.max.delta.commits": "1"}
+    with pytest.warns(hf.HudiWarning, match="could not be compacted"):
+        upsert(table, **often)
+    assert table_rows(table)["k00000"] == ("p0", 5, "a0")
+    with pytest.warns(hf.HudiWarning, match="is built anew"):
+        upsert(table)
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
+
+
+@pytest.mark.parametrize("name", ["mor_v9_secondary_index", "mor_v8_secondary_index"])
+def test_indexes_of_apache_hudi_stay(name: str, golden: Callable[[str], Golden]) -> None:
+    path = golden(name).table
+    opened = hf.HudiTable.open(path)
+    before = set(opened.config.metadata_partitions)
+    opened.write(opened.to_arrow().slice(0, 4), "delete")
+    found = metadata_of(open_state(Storage(path)))
+    assert found is not None
+    assert set(found.partitions) == before
+    assert all(found.usable(one) for one in before)
