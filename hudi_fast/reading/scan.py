@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import with_meta
+from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merge.rules import Merger
 from hudi_fast.merge.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.filter_terms import Anything, Condition, parse_filter
@@ -70,6 +71,7 @@ class ScanQuery:
         use_positions: match their records to rows of the base file by position where they say it, not by key.
         merger: the user's function that merges rows of a table whose merge mode is CUSTOM.
         use_indexes: whether the metadata table may say which files a filter cannot match.
+        bucket: how record keys are spread over file groups, if the caller knows it.
     """
 
     read_optimized: bool = False
@@ -77,6 +79,7 @@ class ScanQuery:
     use_positions: bool = False
     merger: Merger | None = None
     use_indexes: bool = True
+    bucket: BucketSettings | None = None
 
 
 def plan_scan(
@@ -130,6 +133,7 @@ def plan_scan(
         merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
         mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,
         use_indexes=query.use_indexes,
+        bucket=query.bucket,
     )
     slices_of = base_slices if query.read_optimized else latest_slices
     chosen = choose_slices(request, lambda path: slices_of(state.view, path))

@@ -3,7 +3,7 @@
 ::
 
     partition paths ─► partition_stats ─► record index | secondary index ─► slices of what is left
-        ─► expression indexes ─► column_stats ─► bloom filters ─► slices that may hold matching rows
+        ─► buckets ─► expression indexes ─► column_stats ─► bloom filters ─► slices that may hold matching rows
 
 Each step is a function from what is left to what stays, and says in the :class:`SkipReport` how much that was. A step
 leaves out only what certainly does not match; the filter is still applied to rows. Statistics of a file are true for as
@@ -27,12 +27,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.filter_terms import Anything, Column, Condition, columns_of
 from hudi_fast.reading.prune import matching_partitions, typed_partition_values
 from hudi_fast.reading.skip_bounds import Bounds, may_match
+from hudi_fast.reading.skip_buckets import bucket_matches
 from hudi_fast.reading.skip_expressions import indexed_expressions
 from hudi_fast.reading.skip_keys import Groups, bloom_matches, groups_of_keys, keys_by_secondary, record_key_texts
 from hudi_fast.reading.skip_stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
@@ -49,7 +51,7 @@ class SkipStep:
     """One step of leaving out.
 
     Attributes:
-        index: ``partition path``, or a partition of the metadata table.
+        index: ``partition path``, ``bucket``, or a partition of the metadata table.
         unit: what is counted: ``partitions`` or ``file slices``.
         before: how many there were.
         after: how many may match.
@@ -91,6 +93,7 @@ class SkipRequest:
         merged: whether the query sees log files merged into base files.
         mixes_rows: whether merged rows may hold values that no file holds: a function of the user makes them.
         use_indexes: whether the metadata table is asked.
+        bucket: how keys are spread over file groups, if the caller knows it.
     """
 
     state: TableState
@@ -101,6 +104,7 @@ class SkipRequest:
     merged: bool = True
     mixes_rows: bool = False
     use_indexes: bool = True
+    bucket: BucketSettings | None = None
 
     @property
     def of_the_present(self) -> bool:
@@ -149,6 +153,8 @@ def choose_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
             paths = [path for path in paths if path in holding]
     with ThreadPoolExecutor(request.threads) as pool:
         slices = [one for found in pool.map(slices_of, paths) for one in found]
+    if request.use_indexes and groups is None:
+        slices = _by_buckets(request, slices, steps)
     if table is not None and slices:
         slices = _by_files(request, table, slices, groups, steps)
     return Selection(tuple(slices), len(everything), SkipReport(tuple(steps.done)))
@@ -171,7 +177,7 @@ class _Steps:
             yield
         except (HudiError, OSError, pa.ArrowException) as error:
             warnings.warn(
-                f"{self.where}: nothing is left out by {index} of the metadata table, which cannot be read: {error}",
+                f"{self.where}: nothing is left out by {index}, which cannot be read: {error}",
                 HudiWarning,
                 stacklevel=2,
             )
@@ -254,6 +260,19 @@ def _by_files(
 
 
 # ---- file slices
+
+
+def _by_buckets(request: SkipRequest, slices: list[FileSlice], steps: _Steps) -> list[FileSlice]:
+    if len(slices) < 2 or request.state.view.as_of is not None:
+        return slices
+    with steps.reading("bucket", _SLICES, len(slices)):
+        keys = record_key_texts(request.condition, request.schema, request.state.config)
+        keep = None if keys is None else bucket_matches(request.state, slices, keys, request.bucket)
+        if keep is not None:
+            left = [one for one, kept in zip(slices, keep, strict=True) if kept]
+            steps.add("bucket", _SLICES, len(slices), len(left))
+            return left
+    return slices
 
 
 def _by_expressions(

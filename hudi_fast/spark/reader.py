@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
+from hudi_fast.reading.skip_buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.filters import understand_filter
 from hudi_fast.spark.scan import scan_slices, spark_schema
@@ -52,6 +53,7 @@ def read(
         use_positions=settings.use_positions,
         merger=settings.merger,
         use_indexes=settings.data_skipping,
+        bucket=bucket_settings(options),
     )
     state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
     if filter is None or isinstance(filter, pc.Expression):

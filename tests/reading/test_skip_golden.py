@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 import pytest
 from golden import Golden
 
+from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata.state import metadata_of
-from hudi_fast.reading.scan import plan_scan
+from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
@@ -93,3 +94,25 @@ def test_no_slice_with_a_matching_row_is_left_out(name: str, golden: Callable[[s
         assert wanted <= kept, f"{filter_}: {plan.skipping.steps}"
         skipped += len(kept) < len(rows)
     assert skipped >= len(filters) // 10
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("mor_v9_bucket", BucketSettings(count=4)), ("mor_v9_consistent_bucket", None)]
+)
+def test_the_bucket_of_a_key_holds_its_row(
+    name: str, settings: BucketSettings | None, golden: Callable[[str], Golden]
+) -> None:
+    state = state_for_query(Storage(golden(name).table), None, use_metadata=False)
+    rows = rows_by_slice(state)
+    query = ScanQuery(bucket=settings)
+    for (partition, file_id), part in rows.items():
+        for key in part.column("id").to_pylist()[:5]:
+            plan = plan_scan(state, [], (pc.field("id") == key) & (pc.field("part") == partition), query=query)
+            assert [(one.partition, one.file_id) for one in plan.slices] == [(partition, file_id)]
+            assert plan.skipping.steps[-1].index == "bucket"
+
+
+def test_file_groups_that_are_no_such_buckets_are_kept(golden: Callable[[str], Golden]) -> None:
+    state = state_for_query(Storage(golden("mor_v9_bucket").table), None, use_metadata=False)
+    few = plan_scan(state, [], pc.field("id") == "k00000", query=ScanQuery(bucket=BucketSettings(count=2)))
+    assert len(few.slices) == 12

@@ -1,0 +1,94 @@
+"""Filters that name record keys, on tables whose file groups are buckets of the keys' hashes.
+
+::
+
+    record keys ─► hash, by every rule that releases have had ─► buckets ─► slices of these buckets
+
+Ranges of consistent hashing are written down in the table, so nothing has to be told. How many buckets a table with a
+fixed number has is not: the read's options say it, and a partition with other file groups than that many is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.index.bucket import bucket_count, bucket_number, bucket_of_keys, load_bucket_overrides
+from hudi_fast.index.consistent import has_hashing, load_hashing, node_of_keys
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["bucket_matches", "bucket_settings"]
+
+_RULES = (COMMA_AND_COLON, ANY_COLON)
+_COUNT = "hoodie.bucket.index.num.buckets"
+
+
+def bucket_settings(options: Mapping[str, Any]) -> BucketSettings | None:
+    """What options of a read say of a fixed number of buckets; None when they do not say it all.
+
+    Args:
+        options: ``hoodie.index.type`` is ``BUCKET``, its engine the simple one, and the number of buckets is given.
+    """
+    engine = str(options.get("hoodie.index.bucket.engine", "SIMPLE")).upper()
+    count = str(options.get(_COUNT, ""))
+    if str(options.get("hoodie.index.type", "")).upper() != "BUCKET" or engine != "SIMPLE" or not count.isdecimal():
+        return None
+    fields = str(options.get("hoodie.bucket.index.hash.field", ""))
+    return BucketSettings(count=int(count), hash_fields=tuple(name.strip() for name in fields.split(",") if name))
+
+
+def bucket_matches(
+    state: TableState, slices: Sequence[FileSlice], keys: pa.Array, settings: BucketSettings | None
+) -> npt.NDArray[np.bool_] | None:
+    """bool[n]: slices that may hold one of the keys; None for a table of which no buckets are known.
+
+    Args:
+        state: the table.
+        slices: of the present table.
+        keys: string[k], record keys.
+        settings: how keys are spread, if the read says it.
+
+    Raises:
+        HudiError: what the table has written down of its buckets cannot be understood.
+    """
+    fields = state.config.record_key_fields
+    partitions = {one.partition for one in slices}
+    if settings is not None:
+        overrides = load_bucket_overrides(state.storage, state.timeline)
+        given = replace(settings, hash_fields=settings.hash_fields or fields, overrides=overrides)
+        wanted = {path: _simple(path, slices, keys, given) for path in partitions}
+    elif state.config.is_mor and len(fields) == 1 and has_hashing(state.storage):
+        wanted = {path: _consistent(state, path, keys) for path in partitions}
+    else:
+        return None
+    kept = ((found := wanted[one.partition]) is None or one.file_id in found for one in slices)
+    return np.fromiter(kept, dtype=np.bool_, count=len(slices))
+
+
+def _simple(path: str, slices: Iterable[FileSlice], keys: pa.Array, settings: BucketSettings) -> set[str] | None:
+    """File ids of the keys' buckets in a partition; None when its file groups are not that many buckets."""
+    numbers = {one.file_id: bucket_number(one.file_id) for one in slices if one.partition == path}
+    count = bucket_count(settings, path)
+    if count < 1 or any(number is None or number >= count for number in numbers.values()):
+        return None
+    rules = (replace(settings, key_rule=rule) for rule in _RULES)
+    wanted = {int(number) for rule in rules for number in bucket_of_keys(keys, rule, path)}
+    return {file_id for file_id, number in numbers.items() if number in wanted}
+
+
+def _consistent(state: TableState, path: str, keys: pa.Array) -> set[str] | None:
+    """File ids of the ranges that the keys are in; None when the partition has no ranges."""
+    metadata = load_hashing(state.storage, state.timeline, path)
+    if metadata is None:
+        return None
+    fields = state.config.record_key_fields
+    rules = (BucketSettings("CONSISTENT_HASHING", hash_fields=fields, key_rule=rule) for rule in _RULES)
+    return {metadata.nodes[number].file_id for rule in rules for number in node_of_keys(keys, rule, metadata)}
