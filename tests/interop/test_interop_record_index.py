@@ -1,0 +1,87 @@
+"""The record index in turns: each side finds the other's keys by it, and none of them twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from peer.client import RealHudi
+from sides import Sides, after_delete, after_upsert, trip_options, trips
+
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import commits_newest_first, load_state
+
+MOVES = "hoodie.record.index.update.partition.path"
+
+
+def options_of(version: int, table_type: str, partitioned: bool = False, **more: Any) -> dict[str, Any]:
+    kept = "record" if partitioned else "global.record"
+    index = {
+        "hoodie.index.type": "RECORD_LEVEL_INDEX" if partitioned else "GLOBAL_RECORD_LEVEL_INDEX",
+        f"hoodie.metadata.{kept}.level.index.enable": True,
+    }
+    if version == 6:  # as release 0.15 calls it
+        index = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": True}
+    return {
+        **trip_options(version, hoodie__datasource__write__table__type=table_type, **more),
+        **index,
+        "hoodie.compact.inline": False,
+    }
+
+
+def counts_of(path: Path) -> tuple[int, int]:
+    """Inserts and updates of the last commit."""
+    _, commit = next(commits_newest_first(load_state(Storage(path))))
+    stats = list(commit.write_stats())
+    return sum(one.num_inserts for one in stats), sum(one.num_update_writes for one in stats)
+
+
+def take_turns(sides: Sides) -> None:
+    """Upserts of old and new keys by both sides, deletes, and keys that come back."""
+    rows = trips(range(40))
+    sides.hudi_writes(rows)
+    for ts, write in ((2, sides.we_write), (3, sides.hudi_writes)):
+        new = trips(range(8 * ts, 40 + 10 * ts), ts)
+        write(new)
+        inserts = 20 if ts == 2 else 10
+        assert counts_of(sides.path) == (inserts, new.num_rows - inserts)
+        rows = after_upsert(rows, new)
+    gone = trips([1, 20, 45, 60], 5)
+    sides.we_write(gone, "delete")
+    rows = sides.agree(after_delete(rows, gone)).select(rows.column_names)
+    back = trips([1, 45, 60, 61, 100], 6)
+    sides.hudi_writes(back)
+    assert counts_of(sides.path) == (4, 1)
+    rows = after_upsert(rows, back)
+    again = trips([1, 20, 46, 60, 100], 8)
+    sides.we_write(again)
+    assert counts_of(sides.path) == (1, 4)
+    sides.agree(after_upsert(rows, again))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_turns_with_release_1(hudi_12: RealHudi, tmp_path: Path, table_type: str) -> None:
+    take_turns(Sides(hudi_12, tmp_path / "t", options_of(9, table_type)))
+
+
+def test_turns_with_an_index_by_partition(hudi_12: RealHudi, tmp_path: Path) -> None:
+    take_turns(Sides(hudi_12, tmp_path / "t", options_of(9, "COPY_ON_WRITE", partitioned=True)))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_turns_with_release_0_15(hudi_015: RealHudi, tmp_path: Path, table_type: str) -> None:
+    take_turns(Sides(hudi_015, tmp_path / "t", options_of(6, table_type)))
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_key_whose_partition_changes(hudi_12: RealHudi, tmp_path: Path, moves: bool) -> None:
+    sides = Sides(hudi_12, tmp_path / "t", {**options_of(9, "COPY_ON_WRITE"), MOVES: moves})
+    rows = trips(range(12))
+    sides.we_write(rows)
+    for ts, write in ((2, sides.hudi_writes), (3, sides.we_write)):
+        new = trips(range(ts, 12), ts, cities=ts + 3)
+        write(new)
+        rows = after_upsert(rows, new)
+    read = sides.agree(rows)
+    assert (read["_hoodie_partition_path"].to_pylist() == read["city"].to_pylist()) == moves

@@ -1,0 +1,81 @@
+"""The record index on Spark: every plan leaves the table that the local engine leaves, and says where it looked."""
+
+import pyarrow as pa
+import pytest
+from spark_writes import Step, assert_same_writes, batch, frame
+
+import hudi_fast as hf
+
+GLOBAL = "GLOBAL_RECORD_LEVEL_INDEX"
+TABLE = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.index.bloom.num_entries": "500",
+    "hoodie.index.type": GLOBAL,
+    "hoodie.compact.inline": "false",
+}
+PARTITIONED = {**TABLE, "hoodie.datasource.write.partitionpath.field": "part"}
+MOVES = "hoodie.record.index.update.partition.path"
+STEPS = [
+    Step("upsert", batch(range(120))),
+    Step(
+        "upsert", batch([*range(80, 150), *range(80, 90), 3], ts=[*[200] * 70, *[300] * 10, 1], deletes=[81, 95, 130])
+    ),
+    Step("upsert", batch([*range(30, 60), 81, 95], ts=400, deletes=[33], shift=1)),
+    Step("delete", batch([*range(100, 110), 5000])),
+    Step("upsert", batch([*range(100, 105), *range(30, 40), 200], ts=500, shift=2)),
+]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("moves", ["true", "false"])
+def test_rows_stay_or_move_as_in_one_process(spark, tmp_path, table_type, moves):
+    options = {**PARTITIONED, "hoodie.datasource.write.table.type": table_type, MOVES: moves}
+    assert_same_writes(spark, tmp_path, "routed", options, STEPS if moves == "true" else STEPS[:3])
+
+
+@pytest.mark.parametrize("plan", ["fused", "broadcast"])
+def test_an_index_by_partition_is_asked_by_the_task_of_the_partition(spark, tmp_path, plan):
+    options = {**PARTITIONED, "hoodie.index.type": "RECORD_LEVEL_INDEX"}
+    assert_same_writes(spark, tmp_path, plan, options, STEPS[:2])
+
+
+@pytest.mark.parametrize(("index", "version"), [(GLOBAL, "6"), ("RECORD_LEVEL_INDEX", "9")])
+def test_without_partitions(spark, tmp_path, index, version):
+    options = {**TABLE, "hoodie.index.type": index, "hoodie.write.table.version": version}
+    assert_same_writes(spark, tmp_path, "routed", options, STEPS[:3])
+
+
+def test_the_plan_follows_from_the_index(spark, tmp_path):
+    hf.write(batch(range(50)), tmp_path, PARTITIONED)
+    small = {"hudi_fast.driver.max.bytes": "1"}
+    result = hf.write(frame(spark, batch(range(20, 60), ts=200)), tmp_path, {**PARTITIONED, **small})
+    assert (result.plan, result.inserts, result.updates) == ("routed", 10, 40 - 10)
+    assert "metadata table" in result.reason
+    with pytest.raises(hf.ConfigError, match="fused cannot serve"):
+        hf.write(frame(spark, batch([1])), tmp_path, {**PARTITIONED, "hudi_fast.plan": "fused"})
+    by_partition = {**PARTITIONED, "hoodie.index.type": "RECORD_LEVEL_INDEX", "hudi_fast.plan": "routed"}
+    with pytest.raises(hf.ConfigError, match="routed cannot serve"):
+        hf.write(frame(spark, batch([1])), tmp_path, by_partition)
+
+
+def test_a_row_without_key_is_refused(spark, tmp_path):
+    hf.write(batch(range(10)), tmp_path, PARTITIONED)
+    rows = batch(range(3), ts=200)
+    broken = rows.set_column(0, "id", pa.array(["k0001", None, "k0002"]))
+    with pytest.raises(hf.InvalidDataError, match="key"):
+        hf.write(frame(spark, broken), tmp_path, {**PARTITIONED, "hudi_fast.plan": "routed"})
+    assert hf.HudiTable.open(tmp_path).to_arrow()["ts"].unique().to_pylist() == [100]
+
+
+def test_a_damaged_index_is_named(spark, tmp_path):
+    hf.write(batch(range(40)), tmp_path, PARTITIONED)
+    files = sorted((tmp_path / ".hoodie/metadata/record_index").glob("*record-index-*"))
+    for file in files:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 3 : len(content) // 2] = bytes(len(content) // 2 - len(content) // 3)
+        file.write_bytes(bytes(content))
+    with pytest.raises(hf.HudiError, match="record_index"):
+        hf.write(frame(spark, batch(range(20), ts=200)), tmp_path, {**PARTITIONED, "hudi_fast.plan": "routed"})
+    assert hf.HudiTable.open(tmp_path).to_arrow()["ts"].unique().to_pylist() == [100]
