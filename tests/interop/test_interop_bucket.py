@@ -99,7 +99,8 @@ def test_consistent_hashing_in_turns(ours_first, request, tmp_path) -> None:
 
 
 def test_buckets_that_we_split_and_merged_are_written_on_by_hudi(hudi_12, tmp_path) -> None:
-    sides = MorSides(hudi_12, tmp_path / "trips", {**mor_options(9), **CONSISTENT}, plainly=True)
+    options = {**mor_options(9), **CONSISTENT, "hoodie.metadata.enable": True}
+    sides = MorSides(hudi_12, tmp_path / "trips", options)
     rows = trips(range(40))
     sides.hudi_writes(rows)
     for ts, more in ((2, {"hoodie.parquet.max.file.size": 100}), (3, {"hoodie.bucket.index.merge.threshold": 1})):
