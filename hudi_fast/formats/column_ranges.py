@@ -122,13 +122,21 @@ def nan_columns(rows: pa.Table, columns: Collection[str] | None = None) -> set[s
     }
 
 
-def with_nans(ranges: ColumnRanges, names: Collection[str]) -> ColumnRanges:
-    """The ranges of a footer, told which columns hold NaN."""
-    changed = dict(ranges)
+def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -> ColumnRanges:
+    """The ranges of a footer, told which columns hold NaN.
+
+    Args:
+        ranges: of a footer.
+        names: dotted names of columns that hold NaN.
+        schema: the file's columns.
+    """
+    if not names:
+        return ranges
+    changed, kinds = dict(ranges), leaf_columns(schema)
     for name in names:
         one = changed.get(name)
         if one is not None:
-            nan = pa.scalar(float("nan"), pa.float64() if one.low is None else one.low.type)
+            nan = pa.scalar(float("nan"), kinds[name])
             changed[name] = replace(one, low=nan if one.low is None else one.low, high=nan)
     return changed
 

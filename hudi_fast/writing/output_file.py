@@ -91,7 +91,7 @@ class OutputFile:
         size = self._writer.close(self.footer.finish())
         if self._plan.stats_columns:
             found = ranges_of_footer(self._writer.metadata, self._plan.file_schema, self._plan.stats_columns)
-            self.ranges = with_nans(found, self._nans)
+            self.ranges = with_nans(found, self._nans, self._plan.file_schema)
         return size
 
     def __enter__(self) -> OutputFile:

@@ -106,14 +106,15 @@ def test_only_columns_that_are_asked_for_and_there_are_looked_at(tmp_path: Path)
 
 
 def test_a_footer_is_told_of_nan(tmp_path: Path) -> None:
-    rows = pa.table({"f": [1.0, NAN], "all": [NAN, NAN], "g": [1.0, 2.0]})
+    rows = pa.table({"f": [1.0, NAN], "all": pa.array([NAN, NAN], pa.float32()), "g": [1.0, 2.0]})
     metadata = pq.read_metadata(write(tmp_path, rows).fs_path("f.parquet"))
     names = nan_columns(rows)
     assert names == {"f", "all"}
-    told = with_nans(ranges_of_footer(metadata, rows.schema), names)
+    told = with_nans(ranges_of_footer(metadata, rows.schema), names, rows.schema)
     assert plain(told["f"])[0] == 1.0
     assert math.isnan(plain(told["f"])[1])
     assert all(math.isnan(bound) for bound in plain(told["all"])[:2])
+    assert told["all"].low.type == pa.float32()
     assert plain(told["g"]) == (1.0, 2.0, 0)
 
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.formats.delete_block import decode_delete_block
+from hudi_fast.formats.hfile import read_hfile
+from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.merge.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import kind_of
@@ -15,6 +19,7 @@ from hudi_fast.metadata.records import RECORD_SCHEMA, decode_records
 from hudi_fast.metadata.stat_values import indexed_columns
 from hudi_fast.metadata.table import MetadataTable, open_metadata
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import load_state, table_schema
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -53,4 +58,33 @@ def produced(sources: Iterable[RecordSource], partition: str, schema: str = RECO
             keys, values = records.keys.filter(alive), records.values.filter(alive)
             rows |= flat_rows(decode_records(kind_of(partition), keys, values, schema, partition))
             gone |= set(records.keys.filter(records.values.is_null()).to_pylist())
+    return rows, gone
+
+
+def before(context: ProducerContext, instant: str) -> ProducerContext:
+    """The context as it was before a write: nothing that is newer has happened."""
+    view = context.view
+    timeline = Timeline(tuple(one for one in view.timeline.instants if one.requested < instant and one.is_completed))
+    replaced = {group: by for group, by in view.replaced.items() if by < instant}
+    view = replace(view, timeline=timeline, replaced=replaced)
+    return replace(context, view=view, merge=replace(context.merge, timeline=timeline))
+
+
+def logged(table: MetadataTable, partition: str, instant: str) -> tuple[Rows, set[str]]:
+    """What the log blocks of one instant in a metadata partition put, and the keys that they delete."""
+    rows: Rows = {}
+    gone: set[str] = set()
+    for entry in table.storage.list_dir(partition):
+        if ".log." not in entry.name or entry.name.endswith(".crc"):
+            continue
+        for block in scan_log_blocks(table.storage, entry.path):
+            if block.instant != instant:
+                continue
+            content = read_content(table.storage, block)
+            if block.kind is BlockType.DELETE:
+                gone |= set(decode_delete_block(content, entry.path, 0).keys.to_pylist())
+                continue
+            keys, values = read_hfile(content, entry.path)
+            schema = block.headers[HeaderKey.SCHEMA]
+            rows |= flat_rows(decode_records(kind_of(partition), keys, values, schema, entry.path))
     return rows, gone
