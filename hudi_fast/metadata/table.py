@@ -36,7 +36,7 @@ from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
-__all__ = ["MetadataTable", "metadata_storage", "open_metadata"]
+__all__ = ["MetadataTable", "examine_metadata", "metadata_storage", "open_metadata"]
 
 _CACHED_BYTES = 128 << 20
 _TAKES_BACK = ("rollback", "restore")
@@ -197,13 +197,7 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     """
     if not config.metadata_partitions:
         return None
-    try:
-        table = _open(storage, config, timeline)
-        problem = distrust_of(storage, config, timeline, table.timeline)
-        if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
-            problem = f"its partition files cannot be read: {unusable}"
-    except (HudiError, FileNotFoundError, NotADirectoryError) as error:
-        problem = str(error)
+    table, problem = examine_metadata(storage, config, timeline)
     if problem is None:
         return table
     warnings.warn(
@@ -213,6 +207,30 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
         stacklevel=2,
     )
     return None
+
+
+def examine_metadata(
+    storage: Storage, config: TableConfig, timeline: Timeline
+) -> tuple[MetadataTable | None, str | None]:
+    """The metadata table that the data table's properties name, and why it cannot be trusted.
+
+    Args:
+        storage: of the data table.
+        config: of the data table, which names partitions.
+        timeline: active timeline of the data table.
+
+    Returns:
+        The table, None when it cannot be opened; the reason, None when it can be trusted.
+    """
+    table = None
+    try:
+        table = _open(storage, config, timeline)
+        problem = distrust_of(storage, config, timeline, table.timeline)
+        if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
+            problem = f"its partition files cannot be read: {unusable}"
+    except (HudiError, FileNotFoundError, NotADirectoryError) as error:
+        problem = str(error)
+    return table, problem
 
 
 def _open(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable:

@@ -198,8 +198,8 @@ def _check_words(request: IndexRequest, config: TableConfig) -> None:
 def _check_table(kind: str, config: TableConfig, options: MetadataOptions) -> None:
     if kind in _LATER_KINDS and config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
-            f"The index {kind} needs table version 8 or later; table {config.name} is of version {config.version}. Upgrade "
-            "the table with Apache Hudi."
+            f"The index {kind} needs table version 8 or later; table {config.name} is of version {config.version}. "
+            "Upgrade the table with Apache Hudi."
         )
     if options.partitioned_record_index and kind == "record_index" and config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(

@@ -29,6 +29,7 @@ from hudi_fast.services.log_compaction import (
     schedule_log_compaction,
 )
 from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.validation import ValidationResult, validate_metadata
 from hudi_fast.services.work import CompactionResult, Executor, combined_result
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -290,6 +291,23 @@ class TableServices:
     def pending_indexes(self) -> list[ScheduledIndex]:
         """Indexings that wait on the timeline, oldest first."""
         return scheduled_indexes(open_state(self._storage))
+
+    def validate(
+        self, partitions: Sequence[str] = (), most: int = 1000, options: Options | None = None
+    ) -> ValidationResult:
+        """Compare the metadata table with the files and rows of the table; nothing is written.
+
+        Args:
+            partitions: which partitions of the metadata table; empty for all.
+            most: differences that are listed of each; all of them are counted.
+            options: how rows merge, ``hudi_fast.threads``.
+
+        Raises:
+            ConfigError: there is no such partition.
+            CorruptTableError: a file of the table itself cannot be understood.
+            UnsupportedFeatureError: the table merges its rows in a way that is not supported.
+        """
+        return validate_metadata(self._storage, self._settings(options), tuple(partitions), most)
 
     def upgrade(self, version: int, options: Options | None = None, spark: Any = None) -> None:
         """Not supported yet."""

@@ -1,0 +1,282 @@
+"""Whether the metadata table tells what the table holds: every partition of it against the files themselves.
+
+::
+
+    folders, footers, rows ─► the sources that would build the partition ─► by file group ─┐
+                                                                                           ├─► compared ─► differences
+    metadata table ─ read group by group, as readers do ───────────────────────────────────┘
+
+One file group is held at a time, what waits beyond a budget lies in a local file, and rows are compared by compiled
+code: an index of millions of keys is no different from a small one. Nothing is written. A partition that is being built
+is left out.
+
+Source: HoodieMetadataTableValidator, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.column_ranges import leaf_columns
+from hudi_fast.merge.slice_merge import slice_merge
+from hudi_fast.metadata.commit import log_writer
+from hudi_fast.metadata.definitions import index_version
+from hudi_fast.metadata.groups import GroupWriter
+from hudi_fast.metadata.layout import PartitionKind, kind_of
+from hudi_fast.metadata.produce import ProducerContext, RecordSource, sources_of_table
+from hudi_fast.metadata.produce_base import stored_schema
+from hudi_fast.metadata.produce_expression import check_expression
+from hudi_fast.metadata.read import record_kind, scan
+from hudi_fast.metadata.records import decode_records, flat_schema
+from hudi_fast.metadata.runner import RECORDS, GroupBins, routed
+from hudi_fast.metadata.stat_values import StatsVersion, indexed_columns
+from hudi_fast.metadata.table import MetadataTable, examine_metadata
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.validation_compare import Stored, compare_rows, difference, stored_files
+from hudi_fast.services.validation_stats import StatsSeen
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import TableState, load_state, table_schema
+
+__all__ = ["DIFFERENCES", "SUMMARY", "ValidationResult", "validate_metadata"]
+
+DIFFERENCES = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("what", pa.string(), nullable=False),
+        pa.field("key", pa.string()),
+        pa.field("expected", pa.string()),
+        pa.field("found", pa.string()),
+    ]
+)
+"""One row for each thing that is not as it should be: in which metadata partition, and of which file, key or column."""
+
+SUMMARY = pa.schema(
+    [
+        pa.field("partition", pa.string(), nullable=False),
+        pa.field("expected", pa.int64()),
+        pa.field("found", pa.int64()),
+        pa.field("differences", pa.int64(), nullable=False),
+        pa.field("seconds", pa.float64()),
+        pa.field("note", pa.string()),
+    ]
+)
+"""One row for each metadata partition: records that there should be, records that there are, differences, time.
+
+``note`` says why one could not be checked."""
+
+_MOST_THREADS = 8
+_ANY_INSTANT = "00000000000000000"
+_STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, PartitionKind.EXPRESSION_INDEX})
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationResult:
+    """What a validation found.
+
+    Attributes:
+        differences: of :data:`DIFFERENCES`; of each metadata partition the first ones.
+        summary: of :data:`SUMMARY`; counts all differences. Empty for a table without a metadata table.
+    """
+
+    differences: pa.Table
+    summary: pa.Table
+
+    @property
+    def ok(self) -> bool:
+        """Whether there are no differences."""
+        return not any(self.summary.column("differences").to_pylist())
+
+
+@dataclass(frozen=True)
+class _Validation:
+    """What all partitions share."""
+
+    table: MetadataTable
+    context: ProducerContext
+    stored: Stored
+    threads: int
+
+
+def validate_metadata(
+    storage: Storage, settings: ServiceSettings, partitions: Sequence[str] = (), most: int = 1000
+) -> ValidationResult:
+    """Compare the metadata table with the table.
+
+    Args:
+        storage: the table's storage.
+        settings: how rows merge; threads.
+        partitions: which metadata partitions; empty for all.
+        most: differences of one metadata partition that are listed.
+
+    Raises:
+        ConfigError: the table's metadata table has no such partition.
+        CorruptTableError: a file of the table itself cannot be understood.
+        UnsupportedFeatureError: the table merges its rows in a way that is not supported.
+    """
+    state = load_state(storage)
+    config = state.config
+    unknown = [name for name in partitions if name not in config.metadata_partitions]
+    if unknown:
+        raise ConfigError(
+            f"The metadata table of {storage.uri} has no partition {unknown[0]!r}; it has "
+            f"{', '.join(config.metadata_partitions) or 'none'}."
+        )
+    if not config.metadata_partitions:
+        return _result([])
+    table, problem = examine_metadata(storage, config, state.timeline)
+    found: list[tuple[pa.Table, dict[str, object]]] = []
+    if problem is not None:
+        found.append(_untrusted(problem))
+    if table is not None:
+        validation = _prepared(state, table, settings)
+        chosen = partitions or table.partitions
+        found += [_validated(validation, name, most) for name in chosen]
+    return _result(found)
+
+
+# ---- results
+
+
+def _result(found: Iterable[tuple[pa.Table, dict[str, object]]]) -> ValidationResult:
+    pairs = list(found)
+    differences = pa.concat_tables([DIFFERENCES.empty_table(), *(table for table, _ in pairs)])
+    return ValidationResult(differences, pa.Table.from_pylist([row for _, row in pairs], SUMMARY))
+
+
+def _untrusted(problem: str) -> tuple[pa.Table, dict[str, object]]:
+    rows = _named("", [difference("not to be trusted", found=problem)])
+    return rows, {"partition": "", "differences": 1}
+
+
+def _named(partition: str, tables: Sequence[pa.Table]) -> pa.Table:
+    rows = pa.concat_tables(tables)
+    names = pa.repeat(pa.scalar(partition, pa.string()), rows.num_rows)
+    return rows.add_column(0, DIFFERENCES.field(0), names).cast(DIFFERENCES)
+
+
+# ---- one partition
+
+
+def _prepared(state: TableState, table: MetadataTable, settings: ServiceSettings) -> _Validation:
+    config, schema = state.config, table_schema(state) or pa.schema([])
+    stats = table.definitions.get(PartitionKind.COLUMN_STATS)
+    version = cast(StatsVersion, index_version(PartitionKind.COLUMN_STATS, config.version, table.definitions))
+    columns = indexed_columns(schema, version, config.populate_meta_fields) if stats is None else stats.source_fields
+    context = ProducerContext(
+        storage=state.storage,
+        config=config,
+        view=state.view,
+        merge=slice_merge(state, settings.merger),
+        metadata=None,  # what there should be follows from the table alone
+        schema=schema,
+        indexed_columns=tuple(columns),
+        definitions=table.definitions,
+    )
+    threads = settings.write.threads or min(_MOST_THREADS, os.cpu_count() or 1)
+    return _Validation(table, context, stored_files(context), threads)
+
+
+def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.Table, dict[str, object]]:
+    """Differences of one metadata partition, the first ones, and its row of the summary."""
+    started = time.monotonic()
+    row: dict[str, object] = {"partition": partition, "differences": 0}
+    shown: list[pa.Table] = []
+    reason = validation.table.unusable(partition)
+    if reason is not None:
+        row["differences"] = 1
+        return _named(partition, [difference("unusable", found=reason)]), row
+    counts = _Counts()
+    left = most
+    try:
+        for table in _compared(validation, partition, counts):
+            row["differences"] = int(str(row["differences"])) + table.num_rows
+            shown.append(_named(partition, [table.slice(0, left)]))
+            left -= shown[-1].num_rows
+    except (CorruptTableError, InvalidDataError) as error:
+        row["differences"] = int(str(row["differences"])) + 1
+        shown.append(_named(partition, [difference("unreadable", found=str(error))]))
+    except UnsupportedFeatureError as error:
+        row["note"] = f"not checked: {error}"
+    row |= {"expected": counts.expected, "found": counts.found, "seconds": time.monotonic() - started}
+    return pa.concat_tables([DIFFERENCES.empty_table(), *shown]), row
+
+
+@dataclass
+class _Counts:
+    """Records that there should be, and that there are; filled while a partition is compared."""
+
+    expected: int = 0
+    found: int = 0
+
+
+def _compared(validation: _Validation, partition: str, counts: _Counts) -> Iterable[pa.Table]:
+    """Differences, group by group, then those that show once all groups have been seen."""
+    table, kind = validation.table, record_kind(validation.table, partition)
+    writer = log_writer(table, _ANY_INSTANT, [partition])
+    seen = StatsSeen() if kind in _STATS else None
+    types = _types(validation.context, partition)
+    with GroupBins() as bins:
+        yield from _collect(validation, partition, writer, bins)
+        filled = set(bins.names())
+        for number in range(len(table.groups(partition))):
+            name = (partition, number)
+            records = bins.take(name) if name in filled else RECORDS.empty_table()
+            expected = _flat(kind, records, writer.schema, partition)
+            found = scan(table, partition, [number])
+            counts.expected += expected.num_rows
+            counts.found += found.num_rows
+            if seen is not None:
+                seen.add(expected, found)
+            yield from compare_rows(kind, validation.context, types, validation.stored, expected, found)
+    if seen is not None:
+        yield from seen.missing()
+
+
+def _types(context: ProducerContext, partition: str) -> Mapping[str, pa.DataType]:
+    """The types of values in statistics, by column; an expression's are those of its results."""
+    if kind_of(partition) is PartitionKind.EXPRESSION_INDEX:
+        expression = check_expression(context, partition)
+        return {expression.column.name: expression.result}
+    return leaf_columns(stored_schema(context))
+
+
+def _flat(kind: PartitionKind, records: pa.Table, schema: str, partition: str) -> pa.Table:
+    rows = records.filter(records.column("value").is_valid()).combine_chunks()
+    if not rows.num_rows:
+        return flat_schema(kind).empty_table()
+    return decode_records(kind, rows.column("key").chunk(0), rows.column("value").chunk(0), schema, partition)
+
+
+def _collect(validation: _Validation, partition: str, writer: GroupWriter, bins: GroupBins) -> Iterable[pa.Table]:
+    """Read the sources into ``bins``; what they cannot say is a difference."""
+    sources = sources_of_table(validation.context, partition, _ANY_INSTANT)
+    with ThreadPoolExecutor(validation.threads, thread_name_prefix="hudi_fast") as pool:
+        for problem in pool.map(lambda source: _collect_one(source, writer, bins), sources):
+            if problem is not None:
+                yield problem
+
+
+def _collect_one(source: RecordSource, writer: GroupWriter, bins: GroupBins) -> pa.Table | None:
+    try:
+        for records in source.read(writer.schema):
+            try:
+                parts = list(routed(records, writer))
+            except KeyError:
+                return difference(
+                    "missing file groups",
+                    key=records.data_partition,
+                    expected=f"groups for {len(records.keys)} records",
+                )
+            for group, rows in parts:
+                bins.put((str(records.partition), group), rows)
+    except InvalidDataError as error:
+        return difference("rows that cannot be indexed", found=str(error))
+    return None

@@ -1,0 +1,204 @@
+"""The records of one file group as they should be and as they are: what differs, as rows for people.
+
+::
+
+    expected, found ─► by key, in compiled code ─► missing | stale | different ─► text, for those alone
+
+What is missing or wrong in the metadata table misleads readers and is always told. What is there without need is told
+where it misleads: a key of the record index that no row has, statistics of a file that is gone; not an entry for a file
+of a failed write, which readers pass over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.metadata.keys import NON_PARTITIONED, bloom_key
+from hudi_fast.metadata.layout import PartitionKind
+from hudi_fast.metadata.produce import ProducerContext
+from hudi_fast.services.validation_stats import compare_stats
+from hudi_fast.services.validation_text import difference, differences
+from hudi_fast.view.file_names import parse_base_file
+from hudi_fast.view.listing import StorageLister
+
+__all__ = ["Stored", "compare_rows", "difference", "stored_files"]
+
+_PARTITIONS = 1
+_RECORD_KEY = "_hoodie_record_key"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What the table's folders hold, whatever counts of it.
+
+    Attributes:
+        partitions: partition paths as records spell them, string[p].
+        files: partition path, slash, file name of each file, string[n].
+        names: file names and partition paths: what statistics may be of.
+        bases: key of the bloom filter to path, for each base file.
+    """
+
+    partitions: pa.Array
+    files: pa.Array
+    names: pa.Array
+    bases: dict[str, str]
+
+
+def stored_files(context: ProducerContext) -> Stored:
+    """List the table's folders."""
+    lister = StorageLister(context.storage)
+    paths = lister.partitions()
+    files, names, bases = [], set(paths), {}
+    for path in paths:
+        for entry in lister.files(path):
+            files.append(f"{path or NON_PARTITIONED}/{entry.name}")
+            names.add(entry.name)
+            if parse_base_file(entry) is not None:
+                bases[bloom_key(path, entry.name)] = entry.path
+    partitions = pa.array([path or NON_PARTITIONED for path in paths], pa.string())
+    return Stored(partitions, pa.array(files, pa.string()), pa.array(sorted(names), pa.string()), bases)
+
+
+def compare_rows(
+    kind: PartitionKind,
+    context: ProducerContext,
+    types: Mapping[str, pa.DataType],
+    stored: Stored,
+    expected: pa.Table,
+    found: pa.Table,
+) -> Iterator[pa.Table]:
+    """The differences of one file group, as tables of :data:`hudi_fast.services.validation_text.ROWS`.
+
+    Args:
+        kind: what the records are.
+        context: the table.
+        types: of values that have statistics, by column.
+        stored: its files.
+        expected: flat rows that there should be.
+        found: flat rows that there are.
+    """
+    if kind is PartitionKind.FILES:
+        yield from _files(stored, expected, found)
+    elif kind is PartitionKind.RECORD_INDEX:
+        yield from _locations(expected, found)
+    elif kind is PartitionKind.SECONDARY_INDEX:
+        yield from _keys(expected, found)
+    elif kind is PartitionKind.BLOOM_FILTERS:
+        yield from _filters(context, stored, expected, found)
+    else:
+        yield from compare_stats(types, stored.names, expected, found)
+
+
+# ---- files
+
+
+def _files(stored: Stored, expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+    expected, found = _alive(expected), _alive(found)
+    ours, theirs = _paths(expected), _paths(found)
+    at = pc.index_in(ours, theirs)
+    is_name = pc.equal(expected.column("type"), _PARTITIONS).combine_chunks()
+    # A folder of no file that counts is no partition that anybody misses.
+    needed = pc.or_(pc.invert(is_name), pc.is_in(expected.column("name"), _folders(expected)).combine_chunks())
+    gone = pc.and_(pc.is_null(at), needed)
+    names = pc.if_else(is_name, "missing partition", "missing file")
+    sizes = single_chunk(expected.column("size"))
+    yield differences(names.filter(gone), ours.filter(gone), _text(sizes.filter(gone)))
+    both = pc.is_valid(at)
+    other = single_chunk(found.column("size")).take(at.filter(both))
+    wrong = pc.not_equal(sizes.filter(both), other)
+    yield differences(
+        "size", ours.filter(both).filter(wrong), _text(sizes.filter(both).filter(wrong)), _text(other.filter(wrong))
+    )
+    extra = pc.invert(pc.is_in(theirs, ours))
+    is_name = pc.equal(found.column("type"), _PARTITIONS).combine_chunks()
+    known = pc.if_else(
+        is_name,
+        pc.is_in(single_chunk(found.column("name")), stored.partitions),
+        pc.is_in(theirs, stored.files),
+    )
+    stale = pc.and_(extra, pc.invert(known))
+    names = pc.if_else(is_name, "no such partition", "no such file")
+    yield differences(names.filter(stale), theirs.filter(stale), None, _text(found.column("size").filter(stale)))
+
+
+def _alive(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.and_(pc.is_valid(rows.column("name")), pc.invert(rows.column("deleted"))))
+
+
+def _paths(rows: pa.Table) -> pa.Array:
+    return pc.binary_join_element_wise(single_chunk(rows.column("key")), single_chunk(rows.column("name")), "/")
+
+
+def _folders(rows: pa.Table) -> pa.Array:
+    return single_chunk(rows.filter(pc.not_equal(rows.column("type"), _PARTITIONS)).column("key")).unique()
+
+
+# ---- keys
+
+
+def _locations(expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+    keys, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
+    at = pc.index_in(keys, theirs)
+    gone = pc.is_null(at)
+    yield differences("missing key", keys.filter(gone), _places(expected.filter(gone)))
+    both = pc.is_valid(at)
+    here, there = expected.filter(both), found.take(at.filter(both))
+    same = pc.and_(*(pc.equal(here.column(name), there.column(name)) for name in ("partition", "file_id")))
+    wrong = pc.invert(pc.fill_null(same, False))
+    yield differences(
+        "location", keys.filter(both).filter(wrong), _places(here.filter(wrong)), _places(there.filter(wrong))
+    )
+    stale = pc.invert(pc.is_in(theirs, keys))
+    yield differences("stale key", theirs.filter(stale), None, _places(found.filter(stale)))
+
+
+def _places(rows: pa.Table) -> pa.Array:
+    columns = (single_chunk(rows.column(name)) for name in ("partition", "file_id"))
+    return pc.binary_join_element_wise(*columns, "/", null_handling="replace", null_replacement="?")
+
+
+def _keys(expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+    ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
+    yield differences("missing key", ours.filter(pc.invert(pc.is_in(ours, theirs))))
+    yield differences("stale key", theirs.filter(pc.invert(pc.is_in(theirs, ours))))
+
+
+# ---- bloom filters
+
+
+def _filters(context: ProducerContext, stored: Stored, expected: pa.Table, found: pa.Table) -> Iterator[pa.Table]:
+    ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
+    at = pc.index_in(ours, theirs)
+    for key in ours.filter(pc.is_null(at)).to_pylist():
+        yield difference("missing filter", stored.bases.get(key, key))
+    both = pc.is_valid(at)
+    filters = single_chunk(found.column("filter")).take(at.filter(both))
+    same = pc.equal(single_chunk(expected.column("filter")).filter(both), filters)
+    others = pc.or_(pc.is_in(theirs, ours.filter(both).filter(pc.invert(same))), pc.invert(pc.is_in(theirs, ours)))
+    for row in found.filter(others).select(["key", "kind", "filter"]).to_pylist():
+        path = stored.bases.get(row["key"])
+        if path is None:
+            yield difference("stale filter", row["key"])
+            continue
+        missed = _missed(context, path, row["filter"], row["kind"])
+        if missed:
+            yield difference("filter", path, "a filter of all keys of the file", f"one without {missed} of them")
+
+
+def _missed(context: ProducerContext, path: str, text: bytes, kind: str) -> int:
+    """How many keys of a base file its filter says are not there."""
+    stored = BloomFilter.from_base64(text.decode(), kind, where=path)
+    with open_base_file(context.storage, path) as reader:
+        keys = reader.read([_RECORD_KEY]).column(0)
+    return len(keys) - int(stored.might_contain(keys).sum())
+
+
+def _text(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return single_chunk(values).cast(pa.string())

@@ -1,0 +1,142 @@
+"""Statistics as they should be and as they are.
+
+::
+
+    rows of both sides with one key ─► alike as they are stored: most ─► done
+                                  └──► as values of the column: least, greatest, counts ─► differences
+
+What is stored may differ where the values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
+partition that is not exact may be wider than the files, and never narrower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.formats.column_ranges import ColumnRange
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.metadata.column_ranges import PARTITION_STATS, ranges_of_records
+from hudi_fast.metadata.keys import NON_PARTITIONED
+from hudi_fast.services.validation_text import difference, differences
+
+__all__ = ["StatsSeen", "compare_stats"]
+
+_COUNTS = ("value_count", "null_count")
+_VALUES = ("min", "max")
+_COLUMN_HASH = 12
+
+
+class StatsSeen:
+    """The files (or partitions) that have any statistics, gathered group by group: those of a file are spread."""
+
+    def __init__(self) -> None:
+        self._expected: set[str] = set()
+        self._found: set[str] = set()
+
+    def add(self, expected: pa.Table, found: pa.Table) -> None:
+        """Rows of one file group: those that there should be, those that there are."""
+        self._expected |= set(expected.column("file_name").unique().to_pylist())
+        self._found |= set(found.column("file_name").unique().to_pylist())
+
+    def missing(self) -> Iterator[pa.Table]:
+        """What should have statistics and has none at all.
+
+        That a single column lacks them is no fault: which columns are indexed may change from write to write.
+        """
+        for name in sorted(self._expected - self._found):
+            yield difference("missing statistics", name or NON_PARTITIONED)
+
+
+def compare_stats(
+    types: Mapping[str, pa.DataType], names: pa.Array, expected: pa.Table, found: pa.Table
+) -> Iterator[pa.Table]:
+    """The differences of one file group.
+
+    Args:
+        types: of values by column: the column's, or of an expression's results.
+        names: files and partitions that there are.
+        expected: rows of :data:`hudi_fast.metadata.records.COLUMN_STATS` that there should be.
+        found: rows that there are.
+    """
+    ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
+    at = pc.index_in(ours, theirs)
+    both = pc.is_valid(at)
+    here, there = expected.filter(both).combine_chunks(), found.take(at.filter(both)).combine_chunks()
+    unlike = pc.invert(_alike(here, there))
+    yield from _different(types, here.filter(unlike), there.filter(unlike))
+    stale = pc.invert(pc.is_in(single_chunk(found.column("file_name")), names))
+    rows = found.filter(stale)
+    yield differences("stale statistics", _labels(rows))
+
+
+def _alike(here: pa.Table, there: pa.Table) -> pa.Array:
+    """Whether rows hold the same, as it is stored."""
+    same = pa.repeat(pa.scalar(True), here.num_rows)
+    for name in _COUNTS:
+        same = pc.and_(same, _equal(single_chunk(here.column(name)), single_chunk(there.column(name))))
+    for name in _VALUES:
+        left, right = single_chunk(here.column(name)), single_chunk(there.column(name))
+        for member in left.type:
+            path = [member.name, "value"]
+            same = pc.and_(same, _equal(pc.struct_field(left, path), pc.struct_field(right, path)))
+    return same
+
+
+def _equal(left: pa.Array, right: pa.Array) -> pa.Array:
+    no_values = pc.and_(left.is_null(), right.is_null())
+    return pc.or_(no_values, pc.fill_null(pc.equal(left, right), False))
+
+
+def _labels(rows: pa.Table) -> pa.Array:
+    columns = (single_chunk(rows.column(name)) for name in ("column_name", "file_name"))
+    return pc.binary_join_element_wise(*columns, " of ", null_handling="replace", null_replacement="?")
+
+
+def _different(types: Mapping[str, pa.DataType], here: pa.Table, there: pa.Table) -> Iterator[pa.Table]:
+    """Rows that are not stored alike: those whose values differ."""
+    if not here.num_rows:
+        return
+    ours, theirs = ranges_of_records(here, types), ranges_of_records(there, types)
+    labels = _labels(here).to_pylist()
+    names = ("key", "column_name", "type", "tight")
+    for label, row in zip(labels, there.select(names).to_pylist(), strict=True):
+        where, column = row["key"][_COLUMN_HASH:], row["column_name"]
+        if column not in ours.get(where, {}) or column not in theirs.get(where, {}):
+            continue  # the table has that column no more
+        expected, found = ours[where][column], theirs[where][column]
+        of_partition = row["type"] == PARTITION_STATS
+        if of_partition and not row["tight"] and _covers(found, expected):
+            continue
+        for what, left, right in _parts(expected, found, of_partition):
+            if left != right:
+                yield difference(what, label, _text(left), _text(right))
+
+
+def _covers(wide: ColumnRange, narrow: ColumnRange) -> bool:
+    if narrow.low is None or narrow.high is None:
+        return True
+    if wide.low is None or wide.high is None:
+        return False
+    low, high = wide.low.as_py() <= narrow.low.as_py(), wide.high.as_py() >= narrow.high.as_py()
+    return bool(low and high)
+
+
+def _parts(expected: ColumnRange, found: ColumnRange, of_partition: bool) -> Iterator[tuple[str, Any, Any]]:
+    yield "least value", _plain(expected.low), _plain(found.low)
+    yield "greatest value", _plain(expected.high), _plain(found.high)
+    if not of_partition:
+        yield "nulls", expected.null_count, found.null_count
+        yield "values", expected.value_count, found.value_count
+
+
+def _plain(value: pa.Scalar | None) -> Any:
+    found = None if value is None else value.as_py()
+    return "NaN" if found != found else found
+
+
+def _text(value: Any) -> str:
+    return "none" if value is None else str(value)
