@@ -100,9 +100,12 @@ def assign_partition(
 def _matches(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner
 ) -> list[SliceMatches]:
-    """Which of the partition's slices hold the keys of ``rows``."""
+    """Which slices hold the keys of ``rows``: of the partition, unless the record index names others."""
     if plan.index.uses_records:
-        return match_slices(plan, incoming, rows, locate_rows(plan, incoming, rows, partition), slices, run)
+        found = locate_rows(plan, incoming, rows, partition)
+        elsewhere = sorted({name for name, _ in found.groups} - {partition})  # a global index knows all partitions
+        others = [one for name in elsewhere for one in latest_slices(plan.view, name)]
+        return match_slices(plan, incoming, rows, found, [*slices, *others], run)
     keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
     return look_up_all(plan, slices, keys, run)
 

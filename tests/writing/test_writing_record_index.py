@@ -242,6 +242,18 @@ def test_a_group_that_takes_up_inserts_is_rewritten_with_its_updates(tmp_path: P
     assert_index_is_right(tmp_path)
 
 
+@pytest.mark.parametrize(("index", "kept"), [(GLOBAL, ["a1"]), (BY_PARTITION, ["a1", "b1"])])
+def test_inserts_of_stored_keys_are_dropped_wherever_the_key_is(tmp_path: Path, index: str, kept: list[str]) -> None:
+    settings = settings_of("COPY_ON_WRITE", "9", index)
+    hf.write(placed([1, 2], "p0"), tmp_path, settings)
+    drop = {"hoodie.datasource.write.operation": "insert", "hoodie.datasource.insert.dup.policy": "drop"}
+    hf.write(pa.concat_tables([placed([1, 3], "p1", text="b"), placed([2], "p0", text="b")]), tmp_path, settings | drop)
+    rows = hf.HudiTable.open(tmp_path).to_arrow()
+    assert sorted(rows.filter(pc.field("id") == "k00001")["text"].to_pylist()) == kept
+    assert rows.filter(pc.field("id") != "k00001").sort_by("id")["text"].to_pylist() == ["a2", "b3"]
+    assert_index_is_right(tmp_path)
+
+
 def test_without_a_metadata_table_another_index_stands_in(tmp_path: Path) -> None:
     settings = settings_of("COPY_ON_WRITE", "9", GLOBAL, **{"hoodie.metadata.enable": "false"})
     with pytest.warns(hf.HudiWarning, match="written without its record index"):
