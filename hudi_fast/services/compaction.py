@@ -40,7 +40,12 @@ from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_table import (
+    columns_with_stats,
+    ensure_metadata,
+    maintain_metadata,
+    record_in_metadata,
+)
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
 
@@ -112,7 +117,9 @@ def run_pending_compactions(
 def service_work(state: TableState, instant: Instant, settings: ServiceSettings) -> CompactionWork:
     """The work of a pending compaction or log compaction."""
     operations = read_compaction_plan(state.storage, state.config, instant).operations
-    plan = replace(service_plan(state, settings), instant=instant.requested)
+    plan = service_plan(state, settings)
+    measured = columns_with_stats(state, plan, settings.write.metadata)
+    plan = replace(plan, instant=instant.requested, stats_columns=measured)
     return CompactionWork(plan, service_merge(state, plan), operations, instant.action)
 
 
