@@ -17,6 +17,7 @@ from small_tables import assert_tidy, listing, options, plain_rows, rows_of, tab
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
+from hudi_fast.metadata.runner import in_threads
 from hudi_fast.services.compaction_plan import ScheduledCompaction
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
@@ -189,7 +190,8 @@ def test_a_merger_of_the_user_merges(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_slice_of_logs_alone_gets_its_first_base_file(version: str, tmp_path: Path) -> None:
-    settings = mor_options(table_version=version)
+    # No metadata table: base files are taken away behind its back.
+    settings = {**mor_options(table_version=version), "hoodie.metadata.enable": "false"}
     hf.write(plain_rows(range(4)), tmp_path, settings)
     hf.write(plain_rows([1, 3], ts=2, text="b"), tmp_path, settings)
     hf.write(plain_rows([3]), tmp_path, {**settings, "hoodie.datasource.write.operation": "delete"})
@@ -345,7 +347,7 @@ def test_other_services_are_refused_by_name(tmp_path: Path) -> None:
     for name, arguments in (("cluster", ()), ("clean", ()), ("archive", ()), ("rollback", ("1",)), ("savepoint", ())):
         with pytest.raises(hf.UnsupportedFeatureError, match="not supported yet"):
             getattr(services(tmp_path), name)(*arguments)
-    for name, arguments in (("restore", ("1",)), ("index", ("id",)), ("upgrade", (9,))):
+    for name, arguments in (("restore", ("1",)), ("upgrade", (9,))):
         with pytest.raises(hf.UnsupportedFeatureError, match="not supported yet"):
             getattr(services(tmp_path), name)(*arguments)
 
@@ -360,7 +362,7 @@ class DistantStorage(Storage):
 
 def test_services_need_a_file_system_on_which_they_can_lock_the_table(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    distant = TableServices(DistantStorage(tmp_path), lambda spark: list)
+    distant = TableServices(DistantStorage(tmp_path), lambda spark: list, lambda spark: in_threads())
     for call in (distant.compact, distant.plan_compact, distant.log_compact, distant.plan_log_compact):
         with pytest.raises(hf.UnsupportedFeatureError, match="only local file systems"):
             call()
