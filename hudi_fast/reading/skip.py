@@ -36,7 +36,14 @@ from hudi_fast.reading.prune import matching_partitions, typed_partition_values
 from hudi_fast.reading.skip_bounds import Bounds, may_match
 from hudi_fast.reading.skip_buckets import bucket_matches
 from hudi_fast.reading.skip_expressions import indexed_expressions
-from hudi_fast.reading.skip_keys import Groups, bloom_matches, groups_of_keys, keys_by_secondary, record_key_texts
+from hudi_fast.reading.skip_keys import (
+    Groups,
+    bloom_matches,
+    groups_of_keys,
+    keys_by_secondary,
+    record_key_texts,
+    secondary_of,
+)
 from hudi_fast.reading.skip_stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
@@ -176,12 +183,21 @@ class _Steps:
         try:
             yield
         except (HudiError, OSError, pa.ArrowException) as error:
-            warnings.warn(
-                f"{self.where}: nothing is left out by {index}, which cannot be read: {error}",
-                HudiWarning,
-                stacklevel=2,
-            )
-            self.add(index, unit, count, count, f"cannot be read: {error}")
+            self._leave_aside(index, unit, count, f"cannot be read: {error}")
+
+    def usable(self, table: MetadataTable, index: str, unit: str, count: int) -> bool:
+        """Whether the metadata table has the index; one that it has and that cannot be used is left aside aloud."""
+        if index not in table.partitions:
+            return False
+        reason = table.unusable(index)
+        if reason is not None:
+            self._leave_aside(index, unit, count, f"cannot be used: {reason}")
+        return reason is None
+
+    def _leave_aside(self, index: str, unit: str, count: int, why: str) -> None:
+        text = f"{self.where}: nothing is left out by the index {index}, which {why}"
+        warnings.warn(text, HudiWarning, stacklevel=3)
+        self.add(index, unit, count, count, why)
 
 
 # ---- partitions
@@ -204,7 +220,9 @@ def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
 def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> list[str]:
     index = PartitionKind.PARTITION_STATS.value
     columns = _with_stats(request, table)
-    if len(paths) < 2 or not columns or not request.of_the_present or not table.usable(index):
+    if len(paths) < 2 or not columns or not request.of_the_present:
+        return paths
+    if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):
         keep = may_match(request.condition, partition_bounds(table, paths, columns), len(paths))
@@ -229,16 +247,19 @@ def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]
 def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> Groups | None:
     """File groups that hold the keys that the filter names, or those of the values that it names; None for all."""
     index = PartitionKind.RECORD_INDEX.value
-    if not paths or not request.of_the_present or not table.usable(index):
+    if not paths or not request.of_the_present:
         return None
-    with steps.reading(index, _PARTITIONS, len(paths)):
-        keys = record_key_texts(request.condition, request.schema, request.state.config)
-        by = index
-        if keys is None:
-            found = keys_by_secondary(table, request.condition, request.schema)
-            if found is None:
-                return None
-            by, keys = found
+    keys = record_key_texts(request.condition, request.schema, request.state.config)
+    secondary = None if keys is not None else secondary_of(table, request.condition, request.schema)
+    by = index if secondary is None else secondary.partition
+    if keys is None and secondary is None:
+        return None
+    if not all(steps.usable(table, one, _PARTITIONS, len(paths)) for one in dict.fromkeys((index, by))):
+        return None
+    with steps.reading(by, _PARTITIONS, len(paths)):
+        if secondary is not None:
+            keys = keys_by_secondary(table, secondary)
+        assert keys is not None
         groups = groups_of_keys(table, keys, paths)
         if groups is not None:
             left = len({path for path, _ in groups})
@@ -279,7 +300,7 @@ def _by_expressions(
     request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps
 ) -> list[FileSlice]:
     for one in indexed_expressions(table, request.condition, request.schema):
-        if not slices or not table.usable(one.partition):
+        if not slices or not steps.usable(table, one.partition, _SLICES, len(slices)):
             continue
         with steps.reading(one.partition, _SLICES, len(slices)):
             bounds = slice_bounds(table, one.partition, slices, [one.column])
@@ -292,7 +313,7 @@ def _by_column_stats(
 ) -> list[FileSlice]:
     index = PartitionKind.COLUMN_STATS.value
     columns = _with_stats(request, table)
-    if not slices or not columns or not table.usable(index):
+    if not slices or not columns or not steps.usable(table, index, _SLICES, len(slices)):
         return slices
     with steps.reading(index, _SLICES, len(slices)):
         bounds = slice_bounds(table, index, slices, columns)
@@ -318,12 +339,11 @@ def _matching(
 
 def _by_blooms(request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps) -> list[FileSlice]:
     index = PartitionKind.BLOOM_FILTERS.value
-    if len(slices) < 2 or not table.usable(index):
+    keys = record_key_texts(request.condition, request.schema, request.state.config)
+    if len(slices) < 2 or keys is None or not steps.usable(table, index, _SLICES, len(slices)):
         return slices
     with steps.reading(index, _SLICES, len(slices)):
-        keys = record_key_texts(request.condition, request.schema, request.state.config)
-        if keys is not None:
-            left = [one for one, kept in zip(slices, bloom_matches(table, slices, keys), strict=True) if kept]
-            steps.add(index, _SLICES, len(slices), len(left))
-            return left
+        left = [one for one, kept in zip(slices, bloom_matches(table, slices, keys), strict=True) if kept]
+        steps.add(index, _SLICES, len(slices), len(left))
+        return left
     return slices

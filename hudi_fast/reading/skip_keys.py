@@ -14,7 +14,7 @@ speak of the table's present rows, so only a query of those may ask them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeAlias
 
@@ -37,7 +37,16 @@ from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.filter_terms import Column, Compare, Condition, Constant, In, IsNull, conjuncts
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["Groups", "bloom_matches", "groups_of_keys", "keys_by_secondary", "record_key_texts", "wanted_values"]
+__all__ = [
+    "Groups",
+    "SecondaryLookup",
+    "bloom_matches",
+    "groups_of_keys",
+    "keys_by_secondary",
+    "record_key_texts",
+    "secondary_of",
+    "wanted_values",
+]
 
 Groups: TypeAlias = frozenset[tuple[str, str]]
 """(partition path, file id) of file groups."""
@@ -109,21 +118,38 @@ def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[st
     return frozenset(group for path in partitions for group in locate_keys(table, keys, path).groups)
 
 
-def keys_by_secondary(table: MetadataTable, condition: Condition, schema: pa.Schema) -> tuple[str, pa.Array] | None:
-    """The partition of a secondary index that a condition can ask, and record keys of which each wanted row has one.
+@dataclass(frozen=True, slots=True)
+class SecondaryLookup:
+    """What a filter can ask a secondary index.
+
+    Attributes:
+        partition: of the metadata table.
+        prefixes: how the keys of the wanted values begin.
+    """
+
+    partition: str
+    prefixes: tuple[str, ...]
+
+
+def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) -> SecondaryLookup | None:
+    """The secondary index that a condition can ask; None when there is none."""
+    for partition in table.partitions:
+        definition = table.definitions.get(partition)
+        if partition.startswith(PartitionKind.SECONDARY_INDEX.value) and definition is not None:
+            prefixes = _secondary_prefixes(condition, schema, definition)
+            if prefixes is not None and len(prefixes) <= _MOST_KEYS:
+                return SecondaryLookup(partition, tuple(prefixes))
+    return None
+
+
+def keys_by_secondary(table: MetadataTable, asked: SecondaryLookup) -> pa.Array:
+    """Record keys, one of which each wanted row has: string[n].
 
     Raises:
         HudiError: the index cannot be read.
     """
-    for partition in table.partitions:
-        definition = table.definitions.get(partition)
-        if not partition.startswith(PartitionKind.SECONDARY_INDEX.value) or definition is None:
-            continue
-        prefixes = _secondary_prefixes(condition, schema, definition)
-        if prefixes is not None and len(prefixes) <= _MOST_KEYS and table.usable(partition):
-            found = prefix(table, partition, prefixes).column("key")
-            return partition, pc.unique(split_secondary_keys(pa.array(found))[1]) if len(found) else _no_keys()
-    return None
+    found = prefix(table, asked.partition, asked.prefixes).column("key")
+    return pc.unique(split_secondary_keys(pa.array(found))[1]) if len(found) else pa.array([], pa.string())
 
 
 def bloom_matches(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> npt.NDArray[np.bool_]:
@@ -203,10 +229,6 @@ def _secondary_prefixes(condition: Condition, schema: pa.Schema, definition: Ind
     if values is None or not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
         return None
     return [secondary_prefix(text) for text in to_text(values).to_pylist()]
-
-
-def _no_keys() -> pa.Array:
-    return pa.array([], pa.string())
 
 
 def _bloom_key(slice_: FileSlice) -> str:

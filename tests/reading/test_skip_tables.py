@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -137,6 +138,16 @@ def test_values_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None
     assert ids_of(plan(tmp_path, pc.field("name").isin(["Name 017", "Name 003"]))) == [3, 17]
 
 
+def test_nulls_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None:
+    options = {**RECORDS, f"{M}index.secondary.column": "name", "hoodie.index.name": "by_name"}
+    six_files(tmp_path, **options)
+    without = rows([40, 42], name=pa.array([None, "x$y"]))
+    hf.write(without, tmp_path, {**OPTIONS, **options})
+    for filter_, ids in ((pc.field("name").is_null(), [40]), (pc.field("name") == "x$y", [42])):
+        found = plan(tmp_path, filter_)
+        assert (ids_of(found), len(found.slices)) == (ids, 1)
+
+
 def test_results_of_an_indexed_expression_leave_out_files(tmp_path: Path) -> None:
     options = {
         f"{M}index.expression.column": "name",
@@ -213,6 +224,15 @@ def test_a_damaged_index_is_left_aside_with_a_warning(tmp_path: Path) -> None:
     assert len(found.slices) == 6
     assert ids_of(found) == [17]
     assert "cannot be read" in found.skipping.steps[-1].note
+
+
+def test_an_index_without_files_is_left_aside_with_a_warning(tmp_path: Path) -> None:
+    six_files(tmp_path, **RECORDS)
+    shutil.rmtree(tmp_path / ".hoodie/metadata/record_index")
+    with pytest.warns(HudiWarning, match="record_index, which cannot be used"):
+        found = plan(tmp_path, pc.field("id") == "k017")
+    assert ids_of(found) == [17]
+    assert "cannot be used" in {one.index: one.note for one in found.skipping.steps}["record_index"]
 
 
 def test_what_a_filter_reads_is_listed(tmp_path: Path) -> None:
