@@ -20,8 +20,9 @@ __all__ = [
     "parse_log_file",
 ]
 
-_BASE = re.compile(r"^([A-Za-z0-9-]+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$")
-_LOG = re.compile(r"^\.([^._]+)_([^.]*)\.log\.(\d+)(?:_((?:\d+)-(?:\d+)-(?:\d+))(\.cdc)?)?$")
+# The metadata table has file ids with a partition path of the data table in them, and those may hold anything but "/".
+_BASE = re.compile(r"^(?!\.)(.+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$", re.DOTALL)
+_LOG = re.compile(r"^\.(.+)_([^._]*)\.log\.(\d+)(?:_((?:\d+)-(?:\d+)-(?:\d+))(\.cdc)?)?$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.view.file_names import base_file_name, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import base_file_name, log_file_name, parse_base_file, parse_log_file
 from hudi_fast.view.slices import TableView, latest_slices
 
 A = "11111111-1111-1111-1111-111111111111-0"
@@ -126,3 +126,15 @@ def test_names_of_log_files_are_taken_apart() -> None:
     assert old is not None
     assert old.write_token == ""
     assert parse_log_file(FileStat(base(A, "100"), 1, 1, False)) is None
+
+
+def test_file_ids_with_a_partition_path_in_them_are_whole():
+    """A record index by partition: any letter may be there, those that separate the parts of a name among them."""
+    for path in ("__HIVE_DEFAULT_PARTITION__", "day%3D2024-01-01", "a_b c.d", "ü", "x_1-0-1_7.hfile"):
+        file_id = f"record-index-{path}-0003-0"
+        parsed = parse_base_file(
+            FileStat(f"record_index/{base_file_name(file_id, '3-0-0', '17', 'hfile')}", 1, 1, False)
+        )
+        assert (parsed.file_id, parsed.write_token, parsed.instant) == (file_id, "3-0-0", "17")
+        log = parse_log_file(FileStat(f"record_index/{log_file_name(file_id, '17', 2, '3-0-0')}", 1, 1, False))
+        assert (log.file_id, log.instant, log.version, log.write_token) == (file_id, "17", 2, "3-0-0")
