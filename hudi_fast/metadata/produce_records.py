@@ -47,6 +47,13 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["KeysOfGroup", "KeysOfSlice", "keys_of", "slice_keys"]
 
 
+_SHARE_OF_KEYS = 4
+"""Keys are about this part of a file."""
+
+_FEW_BYTES = 1 << 17
+"""About what the last rows of a rewritten file take."""
+
+
 @dataclass(frozen=True)
 class KeysOfSlice:
     """All keys of a slice, for a record index that is built.
@@ -63,8 +70,8 @@ class KeysOfSlice:
 
     @property
     def weight(self) -> int:
-        """The slice is read."""
-        return slice_bytes(self.slice)
+        """Keys of the slice are read."""
+        return slice_bytes(self.slice) // _SHARE_OF_KEYS
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """Keys of some rows at a time."""
@@ -97,8 +104,12 @@ class KeysOfGroup:
 
     @property
     def weight(self) -> int:
-        """Slices before and after are read as far as they differ."""
-        return slice_bytes(self.change.before, self.change.after)
+        """Keys of slices before and after are read, as far as they may differ."""
+        one = self.change
+        if one.deletes == 0 and one.before is not None and one.after is not None:
+            rewritten = one.inserts_last is not None and not one.before.log_files
+            return _FEW_BYTES if rewritten else sum(log.size for log in one.before.log_files) // _SHARE_OF_KEYS
+        return slice_bytes(one.before, one.after) // _SHARE_OF_KEYS
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """Keys to put, then keys to delete."""

@@ -53,6 +53,9 @@ PLANS = ("auto", "driver", "broadcast", "fused", "routed")
 DRIVER_ROWS = 262_144
 """Rows up to which the driver may take all of them."""
 
+LOCAL_FACTOR = 16
+"""How much more the driver's threads may read for the metadata table where the session is local."""
+
 TINY = 1000
 """Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would
 have to be wrong a thousandfold."""
@@ -107,8 +110,12 @@ class SparkEngine:
         return _outcome(found, choice)
 
     def index_runner(self) -> Runner:
-        """What writes the metadata table: tasks, or threads of the driver where there is little to read."""
-        return run_on(self._source.sparkSession, self._options.driver_max_bytes)
+        """What writes the metadata table: tasks, or threads of the driver where there is little to read.
+
+        Tasks of a local session have no cores but the driver's, and take a shuffle.
+        """
+        spark = self._source.sparkSession
+        return run_on(spark, self._options.driver_max_bytes * (LOCAL_FACTOR if _is_local(spark) else 1))
 
     def _run(self, name: str, plan: WritePlan) -> Iterable[Any]:
         if name == "broadcast":
