@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.index.tagging import RECORD_KEY
-from hudi_fast.metadata.keys import column_hash, column_stats_keys, partition_hash, partition_stats_key
+from hudi_fast.metadata.keys import column_hash, column_stats_keys, partition_hash
 from hudi_fast.metadata.read import lookup, prefix
 from hudi_fast.metadata.stat_values import unwrap_values
 from hudi_fast.metadata.table import MetadataTable
@@ -125,7 +125,11 @@ def partition_bounds(
         HudiError: the statistics cannot be read.
     """
     names = [RECORD_KEY, *(one.name for one in columns)]
-    keys = {name: pa.array([partition_stats_key(name, path) for path in partitions]) for name in names}
+    paths = [partition_hash(path) for path in partitions]
+    keys = {
+        name: pa.array([head + path for path in paths])
+        for name, head in zip(names, map(column_hash, names), strict=True)
+    }
     if len(partitions) * len(names) <= _MOST_LOOKUPS:
         found = lookup(table, "partition_stats", pa.concat_arrays(list(keys.values())))
     else:
