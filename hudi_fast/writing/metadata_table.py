@@ -58,6 +58,9 @@ _SWITCHES = {
     "partition_stats": "hoodie.metadata.index.partition.stats.enable",
     "bloom_filters": "hoodie.metadata.index.bloom.filter.enable",
 }
+_RECORD_SWITCHES = frozenset(
+    {"hoodie.metadata.global.record.level.index.enable", "hoodie.metadata.record.level.index.enable"}
+)
 _BY_DEFINITION = (PartitionKind.SECONDARY_INDEX, PartitionKind.EXPRESSION_INDEX)
 
 
@@ -243,21 +246,34 @@ def _known(names: Iterable[str]) -> list[str]:
 def _dropped(options: MetadataOptions) -> tuple[str, ...]:
     """Partitions that options tell to go."""
     going = [name for name, key in _SWITCHES.items() if key in options.explicit and not getattr(options, name)]
+    if not options.has_record_index and not _RECORD_SWITCHES.isdisjoint(options.explicit):
+        going.append("record_index")
     if "column_stats" in going or "column_stats" in options.drop_indexes:
-        going.append("partition_stats")  # it is made of the other's records, and must not outlive it
+        going.append("partition_stats")
     return tuple(dict.fromkeys([*going, *options.drop_indexes]))
+
+
+def _resting_on(name: str, present: Iterable[str]) -> list[str]:
+    """Partitions that are of no use, or wrong, without another one."""
+    if name == "column_stats":  # partition_stats are made of its records
+        return [one for one in present if one == "partition_stats"]
+    if name == "record_index":  # where the keys are that a secondary index gives
+        return [one for one in present if one.startswith(PartitionKind.SECONDARY_INDEX.value)]
+    return []
 
 
 def _going(state: TableState, plan: WritePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
     """Partitions that options tell to go, and with a warning those that cannot be kept up."""
     present = [*table.partitions, *table.building]
-    told = [name for name in present if name in _dropped(options)]
+    asked = [name for name in present if name in _dropped(options)]
+    told = list(dict.fromkeys([*asked, *(one for name in asked for one in _resting_on(name, present))]))
     stuck: dict[str, HudiError] = {}
     for name in present:
         if name not in told and (problem := _obstacle(producer_context(state, plan, options, table, ()), table, name)):
             stuck[name] = problem
-    if "column_stats" in stuck and "partition_stats" in present:
-        stuck.setdefault("partition_stats", stuck["column_stats"])
+    for name, problem in list(stuck.items()):
+        for one in _resting_on(name, present):
+            stuck.setdefault(one, problem)
     for name, problem in stuck.items():
         warnings.warn(
             f"The index {name} of {table.data_storage.uri} is dropped, because it cannot be kept up to date: {problem}",

@@ -51,6 +51,7 @@ def test_without_a_metadata_table_the_property_goes_and_the_folder(table: Path) 
     [
         ("index.column.stats.enable", "false", ("files", "record_index")),
         ("index.partition.stats.enable", "false", ("column_stats", "files", "record_index")),
+        ("record.index.enable", "false", ("column_stats", "files", "partition_stats")),
         ("index.drop", "record_index", ("column_stats", "files", "partition_stats")),
         ("index.drop", "column_stats", ("files", "record_index")),
     ],
@@ -60,6 +61,18 @@ def test_partitions_that_are_told_to_go_go(key: str, value: str, left: tuple[str
     assert assert_metadata_true(table) == left
     folders = {entry.name for entry in (table / ".hoodie/metadata").iterdir()} - {".hoodie"}
     assert folders == set(left)
+
+
+def test_a_secondary_index_goes_with_the_record_index(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    hf.write(plain_rows(range(6)), path, options())
+    upsert(path, **{"index.secondary.column": "text", "record.index.enable": "true"})
+    with_index = ("column_stats", "files", "partition_stats", "record_index", "secondary_index_text")
+    assert assert_metadata_true(path) == with_index
+    upsert(path)
+    assert assert_metadata_true(path) == with_index
+    upsert(path, **{"index.drop": "record_index"})
+    assert assert_metadata_true(path) == ("column_stats", "files", "partition_stats")
 
 
 def test_a_partition_of_an_unknown_kind_is_dropped_with_a_warning(table: Path) -> None:
