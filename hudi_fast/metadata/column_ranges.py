@@ -12,6 +12,7 @@ Source: metadata reference 3.5; HoodieTableMetadataUtil#getColumnStatsRecords, H
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
@@ -130,12 +131,24 @@ def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRa
         if name not in types:
             continue
         if one.low is not None and one.high is not None and one.low.type != types[name]:
-            try:
-                one = replace(one, low=one.low.cast(types[name]), high=one.high.cast(types[name]))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                one = replace(one, low=None, high=None)
+            low, high = None, None
+            if _keeps_order(one.low.type, types[name]):
+                with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    low, high = one.low.cast(types[name]), one.high.cast(types[name])
+            one = replace(one, low=low, high=high)
         found[name] = one
     return found
+
+
+def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether values that grew into another type compare as before: numbers do, numbers as text do not."""
+
+    def family(kind: pa.DataType) -> int:
+        if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+            return 1
+        return 2 if pa.types.is_string(kind) or pa.types.is_binary(kind) else 0
+
+    return family(old) == family(new) > 0
 
 
 # ---- records

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark import cloudpickle
 
 from hudi_fast.errors import HudiError
 from hudi_fast.metadata.produce_base import RecordSource
@@ -63,7 +64,7 @@ def run_on(spark: Any, driver_bytes: int = 0) -> Runner:
         bins = _bins(sources, tasks)
         # Sources share the context that they hold; it goes to each worker once.
         context = getattr(spark, "_sc", None)
-        packed = pickle.dumps(tuple(sources))
+        packed = cloudpickle.dumps(tuple(sources))  # a merger of the user may be a function of no module
         shared: Any = packed if context is None else context.broadcast(packed)
         try:
             with arrow_batches_of(spark):

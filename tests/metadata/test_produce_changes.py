@@ -9,16 +9,18 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from golden import Golden
-from producer_runs import before, context_of, logged, produced
+from producer_runs import before, context_of, flat_rows, logged, produced
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.column_ranges import ColumnRange
 from hudi_fast.metadata.change import AddedFile, change_of_clean, change_of_commit
-from hudi_fast.metadata.column_ranges import ranges_of_added
+from hudi_fast.metadata.column_ranges import in_types, ranges_of_added
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import bloom_key, column_stats_key
 from hudi_fast.metadata.produce import sources_of_change, sources_of_table
+from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -194,3 +196,31 @@ def test_a_file_whose_size_nobody_said_has_the_one_that_storage_says(golden: Cal
     change = replace(change_of_clean("1", {}), operation="UPSERT", added=(added,))
     files, _ = produced(sources_of_change(context, change, ["files"]), "files")
     assert [row["size"] for row in files["p0"]] == [entry.size]
+
+
+def test_numbers_that_became_text_are_not_bounded_by_their_numbers() -> None:
+    ranges = {"a": ColumnRange(pa.scalar(2, pa.int32()), pa.scalar(10, pa.int32()), 0, 2)}
+    assert not in_types(ranges, {"a": pa.string()})["a"].is_known
+    assert in_types(ranges, {"a": pa.int64()})["a"].low == pa.scalar(2, pa.int64())
+    assert in_types(ranges, {"b": pa.int64()}) == {}
+
+
+def test_members_of_structs_have_statistics_where_they_are_listed(tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "id": ["a", "b", "c"],
+            "part": ["p", "p", "q"],
+            "ts": pa.array([1, 1, 1], pa.int64()),
+            "o": pa.array([{"n": 5, "s": "x"}, None, {"n": 7, "s": "y"}]),
+        }
+    )
+    hf.write(rows, tmp_path, OPTIONS | {"hoodie.metadata.index.column.stats.column.list": "o.n,id"})
+    context, table = context_of(Storage(tmp_path))
+    assert table is not None
+    assert "o.n" in context.indexed_columns
+    for partition in ("column_stats", "partition_stats"):
+        made, _ = produced(sources_of_table(context, partition, "1"), partition)
+        stored = flat_rows(scan(table, partition))
+        assert made == stored
+        found = {row["max"]["LongWrapper"]["value"] for (row,) in stored.values() if row["column_name"] == "o.n"}
+        assert found == {5, 7}
