@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from peer.client import RealHudi
-from sides import Sides, after_delete, after_upsert, trip_options, trips
+from rows import assert_same_rows
+from sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
@@ -83,5 +84,8 @@ def test_a_key_whose_partition_changes(hudi_12: RealHudi, tmp_path: Path, moves:
         new = trips(range(ts, 12), ts, cities=ts + 3)
         write(new)
         rows = after_upsert(rows, new)
-    read = sides.agree(rows)
-    assert (read["_hoodie_partition_path"].to_pylist() == read["city"].to_pylist()) == moves
+    ours, theirs = sides.table.to_arrow(), hudi_12.read(sides.path)
+    # Of a row that stays, Spark takes the partition column from the path, and the file has what came in.
+    assert_same_rows(ours, theirs, ignore=() if moves else ("city",))
+    assert_same_rows(data_columns(ours), rows, key=sides.key)
+    assert (ours["_hoodie_partition_path"].to_pylist() == ours["city"].to_pylist()) == moves

@@ -1,10 +1,15 @@
 """The record index on Spark: every plan leaves the table that the local engine leaves, and says where it looked."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
-from spark_writes import Step, assert_same_writes, batch, frame
+from spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 
 import hudi_fast as hf
+from hudi_fast.metadata.state import open_state
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.slices import latest_slices
 
 GLOBAL = "GLOBAL_RECORD_LEVEL_INDEX"
 TABLE = {
@@ -58,6 +63,22 @@ def test_the_plan_follows_from_the_index(spark, tmp_path):
     by_partition = {**PARTITIONED, "hoodie.index.type": "RECORD_LEVEL_INDEX", "hudi_fast.plan": "routed"}
     with pytest.raises(hf.ConfigError, match="routed cannot serve"):
         hf.write(frame(spark, batch([1])), tmp_path, by_partition)
+
+
+def test_a_key_that_its_file_lacks_is_inserted(spark, tmp_path):
+    hf.write(batch(range(12)), tmp_path, PARTITIONED)
+    state = open_state(Storage(tmp_path))
+    (stale,) = latest_slices(state.view, "p1")
+    rows = pq.read_table(tmp_path / stale.base_file.path, partitioning=None)
+    pq.write_table(rows.filter(~pc.field("id").isin(["k0005", "k0009"])), tmp_path / stale.base_file.path)
+    routed = {**PARTITIONED, "hudi_fast.plan": "routed"}
+    deletes = hf.write(frame(spark, batch([5])), tmp_path, {**routed, "hoodie.datasource.write.operation": "delete"})
+    assert numbers_of(deletes) == (0, 0, 0)
+    result = hf.write(frame(spark, batch([1, 9], ts=200)), tmp_path, routed)
+    assert numbers_of(result) == (1, 1, 0)
+    found = hf.HudiTable.open(tmp_path).to_arrow(["id", "ts"]).sort_by("id")
+    assert found["id"].to_pylist() == [f"k{number:04d}" for number in range(12) if number != 5]
+    assert (found["ts"][1].as_py(), found["ts"][8].as_py()) == (200, 200)
 
 
 def test_a_row_without_key_is_refused(spark, tmp_path):

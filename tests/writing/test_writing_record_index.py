@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from golden import Golden
 from mor_tables import stats_of
@@ -145,6 +146,26 @@ def test_places_that_are_stale(tmp_path: Path, table_type: str) -> None:
     assert (leaves.incoming_rows.tolist(), leaves.inserts.tolist()) == ([0], [])
     assert leaves.moved is not None
     assert leaves.moved.tolist() == [True]
+
+
+def test_a_key_that_its_file_lacks_is_inserted(tmp_path: Path) -> None:
+    settings = settings_of("COPY_ON_WRITE", "9", GLOBAL)
+    hf.write(placed(range(6), "p0"), tmp_path, settings)
+    (stale,) = latest_slices(open_state(Storage(tmp_path)).view, "p0")
+    assert stale.base_file is not None
+    file = tmp_path / stale.base_file.path
+    rows = pq.read_table(file, partitioning=None)
+    pq.write_table(rows.filter(~pc.field("id").isin(["k00002", "k00004"])), file)
+    deletes = hf.write(placed([2], "p0"), tmp_path, settings | {"hoodie.datasource.write.operation": "delete"})
+    assert (deletes.deletes, deletes.files_written) == (0, 0)
+    result = hf.write(placed([1, 4], "p0", ts=2, text="b"), tmp_path, settings)
+    assert (result.inserts, result.updates) == (1, 1)
+    assert {key: row[2] for key, row in table_rows(tmp_path).items() if key >= "k00003"} == {
+        "k00003": "a3",
+        "k00004": "b4",
+        "k00005": "a5",
+    }
+    assert_index_is_right(tmp_path)
 
 
 # ---- writes
