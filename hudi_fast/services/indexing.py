@@ -265,7 +265,11 @@ def _build_context(
 ) -> ProducerContext:
     table = _metadata(state)
     context = producer_context(state, service_plan(state, settings), options, table, work.partitions)
-    return replace(context, definitions={**context.definitions, **work.definitions})
+    present = {*table.partitions, *table.building}
+    kept = {name: one for name, one in table.definitions.items() if name in present}
+    stats = kept.get(PartitionKind.COLUMN_STATS)
+    columns = context.indexed_columns if stats is None else stats.source_fields
+    return replace(context, indexed_columns=columns, definitions={**context.definitions, **kept, **work.definitions})
 
 
 def _begin(state: TableState, work: IndexWork, settings: ServiceSettings, clock: InstantClock) -> _Begun:

@@ -1,0 +1,408 @@
+"""Indexes of live tables: built, planned, kept up, dropped; what died is taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from metadata_truth import assert_metadata_true
+from small_tables import options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.metadata.definitions import load_definitions
+from hudi_fast.metadata.read import scan
+from hudi_fast.metadata.runner import Runner, in_threads
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata.table import metadata_storage
+from hudi_fast.services.index_request import IndexRequest
+from hudi_fast.services.indexing import build_index
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import read_instant_body, read_requested_body
+from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import delete_instant_files
+from hudi_fast.view.table_state import load_state
+
+FILES_ONLY = {
+    "hoodie.metadata.index.column.stats.enable": False,
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": 3,
+}
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+
+def make(path: Path, version: str = "9", kind: str = "COPY_ON_WRITE", **more: Any) -> dict[str, Any]:
+    """Twenty rows in two partitions; the metadata table holds ``files`` alone."""
+    settings = {**options(table_version=version), "hoodie.datasource.write.table.type": kind, **FILES_ONLY, **more}
+    hf.write(plain_rows(range(20)), path, settings)
+    return settings
+
+
+def services(path: Path) -> Any:
+    return hf.HudiTable.open(path).services
+
+
+def states(path: Path) -> dict[str, str]:
+    return {row["partition"]: row["state"] for row in services(path).indexes().to_pylist()}
+
+
+def indexings(path: Path) -> list[Instant]:
+    return list(load_state(Storage(path)).timeline.of_action("indexing"))
+
+
+def assert_valid(path: Path) -> None:
+    result = services(path).validate()
+    assert result.differences.to_pylist() == []
+    assert result.ok
+    assert result.summary.num_rows == len(assert_metadata_true(path))
+
+
+def while_it_builds(act: Any) -> Runner:
+    """A runner that does something once the index is being built, before it reads the table."""
+    done: list[bool] = []
+
+    def run(sources: Any, writer: Any) -> Any:
+        if not done:
+            done.append(True)
+            act()
+        return in_threads()(sources, writer)
+
+    return run
+
+
+def build_with(path: Path, runner: Runner, kind: str = "record_index", **words: Any) -> Any:
+    settings = ServiceSettings.from_options(FILES_ONLY)
+    return build_index(Storage(path), IndexRequest(kind, **words), settings, runner)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_every_index_is_built_as_an_action_and_kept_up_by_writes(version: str, kind: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version, kind)
+    asked: list[tuple[Any, ...]] = [("record_index",), ("column_stats",), ("bloom_filters",)]
+    if version != "6":
+        asked += [("partition_stats",), ("secondary_index", ["text"], "words"), ("expr_index", ["text"], None, "upper")]
+    for arguments in asked:
+        result = services(tmp_path).index(*arguments, options=FILES_ONLY)
+        assert result.partitions == (result.partition,)
+        assert result.records > 0
+        assert result.file_groups == metadata_groups(tmp_path, result.partition)
+        assert services(tmp_path).index(*arguments).instant == ""  # it is there
+    done = indexings(tmp_path)
+    assert [one.state for one in done] == [State.COMPLETED] * len(asked)
+    assert set(states(tmp_path).values()) == {"ready"}
+    assert_valid(tmp_path)
+    kept = {**settings, "hoodie.metadata.index.column.stats.enable": True}
+    hf.write(plain_rows(range(15, 30), ts=2, text="b"), tmp_path, kept)
+    hf.write(plain_rows([1, 29], ts=3), tmp_path, {**kept, "hoodie.datasource.write.operation": "delete"})
+    assert set(states(tmp_path).values()) == {"ready"}
+    assert_valid(tmp_path)
+
+
+def metadata_groups(path: Path, partition: str) -> int:
+    table = metadata_of(open_state(Storage(path)))
+    assert table is not None
+    return len(table.groups(partition))
+
+
+def test_the_action_says_what_was_built_up_to_which_write(tmp_path: Path) -> None:
+    make(tmp_path)
+    result = services(tmp_path).index("record_index")
+    storage, state = Storage(tmp_path), load_state(Storage(tmp_path))
+    (instant,) = state.timeline.of_action("indexing")
+    last = state.timeline.last_completed_write
+    assert last is not None
+    assert instant.requested == result.instant > last.requested
+    for parts in (
+        decode_index_plan(read_requested_body(storage, state.config, instant)),
+        decode_index_metadata(read_instant_body(storage, state.config, instant)),
+    ):
+        assert [(one.partition, one.upto) for one in parts] == [("record_index", last.requested)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "index"),
+    [
+        ("COPY_ON_WRITE", "record_index"),
+        ("MERGE_ON_READ", "record_index"),
+        ("MERGE_ON_READ", "column_stats"),
+        ("COPY_ON_WRITE", "bloom_filters"),
+        ("COPY_ON_WRITE", "partition_stats"),
+    ],
+)
+def test_writes_that_come_while_it_is_built_are_in_it(kind: str, index: str, tmp_path: Path) -> None:
+    kept = {"hoodie.metadata.index.column.stats.enable": index.endswith("stats")}
+    settings = {**make(tmp_path, "9", kind), **kept}
+
+    def act() -> None:
+        assert states(tmp_path)[index] == "building"
+        for ts, rows in ((2, plain_rows(range(10, 30), ts=2, text="b")), (3, plain_rows(range(25, 33), ts=3))):
+            hf.write(rows, tmp_path, {**settings, "hoodie.metadata.compact.max.delta.commits": ts})
+        hf.write(plain_rows([2, 31], ts=4), tmp_path, {**settings, "hoodie.datasource.write.operation": "delete"})
+
+    result = build_with(tmp_path, while_it_builds(act), index)
+    assert result.partition == index
+    assert_valid(tmp_path)
+    hf.write(plain_rows(range(5, 40), ts=5), tmp_path, settings)
+    assert len(table_rows(tmp_path)) == 40 - 1  # k00031 came back, k00002 did not
+    assert_valid(tmp_path)
+
+
+def test_a_secondary_index_brings_the_record_index_that_it_rests_on(tmp_path: Path) -> None:
+    settings = make(tmp_path)
+
+    def act() -> None:
+        hf.write(plain_rows(range(15, 25), ts=2, text="z"), tmp_path, settings)
+
+    result = build_with(tmp_path, while_it_builds(act), "secondary_index", columns=("text",), name="words")
+    assert result.partitions == ("record_index", "secondary_index_words")
+    assert_valid(tmp_path)
+    steps = hf.HudiTable.open(tmp_path).explain(pc.field("text") == "z20").to_pylist()
+    assert "secondary_index_words" in str(steps)
+    with pytest.raises(hf.ConfigError, match=r"secondary_index_words rests on it"):
+        services(tmp_path).drop_index("record_index")
+    assert services(tmp_path).drop_index("words") == ("secondary_index_words",)
+    assert services(tmp_path).drop_index("record_index") == ("record_index",)
+    assert_valid(tmp_path)
+
+
+def test_what_is_dropped_is_gone_from_folders_properties_and_definitions(tmp_path: Path) -> None:
+    settings = make(tmp_path)
+    services(tmp_path).index("partition_stats")
+    services(tmp_path).index("expr_index", ["text"], function="lower", name="low")
+    assert services(tmp_path).drop_index("low") == ("expr_index_low",)
+    assert services(tmp_path).drop_index("column_stats") == ("column_stats", "partition_stats")
+    storage = Storage(tmp_path)
+    assert states(tmp_path) == {"files": "ready"}
+    assert load_definitions(storage, load_state(storage).config) == {}
+    for name in ("expr_index_low", "column_stats", "partition_stats"):
+        assert not storage.exists(f".hoodie/metadata/{name}")
+    with pytest.raises(hf.ConfigError, match=r"no index 'low': the table has files"):
+        services(tmp_path).drop_index("low")
+    hf.write(plain_rows(range(3), ts=2), tmp_path, settings)
+    assert states(tmp_path) == {"files": "ready"}
+    assert services(tmp_path).drop_index("files") == ("files",)
+    assert states(tmp_path) == {}
+    assert not storage.exists(".hoodie/metadata")
+
+
+def test_a_table_without_metadata_table_gets_one(tmp_path: Path) -> None:
+    make(tmp_path, "9", "COPY_ON_WRITE", **{"hoodie.metadata.enable": False})
+    assert services(tmp_path).validate().summary.num_rows == 0
+    assert services(tmp_path).index("record_index").partitions == ("record_index",)
+    assert states(tmp_path) == {"files": "ready", "record_index": "ready"}
+    assert_valid(tmp_path)
+
+
+def test_the_metadata_table_alone_is_no_indexing(tmp_path: Path) -> None:
+    make(tmp_path, "9", "COPY_ON_WRITE", **{"hoodie.metadata.enable": False})
+    assert services(tmp_path).index("files").partitions == ("files",)
+    assert services(tmp_path).index("files").partitions == ()
+    assert indexings(tmp_path) == []
+
+
+def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
+    settings = make(tmp_path)
+    planned = services(tmp_path).plan_index("secondary_index", ["text"])
+    assert planned.partitions == ("record_index", "secondary_index_text")
+    assert states(tmp_path) == {"files": "ready", "record_index": "planned", "secondary_index_text": "planned"}
+    with pytest.raises(hf.CommitConflictError, match="planned already"):
+        services(tmp_path).index("record_index")
+    hf.write(plain_rows(range(10, 25), ts=2, text="b"), tmp_path, settings)
+    (waiting,) = services(tmp_path).pending_indexes()
+    assert waiting == planned
+    assert services(tmp_path).index(plan=waiting).instant == planned.instant
+    assert_valid(tmp_path)
+    assert services(tmp_path).pending_indexes() == []
+    with pytest.raises(hf.CommitConflictError, match="not pending"):
+        services(tmp_path).index(plan=waiting)
+    assert services(tmp_path).plan_index("record_index") is None
+
+
+def test_columns_and_kind_of_record_index_are_in_the_plan(tmp_path: Path) -> None:
+    make(tmp_path)
+    services(tmp_path).plan_index("column_stats", ["ts"])
+    services(tmp_path).plan_index("record_index", options={"hoodie.metadata.record.level.index.enable": True})
+    for planned in services(tmp_path).pending_indexes():
+        services(tmp_path).index(plan=planned)
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    assert table.definitions["column_stats"].source_fields[-1] == "ts"
+    assert table.is_by_partition("record_index")
+    assert len(table.groups("record_index")) == 2
+    assert_valid(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("error", [hf.InvalidDataError("no"), OSError("disk full"), KeyboardInterrupt()])
+def test_what_fails_leaves_the_table_as_it_was(version: str, error: BaseException, tmp_path: Path) -> None:
+    settings = make(tmp_path, version)
+    before = load_properties(Storage(tmp_path))
+
+    def fail(sources: Any, writer: Any) -> Any:
+        in_threads()(sources, writer)
+        raise error
+
+    raised = hf.CommitError if isinstance(error, OSError) else type(error)
+    with pytest.raises(raised):
+        build_with(tmp_path, fail)
+    after = load_properties(Storage(tmp_path))
+    assert after["hoodie.table.metadata.partitions"] == before["hoodie.table.metadata.partitions"] == "files"
+    assert not after.get("hoodie.table.metadata.partitions.inflight")
+    assert indexings(tmp_path) == []
+    assert not Storage(tmp_path).exists(".hoodie/metadata/record_index")
+    assert_valid(tmp_path)
+    hf.write(plain_rows(range(30), ts=2), tmp_path, settings)
+    assert services(tmp_path).index("record_index").records == 30
+    assert_valid(tmp_path)
+
+
+def test_a_plan_that_fails_waits_again(tmp_path: Path) -> None:
+    make(tmp_path)
+    planned = services(tmp_path).plan_index("secondary_index", ["part"], name="p")
+    storage = Storage(tmp_path)
+    state = load_state(storage)
+    delete_instant_files(storage, state.config, state.timeline.writes()[0])  # no rows any more, and no schema
+    with pytest.raises(hf.HudiError):
+        services(tmp_path).index(plan=planned)
+    assert [one.state for one in indexings(tmp_path)] == [State.REQUESTED]
+
+
+class Dies(Exception):
+    """Stands for the end of the process: nothing is cleaned up after it."""
+
+
+def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: Runner) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("hudi_fast.services.indexing._undo", lambda *_: None)
+        with pytest.raises(Dies):
+            build_with(path, runner)
+
+
+def test_an_indexing_that_died_is_logged_to_and_then_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = make(tmp_path)
+
+    def die(sources: Any, writer: Any) -> Any:
+        raise Dies
+
+    die_while_building(tmp_path, monkeypatch, die)
+    assert states(tmp_path) == {"files": "ready", "record_index": "building"}
+    (dead,) = indexings(tmp_path)
+    assert dead.state is State.INFLIGHT
+    hf.write(plain_rows(range(10, 30), ts=2), tmp_path, settings)
+    assert len(table_rows(tmp_path)) == 30
+    result = services(tmp_path).index("record_index", options=FILES_ONLY)
+    assert result.records == 30
+    assert [one.requested for one in indexings(tmp_path)] == [result.instant] != [dead.requested]
+    assert not metadata_pending(tmp_path)
+    assert_valid(tmp_path)
+
+
+def metadata_pending(path: Path) -> tuple[Instant, ...]:
+    table = metadata_of(open_state(Storage(path)))
+    assert table is not None
+    return table.timeline.pending()
+
+
+def test_one_that_died_after_its_last_word_is_completed(tmp_path: Path) -> None:
+    make(tmp_path)
+    result = services(tmp_path).index("record_index")
+    (done,) = indexings(tmp_path)
+    assert done.file_name is not None
+    (tmp_path / ".hoodie/timeline" / done.file_name).unlink()
+    assert [one.state for one in indexings(tmp_path)] == [State.INFLIGHT]
+    assert services(tmp_path).index("record_index").instant == ""
+    assert [(one.requested, one.state) for one in indexings(tmp_path)] == [(result.instant, State.COMPLETED)]
+    assert_valid(tmp_path)
+
+
+def test_one_that_another_program_carries_out_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path)
+
+    def die(sources: Any, writer: Any) -> Any:
+        raise Dies
+
+    die_while_building(tmp_path, monkeypatch, die)
+    (running,) = indexings(tmp_path)
+    Storage(tmp_path).write_bytes(f".hoodie/.heartbeat/{running.requested}", b"")
+    with pytest.raises(hf.CommitConflictError, match="sign of life"):
+        services(tmp_path).index("record_index")
+    assert states(tmp_path)["record_index"] == "building"
+
+
+def test_an_index_that_was_dropped_while_it_was_built_is_not_completed(tmp_path: Path) -> None:
+    settings = make(tmp_path)
+    dropping = {**settings, "hoodie.metadata.index.drop": "record_index"}
+    with pytest.raises(hf.CommitConflictError, match="dropped while it was built"):
+        build_with(tmp_path, while_it_builds(lambda: hf.write(plain_rows([1], ts=2), tmp_path, dropping)))
+    assert states(tmp_path) == {"files": "ready"}
+    assert indexings(tmp_path) == []
+    assert_valid(tmp_path)
+
+
+def test_the_metadata_table_is_compacted_around_an_index_that_is_built(tmp_path: Path) -> None:
+    settings = {**make(tmp_path), "hoodie.metadata.compact.max.delta.commits": 1}
+
+    def act() -> None:
+        for ts in (2, 3):
+            hf.write(plain_rows(range(ts * 10, ts * 10 + 5), ts=ts), tmp_path, settings)
+        table = metadata_of(open_state(Storage(tmp_path)))
+        assert table is not None
+        assert any(one.action == "commit" for one in table.timeline.writes())
+
+    build_with(tmp_path, while_it_builds(act))
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    assert scan(table, "record_index").num_rows == len(table_rows(tmp_path))
+    assert_valid(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"kind": "stats"}, "no kind of index 'stats'"),
+        ({"kind": "secondary_index"}, "over one column"),
+        ({"kind": "record_index", "columns": ["id"]}, "takes no columns"),
+        ({"kind": "record_index", "name": "x"}, "no name of its own"),
+        ({"kind": "expr_index", "columns": ["text"]}, "give function="),
+        ({"kind": "secondary_index", "columns": ["text"], "function": "upper"}, "Only an expr_index"),
+        ({"kind": "expr_index", "columns": ["ts"], "function": "f", "function_options": {"a": "b,c"}}, "comma"),
+    ],
+)
+def test_requests_that_make_no_sense_say_why(arguments: dict[str, Any], said: str, tmp_path: Path) -> None:
+    make(tmp_path)
+    with pytest.raises(hf.ConfigError, match=said):
+        services(tmp_path).index(**arguments)
+    assert indexings(tmp_path) == []
+
+
+@pytest.mark.parametrize("kind", ["partition_stats", "secondary_index"])
+def test_an_index_that_a_version_cannot_have_is_refused(kind: str, tmp_path: Path) -> None:
+    make(tmp_path, "6")
+    with pytest.raises(hf.ConfigError, match="version 8 or later"):
+        services(tmp_path).index(kind, ["text"] if kind == "secondary_index" else [])
+
+
+def test_an_index_over_a_column_that_cannot_be_indexed_is_refused(tmp_path: Path) -> None:
+    rows = plain_rows(range(4)).append_column("tags", pa.array([["a"], [], None, ["b"]], pa.list_(pa.string())))
+    hf.write(rows, tmp_path, {**options(), **FILES_ONLY})
+    services(tmp_path).index("record_index")
+    for column in ("tags", "nothing"):
+        with pytest.raises(hf.UnsupportedFeatureError, match=column):
+            services(tmp_path).index("secondary_index", [column])
+    assert [one.state for one in indexings(tmp_path)] == [State.COMPLETED]
+    assert states(tmp_path) == {"files": "ready", "record_index": "ready"}
+
+
+def test_rows_with_one_key_stop_a_record_index(tmp_path: Path) -> None:
+    settings = {**options(), **FILES_ONLY, "hoodie.datasource.write.operation": "bulk_insert"}
+    for _ in range(2):
+        hf.write(plain_rows(range(3)), tmp_path, settings)
+    with pytest.raises(hf.InvalidDataError):
+        services(tmp_path).index("record_index")
+    assert states(tmp_path) == {"files": "ready"}
+    assert metadata_storage(Storage(tmp_path)).list_dir("record_index") == []
