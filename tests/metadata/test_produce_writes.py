@@ -6,13 +6,16 @@ import random
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from producer_runs import Rows, context_of, flat_rows, produced
 
 import hudi_fast as hf
 from hudi_fast.metadata.produce import sources_of_table
 from hudi_fast.metadata.read import scan
+from hudi_fast.metadata.table import open_metadata
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import load_state
 
 INDEXES = {
     "hoodie.metadata.global.record.level.index.enable": "true",
@@ -145,3 +148,43 @@ def test_random_writes_to_logs_and_their_compaction(seed: int, tmp_path: Path) -
         gone = set(chance.sample(ids, 2))
         hf.write(rows(ids, chance.choice([1, 5, 6 + step]), f"t{step}", gone), tmp_path, settings)
         assert_as_built_anew(tmp_path)
+
+
+@pytest.mark.parametrize("engine", ["SIMPLE", "CONSISTENT_HASHING"])
+def test_keys_that_are_in_log_files_alone(engine: str, tmp_path: Path) -> None:
+    settings = options(9, "MERGE_ON_READ", hoodie__index__type="BUCKET") | SECONDARY
+    settings |= {f"hoodie.bucket.index.{name}": "2" for name in ("num.buckets", "min.num.buckets", "max.num.buckets")}
+    settings["hoodie.index.bucket.engine"] = engine
+    for table in (
+        rows(list(range(8)), 5, "a"),
+        rows([1, 2, 20, 21], 6, "b"),
+        rows([1, 20, 3], 7, "c", gone={1, 20}),
+        rows([1, 20, 2], 8, "d"),
+    ):
+        hf.write(table, tmp_path, settings)
+        assert "record_index" in assert_as_built_anew(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_tables_without_meta_columns_have_statistics_of_their_columns(kind: str, tmp_path: Path) -> None:
+    settings = options(9, kind, hoodie__populate__meta__fields="false")
+    settings = {key: value for key, value in settings.items() if key not in INDEXES}
+    for table in (rows(list(range(8)), 5, "a"), rows([1, 2, 20], 6, "b", gone={2})):
+        hf.write(table, tmp_path, settings)
+        assert assert_as_built_anew(tmp_path) == ["column_stats", "files", "partition_stats"]
+
+
+def test_a_merger_of_the_user_that_lets_rows_go(tmp_path: Path) -> None:
+    def drop_twos(older: pa.Table, newer: pa.Table) -> pa.Table:
+        at = newer.column_names.index("_hoodie_is_deleted")
+        return newer.set_column(at, "_hoodie_is_deleted", pc.equal(newer.column("id"), "k002"))
+
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        settings = options(9, kind, hoodie__write__record__merge__mode="CUSTOM")
+        settings["hoodie.write.record.merge.strategy.id"] = "11111111-2222-3333-4444-555555555555"
+        for table in (rows(list(range(8)), 5, "a"), rows([1, 2, 20], 6, "b")):
+            hf.write(table, tmp_path / kind, settings | {"hudi_fast.merger": drop_twos})
+        state = load_state(Storage(tmp_path / kind))
+        table = open_metadata(state.storage, state.config, state.timeline)
+        assert table is not None
+        assert set(flat_rows(scan(table, "record_index"))) == {f"k{number:03}" for number in (0, 1, 3, 4, 5, 6, 7, 20)}
