@@ -1,8 +1,9 @@
-"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, compacts it, without Spark.
+"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, serves it, without Spark.
 
 Every command is one call of the table object (:class:`hudi_fast.HudiTable`) or of :func:`hudi_fast.write`, between
-parsing arguments and showing the answer. An error of ours is one red line and exit code 1; wrong usage is exit code 2.
-The library is imported when a command runs, so that ``--help`` and ``--version`` answer at once.
+parsing arguments and showing the answer; those of table services are in :mod:`hudi_fast.cli.services`. An error of ours
+is one red line and exit code 1; wrong usage is exit code 2. The library is imported when a command runs, so that
+``--help`` and ``--version`` answer at once.
 """
 
 from __future__ import annotations
@@ -16,6 +17,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from hudi_fast import __version__
+from hudi_fast.cli import services
+from hudi_fast.cli.shared import (
+    json_option,
+    open_table,
+    option_option,
+    options_of,
+    path_argument,
+    show_answer,
+    show_table,
+)
 from hudi_fast.config.option_names import OPERATIONS
 from hudi_fast.errors import HudiError
 
@@ -37,11 +48,6 @@ _META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines in place of a table.")
-_option_option = click.option(
-    "-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="A hoodie.* or hudi_fast.* option; repeatable."
-)
-_path_argument = click.argument("path")
 
 
 def main() -> None:
@@ -84,14 +90,18 @@ def cli() -> None:
     """Read and write Apache Hudi tables, natively."""
 
 
+for command in services.COMMANDS:
+    cli.add_command(command)
+
+
 @cli.command()
-@_path_argument
-@_json_option
+@path_argument
+@json_option
 def info(path: str, as_json: bool) -> None:
     """Show what the table at PATH is: configuration, schema, size."""
     from hudi_fast.cli.render import json_line, show_rows, show_values
 
-    table = _open(path)
+    table = open_table(path)
     config, schema = _config_values(table), _schema_rows(table.schema)
     stats = table.stats().to_pylist()
     if as_json:
@@ -103,40 +113,40 @@ def info(path: str, as_json: bool) -> None:
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--limit", type=click.IntRange(min=0), help="Only the newest so many instants.")
-@_json_option
+@json_option
 def history(path: str, limit: int | None, as_json: bool) -> None:
     """List the instants of the timeline of the table at PATH."""
-    table = _open(path).history()
+    table = open_table(path).history()
     start = 0 if limit is None else max(0, table.num_rows - limit)
-    _show_table("History", table.slice(start), as_json, hidden=["completion"])
+    show_table("History", table.slice(start), as_json, hidden=["completion"])
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--where", "condition", metavar="CONDITION", help='Only files that may hold rows like: "fare > 10".')
 @click.option("--limit", type=click.IntRange(min=0), help="Only the first so many files.")
-@_json_option
+@json_option
 def files(path: str, condition: str | None, limit: int | None, as_json: bool) -> None:
     """List the files of the newest state of the table at PATH."""
-    opened = _open(path)
+    opened = open_table(path)
     table = opened.files(None if condition is None else _condition(condition, opened))
-    _show_table("Files", table if limit is None else table.slice(0, limit), as_json, hidden=["base_file"])
+    show_table("Files", table if limit is None else table.slice(0, limit), as_json, hidden=["base_file"])
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--where", "condition", metavar="CONDITION", required=True, help="Rows like: \"city = 'Oslo'\".")
-@_json_option
+@json_option
 def explain(path: str, condition: str, as_json: bool) -> None:
     """Show how a condition leaves out files of the table at PATH: which indexes help, and what is read."""
-    opened = _open(path)
-    _show_table("Steps", opened.explain(_condition(condition, opened)), as_json, hidden=[])
+    opened = open_table(path)
+    show_table("Steps", opened.explain(_condition(condition, opened)), as_json, hidden=[])
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
 @click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
 @click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
@@ -150,7 +160,7 @@ def explain(path: str, condition: str, as_json: bool) -> None:
 @click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
 @click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
 @click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
-@_json_option
+@json_option
 def read(
     path: str,
     columns: str | None,
@@ -171,7 +181,7 @@ def read(
 
     if output is not None:
         format_of(output, _FILE_FORMATS)
-    table = _open(path)
+    table = open_table(path)
     on_screen = output is None and not as_json
     wanted = table.schema.names if columns is None and on_screen and not meta else None
     reader = table.to_batches(
@@ -193,9 +203,9 @@ def read(
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--input", "source", required=True, metavar="FILE", help="Rows: FILE.parquet, .csv, .json or .arrow.")
-@_option_option
+@option_option
 @click.option(
     "--mode",
     type=click.Choice(["append", "overwrite", "errorifexists", "ignore"], case_sensitive=False),
@@ -204,14 +214,14 @@ def read(
     help="What to do when there is a table.",
 )
 @click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="What to do with the rows.")
-@_json_option
+@json_option
 def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
     """Write rows of a file to the table at PATH.
 
     The table is created if it is not there; a new table needs -o hoodie.table.name=NAME, and for upserts
     -o hoodie.datasource.write.recordkey.field=COLUMN.
     """
-    options = _options(pairs)
+    options = options_of(pairs)
     if operation is not None:
         options[_OPERATION_KEY] = operation
     from hudi_fast.api import write as write_rows
@@ -224,60 +234,24 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: 
 
 
 @cli.command()
-@_path_argument
+@path_argument
 @click.option("--where", "condition", metavar="CONDITION", help="Delete rows like: \"city = 'Oslo'\".")
 @click.option(
     "--keys", metavar="FILE", help="Delete rows whose key columns are in FILE.parquet, .csv, .json or .arrow."
 )
-@_option_option
-@_json_option
+@option_option
+@json_option
 def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
     """Delete rows of the table at PATH."""
     if (condition is None) == (keys is None):
         raise click.UsageError("Give either --where or --keys.")
     from hudi_fast.cli.progress import under_way
 
-    options, table = _options(pairs), _open(path)
+    options, table = options_of(pairs), open_table(path)
     target = _source(keys) if keys is not None else _condition(condition or "", table)
     with under_way(f"Deleting from {path}"):
         result = table.delete(target, options)
     _show_result(result, as_json)
-
-
-@cli.command()
-@_path_argument
-@click.option("--plan-only", is_flag=True, help="Put a plan on the timeline for somebody else to carry out.")
-@click.option("--run-pending", is_flag=True, help="Carry out what was planned, and plan nothing new.")
-@_option_option
-@_json_option
-def compact(path: str, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
-
-    Compactions that were planned are carried out first, then a new one. It is due now, unless an option such as
-    -o hoodie.compact.inline.max.delta.commits=5 says when it is.
-    """
-    if plan_only and run_pending:
-        raise click.UsageError("Give either --plan-only or --run-pending.")
-    from hudi_fast.cli.progress import under_way
-
-    options, services = _options(pairs), _open(path).services
-    if plan_only:
-        planned = services.plan_compact(options)
-        groups = [] if planned is None else planned.plan.operations
-        sizes = {"file_groups": len(groups), "log_files": sum(len(one.log_files) for one in groups)}
-        _show_values("Planned", "Nothing to compact", planned.instant if planned else "", sizes, as_json)
-        return
-    with under_way(f"Compacting {path}"):
-        result = services.compact(options, pending_only=run_pending)
-    names = ("file_groups", "log_files", "rows", "updates", "inserts", "deletes", "files_written", "bytes_written")
-    values = {**{name: getattr(result, name) for name in names}, "seconds": result.seconds}
-    _show_values("Compacted", "Nothing to compact", result.instant, values, as_json)
-
-
-def _open(path: str) -> HudiTable:
-    from hudi_fast.table import HudiTable
-
-    return HudiTable.open(path)
 
 
 def _condition(text: str, table: HudiTable) -> Any:
@@ -288,16 +262,6 @@ def _condition(text: str, table: HudiTable) -> Any:
 
     meta = [pa.field(name, pa.string()) for name in _META_COLUMNS if table.config.populate_meta_fields]
     return parse_where(text, pa.schema([*meta, *table.schema]))
-
-
-def _options(pairs: tuple[str, ...]) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, value = pair.partition("=")
-        if not separator or not key.strip():
-            raise click.BadParameter(f"{pair!r} is not KEY=VALUE.", param_hint="-o")
-        options[key.strip()] = value
-    return options
 
 
 def _source(path: str) -> pa.Table:
@@ -353,17 +317,6 @@ def _show_stats(stats: list[dict[str, Any]]) -> None:
         show_rows("Size", stats, list(stats[0]))
 
 
-def _show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str]) -> None:
-    """All columns for machines; ``hidden`` ones are too wide for people, and follow from others."""
-    from hudi_fast.cli.render import json_line, show_rows
-
-    if as_json:
-        click.echo(json_line(table.to_pylist()))
-    else:
-        columns = [name for name in table.column_names if name not in hidden]
-        show_rows(f"{title} ({table.num_rows})", table.to_pylist(), columns)
-
-
 def _show_first_rows(reader: pa.RecordBatchReader, limit: int | None) -> None:
     """On screen: no more rows than fit a look, and whether there are more."""
     from hudi_fast.cli.render import limited, show_rows
@@ -382,17 +335,4 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
 def _show_result(result: WriteResult, as_json: bool) -> None:
     names = ("operation", "inserts", "updates", "deletes", "files_written", "bytes_written", "seconds")
     values = {name: getattr(result, name) for name in names}
-    _show_values("Committed", "Nothing committed", result.instant, values, as_json)
-
-
-def _show_values(done: str, nothing: str, instant: str, values: dict[str, Any], as_json: bool) -> None:
-    """What a command did: with the instant, or that there is none."""
-    from hudi_fast.cli.render import json_line, show_values
-
-    values = {"instant": instant, **values}
-    if as_json:
-        click.echo(json_line(values))
-        return
-    if "seconds" in values:
-        values["seconds"] = f"{values['seconds']:.2f}"
-    show_values(done if instant else nothing, values)
+    show_answer("Committed", "Nothing committed", result.instant, values, as_json)
