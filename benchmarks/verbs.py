@@ -14,6 +14,7 @@ from hudi_fast.kernels import warm_up
 from hudi_fast import HudiTable, write
 
 ROWS = 200_000
+FILES, ROWS_PER_FILE = 1000, 20
 PARTITIONS = 10
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -21,6 +22,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
 }
+BY_RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": True}
 BULK = {**OPTIONS, "hoodie.datasource.write.operation": "bulk_insert"}
 
 
@@ -114,19 +116,85 @@ class Reads:
 
 
 class SmallUpsert:
-    """100 rows into a table of 1000, as a service would: planning and the timeline are most of it."""
+    """100 rows into a table of 1000, as a service would: planning and the timelines are most of it."""
+
+    params = ("files and statistics", "record index too", "no metadata table")
+    param_names = ("metadata",)
+    number = 1
+
+    def setup(self, metadata: str) -> None:
+        warm_up()
+        self.path = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        self.options = {**OPTIONS, "hoodie.metadata.enable": metadata != "no metadata table"}
+        if metadata.startswith("record index"):
+            self.options |= BY_RECORD_INDEX
+        write(_trips(1000), self.path, self.options)
+        self.rows = _trips(100, ts=1)
+        write(self.rows, self.path, self.options)
+
+    def teardown(self, metadata: str) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def time_upsert(self, metadata: str) -> None:
+        write(self.rows, self.path, self.options)
+
+
+class RecordIndex:
+    """A tenth of the rows upserted by record index into one of the ten partitions, and one row looked up by its key."""
 
     number = 1
 
-    def setup(self) -> None:
-        warm_up()
-        self.path = tempfile.mkdtemp(prefix="hudi_fast-asv-")
-        write(_trips(1000), self.path, OPTIONS)
-        self.rows = _trips(100, ts=1)
-        write(self.rows, self.path, OPTIONS)
+    def setup_cache(self) -> str:
+        folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        write(_trips(ROWS), f"{folder}/table", {**BULK, **BY_RECORD_INDEX})
+        return folder
 
-    def teardown(self) -> None:
+    def setup(self, folder: str) -> None:
+        warm_up()
+        self.path = tempfile.mkdtemp(dir=folder)
+        shutil.copytree(f"{folder}/table", self.path, dirs_exist_ok=True)
+        self.rows = _trips(ROWS, ts=1).take(pa.array(np.arange(0, ROWS, PARTITIONS)))
+        self.one = pc.field("uuid") == self.rows["uuid"][7].as_py()
+
+    def teardown(self, folder: str) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def time_upsert(self) -> None:
-        write(self.rows, self.path, OPTIONS)
+    def time_upsert(self, folder: str) -> None:
+        write(self.rows, self.path, {**OPTIONS, **BY_RECORD_INDEX})
+
+    def time_look_up_one(self, folder: str) -> None:
+        HudiTable.open(self.path).to_arrow(filter=self.one)
+
+
+class ManyFiles:
+    """A table of 1000 files, of which a filter leaves ten."""
+
+    timeout = 600
+
+    def setup_cache(self) -> str:
+        folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
+        rows = _trips(FILES * ROWS_PER_FILE)
+        # Rows come in the order of value_0, so that a file holds a range of it.
+        rows = rows.set_column(rows.column_names.index("value_0"), "value_0", pa.array(np.arange(rows.num_rows)))
+        for first in range(0, rows.num_rows, PARTITIONS * ROWS_PER_FILE):
+            write(rows.slice(first, PARTITIONS * ROWS_PER_FILE), f"{folder}/table", BULK)
+        return f"{folder}/table"
+
+    def setup(self, path: str) -> None:
+        warm_up()
+        self.table = HudiTable.open(path)
+        self.few = pc.field("value_0") < PARTITIONS * ROWS_PER_FILE
+
+    def time_plan(self, path: str) -> None:
+        self.table.explain(self.few)
+
+    def time_read(self, path: str) -> None:
+        self.table.to_arrow(columns=["uuid"], filter=self.few)
+
+    def time_list(self, path: str) -> None:
+        self.table.files()
+
+    def track_files_read(self, path: str) -> int:
+        return int(self.table.explain(self.few)["after"][-1].as_py())
+
+    track_files_read.unit = "files"  # type: ignore[attr-defined]

@@ -29,6 +29,7 @@ __all__ = [
     "cancelled",
     "changes",
     "first_load",
+    "flight_of",
     "load_year",
     "same_rows",
     "widened",
@@ -95,6 +96,14 @@ def widened(year: pa.Table) -> pa.Table:
     rows = after_deletes(year)
     rows = _with(rows, "revision", pa.array(np.full(rows.num_rows, 3, np.int32)))
     return rows.append_column("distance_km", pc.round(pc.multiply(rows.column("distance"), 1.609344), 1))
+
+
+def flight_of(flights: pa.Table, key: str) -> pa.Table:
+    """The flight with these values of :data:`KEY`, joined by commas."""
+    chosen = pc.scalar(True)
+    for name, value in zip(KEY, key.split(","), strict=True):
+        chosen = chosen & (pc.field(name) == pa.scalar(value).cast(flights.schema.field(name).type))
+    return flights.filter(chosen)
 
 
 def same_rows(found: pa.Table, expected: pa.Table) -> bool:

@@ -11,7 +11,28 @@ from rich.table import Table
 
 import hudi_fast as hf
 
-__all__ = ["Logged", "history_shown", "logged_shown", "writes_shown"]
+__all__ = ["Asked", "Logged", "asked_shown", "history_shown", "logged_shown", "writes_shown"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a filter left out.
+
+    Attributes:
+        what: the filter.
+        index: partition of the metadata table that told most.
+        files: of the table.
+        read: of them, those that were read.
+        rows: that were found.
+        seconds: that it took.
+    """
+
+    what: str
+    index: str
+    files: int
+    read: int
+    rows: int
+    seconds: float
 
 
 @dataclass(frozen=True)
@@ -54,6 +75,15 @@ def logged_shown(steps: Sequence[Logged]) -> Table:
     for one in steps:
         sizes = (f"{one.log_files}", f"{one.log_bytes / 1e6:.1f}")
         shown.add_row(one.step, *sizes, f"{one.merged_rows:,}", f"{one.base_rows:,}", f"{one.seconds:.2f}")
+    return shown
+
+
+def asked_shown(queries: Sequence[Asked]) -> Table:
+    """One line per query."""
+    names = ("query", "answered by", "files", "read", "rows", "seconds")
+    shown = _table("What queries leave out, by the metadata table", names, right=names[2:])
+    for one in queries:
+        shown.add_row(one.what, one.index, f"{one.files}", f"{one.read}", f"{one.rows}", f"{one.seconds:.2f}")
     return shown
 
 

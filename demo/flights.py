@@ -7,7 +7,8 @@
              every row compared with what must be there ◄────┘ read back, by Spark and without it
 
 It happens to two tables: one that rewrites files (COPY_ON_WRITE), and one that logs changes beside them (MERGE_ON_READ)
-until a compaction merges the log files into new base files.
+until a compaction merges the log files into new base files. Queries on the first then leave out the files that its
+metadata table says hold none of the rows they ask for.
 
 With Java and PySpark it runs on Spark (two cores); without, on the local engine. It ends with exit code 1 if the table
 holds anything but the rows it should.
@@ -33,7 +34,7 @@ import flight_data as data
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from flight_tables import Logged, history_shown, logged_shown, writes_shown
+from flight_tables import Asked, Logged, asked_shown, history_shown, logged_shown, writes_shown
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
@@ -45,6 +46,7 @@ TABLE_OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "month",
     "hoodie.datasource.write.precombine.field": "revision",
     "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.metadata.record.index.enable": "true",  # which file group a key is in
 }
 LOG_OPTIONS = {
     **TABLE_OPTIONS,
@@ -52,7 +54,7 @@ LOG_OPTIONS = {
     "hoodie.compact.inline": "false",  # the demo says when
 }
 OPERATION = "hoodie.datasource.write.operation"
-STEPS = 17
+STEPS = 18
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -100,6 +102,7 @@ class Story:
         self.task = progress.add_task("", total=STEPS)
         self.writes: list[tuple[str, int, hf.WriteResult, int]] = []
         self.logged: list[Logged] = []
+        self.asked: list[Asked] = []
         self.checks: list[Check] = []
 
     @contextmanager
@@ -174,7 +177,28 @@ def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
     table = hf.HudiTable.open(path)
     story.check("flights of the first load, by time travel", load.num_rows, _rows_at(table, first.instant))
     story.check("partitions", data.LAST_MONTH, table.partitions().num_rows)
+    _ask(story, table, widened)
     return year
+
+
+def _ask(story: Story, table: hf.HudiTable, expected: pa.Table) -> None:
+    """Queries that an index answers for most files: one month of twelve is read, and the rows are all there."""
+    late, key = pc.field("dep_delay") > 1200, "2013,7,4,US,1431,EWR"
+    names = [f"{name}:{value}" for name, value in zip(data.KEY, key.split(","), strict=True)]
+    one = pc.field("_hoodie_record_key") == ",".join(names)
+    with story.step("Ask for one flight by its key, and for those that were 20 hours late"):
+        for what, index, filter_, wanted in (
+            ("one flight, by its record key", "record_index", one, data.flight_of(expected, key)),
+            ("more than 20 hours late", "partition_stats", late, expected.filter(late)),
+        ):
+            started = time.monotonic()
+            found = table.to_arrow(filter=filter_)
+            seconds = time.monotonic() - started
+            steps = table.explain(filter_)
+            files = steps["after"][-1].as_py()
+            story.asked.append(Asked(what, index, table.files().num_rows, files, found.num_rows, seconds))
+            story.check(f"{what}: every value", True, wanted.num_rows > 0 and data.same_rows(found, wanted))
+            story.check(f"{what}: files read, by an index", (1, True), (files, index in steps["index"].to_pylist()))
 
 
 def tell_of_logs(story: Story, engine: Engine, path: Path, year: pa.Table) -> None:
@@ -254,6 +278,7 @@ def _report(story: Story, path: Path, log_path: Path, kept: bool) -> int:
         console.print(f" {number} {what}: plan [bold]{result.plan}[/] ({result.reason})", highlight=False)
     console.print()
     console.print(history_shown("History of the table", path))
+    console.print(asked_shown(story.asked))
     console.print(logged_shown(story.logged))
     console.print(history_shown("History of the table with log files", log_path))
     wrong = [check for check in story.checks if check.expected != check.found]

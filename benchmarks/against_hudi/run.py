@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from data import BASE_OF, COLUMNS, expected_rows, make_data
+from report import Result, machine, report
 
 HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parents[1]
@@ -38,6 +38,7 @@ SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_s
 SIDES = tuple(SCRIPTS)
 READERS = frozenset({"hudi_rs"})
 SMALL_RUNS = 7
+RECORD = "RECORD_INDEX"
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 
 
@@ -52,15 +53,6 @@ class Bench:
     hudi_runs: int
     cores: int
     version: str
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One case with one codec: the answer of each side that can do it (:class:`side.Run` as a dict)."""
-
-    case: str
-    codec: str
-    answers: dict[str, dict[str, Any]]
 
 
 # ---- one function per case
@@ -94,6 +86,32 @@ def upsert_small(bench: Bench, codec: str) -> Result:
 def tagging(bench: Bench, codec: str) -> Result:
     """As many keys as the table has looked up with bloom filters, none of them there: a delete that finds nothing."""
     return _measure(bench, "tagging", codec, COW, "delete", "absent", bench.runs, index="BLOOM")
+
+
+def record_index(bench: Bench, codec: str) -> Result:
+    """10 % updated and 2.5 % new, COW, in a table that keeps a record index, by that index."""
+    return _measure(bench, "record", codec, COW, "upsert", "up10", bench.runs, RECORD)
+
+
+def record_tagging(bench: Bench, codec: str) -> Result:
+    """As many keys as the table has looked up in its record index, none of them there."""
+    return _measure(bench, "record_tag", codec, COW, "delete", "absent", bench.runs, RECORD)
+
+
+def mor_record_index(bench: Bench, codec: str) -> Result:
+    """10 % updated and 2.5 % new, MOR, by the record index."""
+    return _measure(bench, "mor_record", codec, MOR, "upsert", "up10", bench.runs, RECORD)
+
+
+def plain_upsert_10(bench: Bench, codec: str) -> Result:
+    """10 % updated and 2.5 % new, COW, without a metadata table on any side."""
+    return _measure(bench, "plain_up10", codec, COW, "upsert", "up10", bench.runs, metadata="false")
+
+
+def plain_upsert_small(bench: Bench, codec: str) -> Result:
+    """100 rows of a table of 1000, COW, without a metadata table on any side."""
+    runs = max(SMALL_RUNS, bench.runs)
+    return _measure(bench, "plain_small", codec, COW, "upsert", "small_up", runs, metadata="false")
 
 
 def mor_upsert_1(bench: Bench, codec: str) -> Result:
@@ -140,6 +158,11 @@ CASES: dict[str, Callable[[Bench, str], Result]] = {
     "up100": upsert_100,
     "small": upsert_small,
     "tagging": tagging,
+    "record": record_index,
+    "record_tag": record_tagging,
+    "mor_record": mor_record_index,
+    "plain_up10": plain_upsert_10,
+    "plain_small": plain_upsert_small,
     "mor_up1": mor_upsert_1,
     "mor_up10": mor_upsert_10,
     "mor_up100": mor_upsert_100,
@@ -154,13 +177,28 @@ CASES: dict[str, Callable[[Bench, str], Result]] = {
 
 
 def _measure(
-    bench: Bench, case: str, codec: str, kind: str, operation: str, name: str, runs: int, index: str = "default"
+    bench: Bench,
+    case: str,
+    codec: str,
+    kind: str,
+    operation: str,
+    name: str,
+    runs: int,
+    index: str = "default",
+    metadata: str = "true",
 ) -> Result:
-    start = _starting_table(bench, codec, kind, BASE_OF[name]) if name in BASE_OF else None
+    start = _starting_table(bench, codec, kind, BASE_OF[name], index) if name in BASE_OF else None
     warm_rows, warm_start = bench.data / "small", None
     if start is not None:
-        warm_rows, warm_start = bench.data / "small_up", _starting_table(bench, codec, kind, "small")
-    more = {"rows": bench.data / name, "start": start, "warm-rows": warm_rows, "warm-start": warm_start, "index": index}
+        warm_rows, warm_start = bench.data / "small_up", _starting_table(bench, codec, kind, "small", index)
+    more = {
+        "rows": bench.data / name,
+        "start": start,
+        "warm-rows": warm_rows,
+        "warm-start": warm_start,
+        "index": index,
+        "metadata": metadata,
+    }
     return _measure_sides(bench, case, codec, kind, operation, name, runs, more)
 
 
@@ -193,9 +231,10 @@ def _measure_sides(
     return Result(case, codec, answers)
 
 
-def _starting_table(bench: Bench, codec: str, kind: str, name: str) -> Path:
+def _starting_table(bench: Bench, codec: str, kind: str, name: str, index: str = "default") -> Path:
     """A table that Apache Hudi made of that input by bulk insert; made once, kept in the scratch folder."""
-    table = bench.scratch / "tables" / f"{bench.data.name}-{bench.version}-{codec}-{kind.lower()}-{name}"
+    kept = "-record" if index == RECORD else ""
+    table = bench.scratch / "tables" / f"{bench.data.name}-{bench.version}-{codec}-{kind.lower()}-{name}{kept}"
     if not table.exists():
         building = table.with_name(f".{table.name}")
         arguments = {
@@ -204,6 +243,7 @@ def _starting_table(bench: Bench, codec: str, kind: str, name: str) -> Path:
             "out": building,
             "codec": codec,
             "table-type": kind,
+            "index": index if kept else "default",
         }
         _run_side(bench, "hudi", arguments)
         _check_rows(table.name, base_file_rows(building), expected_rows(bench.data, name))
@@ -291,53 +331,6 @@ def _check_rows(what: str, got: pa.Table, expected: pa.Table) -> None:
             raise SystemExit(f"{what}: column {name} holds other values than expected")
 
 
-# ---- the report
-
-
-def report(results: list[Result], sides: tuple[str, ...]) -> str:
-    """A table: seconds, peak memory and ratio of every side, for every case and codec; ``-`` where a side has none."""
-    heads = ["case", "codec"]
-    for side in sides:
-        heads += [f"{side} s", "MB"] + (["x"] if side != "hudi" and "hudi" in sides else [])
-    lines = [heads]
-    for result in results:
-        line = [result.case, result.codec]
-        for side in sides:
-            line += _cells(result.answers.get(side))
-            if side != "hudi" and "hudi" in sides:
-                line.append(_ratio(result.answers.get("hudi"), result.answers.get(side)))
-        lines.append(line)
-    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
-    text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
-    if any(run["peak_since_start"] for result in results for run in result.answers.values()):
-        text.append("* peak of the processes' whole lives: their counters could not be set back")
-    return "\n".join(text)
-
-
-def _cells(run: dict[str, Any] | None) -> list[str]:
-    if run is None:
-        return ["-", "-"]
-    return [f"{run['seconds']:.2f}", f"{run['peak_rss_mb']:.0f}{'*' if run['peak_since_start'] else ''}"]
-
-
-def _ratio(hudi: dict[str, Any] | None, run: dict[str, Any] | None) -> str:
-    return "-" if hudi is None or run is None else f"{hudi['seconds'] / run['seconds']:.1f}"
-
-
-def machine(bench: Bench, results: list[Result]) -> str:
-    """What the figures were measured on and with."""
-    names = [line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
-    cpu = names[0] if names else platform.machine()
-    versions = {side: run["versions"] for result in results for side, run in result.answers.items()}
-    spelled = "; ".join(f"{side}: {', '.join(f'{k} {v}' for k, v in each.items())}" for side, each in versions.items())
-    return f"{bench.cores} of {os.cpu_count()} cores, {cpu}, Python {platform.python_version()}; {spelled}"
-
-
-def _cpu_lines() -> list[str]:
-    source = Path("/proc/cpuinfo")
-    return source.read_text().splitlines() if source.exists() else []
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scratch", type=Path, required=True, help="folder for data and tables; about 5 GB")
@@ -383,7 +376,7 @@ def main() -> None:
             result = CASES[case](bench, codec)
             results.append(Result(case, codec, {**earlier.get((case, codec), {}), **result.answers}))
     print(f"{wanted.rows} rows, {len(COLUMNS)} columns, 20 file groups; rows of every result compared first")
-    print(machine(bench, results))
+    print(machine(bench.cores, results))
     print(report(results, tuple(side for side in SIDES if any(side in each.answers for each in results))))
     if wanted.json:
         rows = [{"case": each.case, "codec": each.codec, **each.answers} for each in results]

@@ -59,7 +59,8 @@ class Work:
         out: folder for the table, which holds what the last run wrote; of a read, for the rows.
         codec: Parquet codec, or ``default`` for the side's own.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-        index: ``hoodie.index.type``, or ``default`` for the side's own.
+        index: ``hoodie.index.type``, or ``default`` for the side's own; a record index is kept as well.
+        metadata: ``true`` or ``false``: whether a metadata table is kept.
         runs: how often it is timed.
         warm_rows: small input that is written by the same operation once before, not timed; None for no warm-up.
         warm_start: table that it goes into, or that is read or compacted once before; None for a new one.
@@ -73,6 +74,7 @@ class Work:
     codec: str
     table_type: str
     index: str
+    metadata: str
     runs: int
     warm_rows: str | None
     warm_start: str | None
@@ -128,6 +130,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--codec", default="default")
     parser.add_argument("--table-type", default="COPY_ON_WRITE")
     parser.add_argument("--index", default="default")
+    parser.add_argument("--metadata", choices=("true", "false"), default="true")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
@@ -154,6 +157,10 @@ def write_options(work: Work) -> dict[str, str]:
         options["hoodie.parquet.compression.codec"] = work.codec
     if work.index != "default":
         options["hoodie.index.type"] = work.index
+    if work.index == "RECORD_INDEX":
+        options["hoodie.metadata.record.index.enable"] = "true"
+    if work.metadata != "true":
+        options["hoodie.metadata.enable"] = work.metadata
     if work.table_type == "MERGE_ON_READ":
         # Compaction is measured by itself.
         options["hoodie.compact.inline"] = "false"

@@ -41,7 +41,10 @@ def start_session(version: str, scratch: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
         "spark.local.dir": os.path.join(scratch, "local"),
-        "spark.driver.extraJavaOptions": "-Duser.timezone=UTC",
+        # The opened package: Kryo copies a lock when the bloom index asks the metadata table.
+        "spark.driver.extraJavaOptions": (
+            "-Duser.timezone=UTC --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+        ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "3g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
