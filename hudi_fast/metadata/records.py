@@ -57,7 +57,7 @@ __all__ = [
     "schema_of_commits",
 ]
 
-_WHAT = "the records of the metadata table"
+_WHAT = "a metadata table"
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 64 * 1024
 
@@ -153,7 +153,10 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid as error:
         raise CorruptTableError(f"A key of the metadata table is no UTF-8: {error}.", where) from error
-    decoder = _decoder(kind, schema_json)
+    try:
+        decoder = _decoder(kind, schema_json)
+    except (CorruptTableError, SchemaMismatchError) as error:
+        raise CorruptTableError(f"The Avro schema beside the records is damaged: {error}", where) from error
     buffers = varlen_buffers(values)
     bounds = buffers.offsets.astype(np.int64)
     tables, first = [], 0

@@ -298,6 +298,16 @@ def test_damaged_values_are_told_with_their_file():
         decode_records(PartitionKind.FILES, keys, pa.array([], pa.binary()), RECORD_SCHEMA, "some.hfile")
 
 
+@pytest.mark.parametrize("damage", [lambda text: text[:-40], lambda text: text.replace('"long"', '"string"')])
+def test_damaged_schemas_are_told_with_the_file_that_holds_them(damage):
+    rows = pa.Table.from_pylist(
+        [{"key": "k", "type": 3, "column_name": "c", "deleted": False, "tight": True}], COLUMN_STATS
+    )
+    keys, values = encode_records(PartitionKind.COLUMN_STATS, rows)
+    with pytest.raises(CorruptTableError, match=r"beside the records.*some\.hfile"):
+        decode_records(PartitionKind.COLUMN_STATS, keys, values, damage(RECORD_SCHEMA), "some.hfile")
+
+
 @settings(max_examples=120, deadline=None)
 @given(data=st.data())
 def test_damaged_values_give_rows_or_an_error_of_their_own(data):
