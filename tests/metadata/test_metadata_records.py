@@ -302,7 +302,7 @@ def _with_another_record(text):
     schema = json.loads(text)
     for field in schema["fields"]:
         if field["name"] == "ColumnStatsMetadata":
-            field["type"][1]["fields"] = [{"name": "columnName", "type": ["null", "long"]}]
+            field["type"][1]["fields"] = [{"name": "minValue", "type": ["null", "long"]}]
     return json.dumps(schema)
 
 
