@@ -107,7 +107,7 @@ def slice_bounds(
     position = pa.array(found.column("key"))
     bounds = {}
     for one in columns:
-        keys = column_stats_keys([one.name] * len(files.names), files.partitions, files.names)
+        keys = pa.array(column_stats_keys([one.name] * len(files.names), files.partitions, files.names), pa.string())
         stored = found.take(pc.index_in(keys, value_set=position))
         bounds[one.column] = _by_slice(_proven(stored, one, files.large), files.slices, len(slices))
     return bounds
@@ -127,7 +127,7 @@ def partition_bounds(
     names = [RECORD_KEY, *(one.name for one in columns)]
     paths = [partition_hash(path) for path in partitions]
     keys = {
-        name: pa.array([head + path for path in paths])
+        name: pa.array([head + path for path in paths], pa.string())
         for name, head in zip(names, map(column_hash, names), strict=True)
     }
     if len(partitions) * len(names) <= _MOST_LOOKUPS:

@@ -19,6 +19,8 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+import pyarrow as pa
+
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
@@ -310,8 +312,11 @@ def producer_context(
     stored: Mapping[str, IndexDefinition] = (
         load_definitions(state.storage, config) if table is None else table.definitions
     )
+    stored_columns = plan.schema
+    if config.drop_partition_columns:  # files do not hold these, so statistics would say that they are null
+        stored_columns = pa.schema([one for one in plan.schema if one.name not in config.partition_fields])
     columns = indexed_columns(
-        plan.schema,
+        stored_columns,
         index_version("column_stats", config.version, stored),  # type: ignore[arg-type]
         config.populate_meta_fields,
         options.column_list,
