@@ -22,11 +22,11 @@ import pyarrow as pa
 from hudi_fast.formats.column_ranges import (
     ColumnRange,
     ColumnRanges,
-    leaf_columns,
     merge_ranges,
     ranges_of_file,
     ranges_of_rows,
 )
+from hudi_fast.formats.leaf_columns import leaf_columns
 from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.merge.log_rows import LogRowReader
@@ -134,10 +134,17 @@ def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRa
             low, high = None, None
             if _keeps_order(one.low.type, types[name]):
                 with contextlib.suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    low, high = one.low.cast(types[name]), one.high.cast(types[name])
+                    low, high = _grown(one.low, types[name]), _grown(one.high, types[name])
             one = replace(one, low=low, high=high)
         found[name] = one
     return found
+
+
+def _grown(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    """A value in a later type of its column: a float becomes the double of the same text, as in stored rows."""
+    if value.type == pa.float32() and kind == pa.float64():
+        return value.cast(pa.string()).cast(kind)
+    return value.cast(kind)
 
 
 def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
