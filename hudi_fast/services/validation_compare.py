@@ -93,7 +93,7 @@ def compare_rows(
     elif kind is PartitionKind.BLOOM_FILTERS:
         yield from _filters(context, stored, expected, found)
     else:
-        yield from compare_stats(types, stored.names, expected, found)
+        yield from compare_stats(kind, types, stored.names, expected, found)
 
 
 # ---- files

@@ -6,7 +6,8 @@
                                   └──► as values of the column: least, greatest, counts ─► differences
 
 What is stored may differ where the values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
-partition that is not exact may be wider than the files, and never narrower.
+partition that is not exact may be wider than the files, and never narrower. Release 1.2 leaves nulls out of the number
+of values of an expression (SparkMetadataWriterUtils), and of nothing else: that number is not compared.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from hudi_fast.formats.column_ranges import ColumnRange
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata.column_ranges import PARTITION_STATS, ranges_of_records
 from hudi_fast.metadata.keys import NON_PARTITIONED
+from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.services.validation_text import difference, differences
 
 __all__ = ["StatsSeen", "compare_stats"]
@@ -52,11 +54,16 @@ class StatsSeen:
 
 
 def compare_stats(
-    types: Mapping[str, pa.DataType], names: pa.Array, expected: pa.Table, found: pa.Table
+    kind: PartitionKind,
+    types: Mapping[str, pa.DataType],
+    names: pa.Array,
+    expected: pa.Table,
+    found: pa.Table,
 ) -> Iterator[pa.Table]:
     """The differences of one file group.
 
     Args:
+        kind: column stats, partition stats or an expression index.
         types: of values by column: the column's, or of an expression's results.
         names: files and partitions that there are.
         expected: rows of :data:`hudi_fast.metadata.records.COLUMN_STATS` that there should be.
@@ -67,7 +74,7 @@ def compare_stats(
     both = pc.is_valid(at)
     here, there = expected.filter(both).combine_chunks(), found.take(at.filter(both)).combine_chunks()
     unlike = pc.invert(_alike(here, there))
-    yield from _different(types, here.filter(unlike), there.filter(unlike))
+    yield from _different(kind, types, here.filter(unlike), there.filter(unlike))
     stale = pc.invert(pc.is_in(single_chunk(found.column("file_name")), names))
     rows = found.filter(stale)
     yield differences("stale statistics", _labels(rows))
@@ -96,7 +103,9 @@ def _labels(rows: pa.Table) -> pa.Array:
     return pc.binary_join_element_wise(*columns, " of ", null_handling="replace", null_replacement="?")
 
 
-def _different(types: Mapping[str, pa.DataType], here: pa.Table, there: pa.Table) -> Iterator[pa.Table]:
+def _different(
+    kind: PartitionKind, types: Mapping[str, pa.DataType], here: pa.Table, there: pa.Table
+) -> Iterator[pa.Table]:
     """Rows that are not stored alike: those whose values differ."""
     if not here.num_rows:
         return
@@ -111,7 +120,7 @@ def _different(types: Mapping[str, pa.DataType], here: pa.Table, there: pa.Table
         of_partition = row["type"] == PARTITION_STATS
         if of_partition and not row["tight"] and _covers(found, expected):
             continue
-        for what, left, right in _parts(expected, found, of_partition):
+        for what, left, right in _parts(kind, expected, found, of_partition):
             if left != right:
                 yield difference(what, label, _text(left), _text(right))
 
@@ -125,11 +134,14 @@ def _covers(wide: ColumnRange, narrow: ColumnRange) -> bool:
     return bool(low and high)
 
 
-def _parts(expected: ColumnRange, found: ColumnRange, of_partition: bool) -> Iterator[tuple[str, Any, Any]]:
+def _parts(
+    kind: PartitionKind, expected: ColumnRange, found: ColumnRange, of_partition: bool
+) -> Iterator[tuple[str, Any, Any]]:
     yield "least value", _plain(expected.low), _plain(found.low)
     yield "greatest value", _plain(expected.high), _plain(found.high)
     if not of_partition:
         yield "nulls", expected.null_count, found.null_count
+    if not of_partition and kind is not PartitionKind.EXPRESSION_INDEX:
         yield "values", expected.value_count, found.value_count
 
 
