@@ -6,7 +6,7 @@
     rows ─────────── ranges_of_rows ────┼─► {column: ColumnRange} ── merge_ranges ─► that of several files
                                         └── with_nans: footers leave NaN out, which is larger than every number
 
-Columns have Parquet's dotted paths: ``a.b`` within a struct, ``a.list.element`` for the elements of a list.
+Columns have the names of :mod:`hudi_fast.formats.leaf_columns`.
 """
 
 from __future__ import annotations
@@ -20,16 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hudi_fast.formats.leaf_columns import leaf_columns, leaf_values
 from hudi_fast.formats.parquet_base import BaseFileReader
 
 __all__ = [
     "ColumnRange",
     "ColumnRanges",
     "bounds",
-    "leaf_columns",
-    "leaf_values",
     "merge_ranges",
-    "nan_columns",
     "ranges_of_file",
     "ranges_of_footer",
     "ranges_of_rows",
@@ -39,7 +37,6 @@ __all__ = [
 _LONGEST = 1024
 """Most characters (or bytes) of a bound; what is longer is rounded to a shorter one that bounds it."""
 
-_ELEMENT, _KEY, _VALUE = ".list.element", ".key_value.key", ".key_value.value"
 _EXACT = Context(prec=80)
 _WRITES_NANS_OUT = "parquet-cpp"
 
@@ -104,22 +101,6 @@ def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Sca
     if pa.types.is_floating(values.type) and pc.any(pc.is_nan(values)).as_py():
         high = pa.scalar(float("nan"), values.type)
     return _short(low, high)
-
-
-def nan_columns(rows: pa.Table, columns: Collection[str] | None = None) -> set[str]:
-    """Which columns of floating-point numbers hold NaN.
-
-    Args:
-        rows: to look at.
-        columns: dotted names of those that matter; None for all.
-    """
-    return {
-        name
-        for name, kind in leaf_columns(rows.schema).items()
-        if pa.types.is_floating(kind)
-        and (columns is None or name in columns)
-        and pc.any(pc.is_nan(leaf_values(rows, name))).as_py()
-    }
 
 
 def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -> ColumnRanges:
@@ -190,32 +171,6 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
     return found
 
 
-def leaf_columns(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Dotted names of all columns without parts, and their types, in the order of Parquet's columns."""
-    found: dict[str, pa.DataType] = {}
-    for field in schema:
-        _leaves(field.name, field.type, found)
-    return found
-
-
-def leaf_values(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.ChunkedArray:
-    """The values of a column of :func:`leaf_columns`; an empty list has none, a null parent one null."""
-    name = next(one for one in rows.schema.names if path == one or path.startswith(f"{one}."))
-    values, rest = rows.column(name), path[len(name) :]
-    while rest:
-        kind = values.type
-        if _is_list(kind) and rest.startswith(_ELEMENT):
-            values, rest = pc.list_flatten(values), rest[len(_ELEMENT) :]
-        elif pa.types.is_map(kind) and rest.startswith((_KEY, _VALUE)):
-            part, rest = (0, rest[len(_KEY) :]) if rest.startswith(_KEY) else (1, rest[len(_VALUE) :])
-            entries = values.cast(pa.list_(pa.struct([kind.key_field, kind.item_field])))
-            values = pc.struct_field(pc.list_flatten(entries), [part])
-        else:
-            member = next(one for one in kind if rest == f".{one.name}" or rest.startswith(f".{one.name}."))
-            values, rest = pc.struct_field(values, member.name), rest[len(member.name) + 1 :]
-    return values
-
-
 # ---- together
 
 
@@ -259,23 +214,6 @@ def _order(value: pa.Scalar) -> Any:
 
 
 # ---- inside
-
-
-def _leaves(path: str, kind: pa.DataType, found: dict[str, pa.DataType]) -> None:
-    if pa.types.is_struct(kind):
-        for member in kind:
-            _leaves(f"{path}.{member.name}", member.type, found)
-    elif _is_list(kind):
-        _leaves(path + _ELEMENT, kind.value_type, found)
-    elif pa.types.is_map(kind):
-        _leaves(path + _KEY, kind.key_type, found)
-        _leaves(path + _VALUE, kind.item_type, found)
-    else:
-        found[path] = kind
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 def _chunk_range(chunk: Any, kind: pa.DataType) -> ColumnRange:

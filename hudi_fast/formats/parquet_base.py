@@ -4,18 +4,27 @@ Writing goes row group by row group: :class:`BaseFileWriter` collects batches un
 at once, so memory holds one row group of Arrow data and none of the encoded file. What stands in the footer (bloom
 filter, key range) is known only at the end and added at close.
 
+NaN has no place between bounds: Arrow leaves it out of the statistics that it writes, while for Spark it is larger than
+every number. Files whose statistics leave NaN out would lose rows there, so column chunks with NaN get none
+(:class:`ParquetStream`), as Parquet's Java library reads them::
+
+    row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, as it is
+                                               └─ some: Arrow's footer, and behind it the same without their bounds
+
 Reading opens the file once (:func:`open_base_file`) for its schema, footer keys and batches.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.leaf_columns import leaf_columns, nan_columns
+from hudi_fast.formats.parquet_footer import change_footer
 from hudi_fast.storage.base import Storage
 
 __all__ = [
@@ -23,6 +32,7 @@ __all__ = [
     "BaseFileReader",
     "BaseFileWriter",
     "ParquetSettings",
+    "ParquetStream",
     "dictionary_columns",
     "open_base_file",
 ]
@@ -35,6 +45,11 @@ MAX_KEY = b"hoodie_max_record_key"
 
 ROW_GROUP_MEMORY = 32 << 20
 """Most Arrow bytes that a row group may hold while it is collected."""
+
+_MAGIC = b"PAR1"
+
+_GROUP_ROWS = 64 << 20
+"""Most rows that Arrow puts into one row group."""
 
 _SAMPLE_ROWS = 8192
 _DICTIONARY_SHARE = 0.25
@@ -76,6 +91,72 @@ class BaseFileFooter:
     max_key: str | None = None
 
 
+class ParquetStream:
+    """Parquet into a sink, one row group at a time; the sink stays open.
+
+    Arrow cannot be told, once it has begun, which chunks are to have statistics, and it writes the footer itself. Where
+    a chunk holds NaN a footer without its bounds follows the first one, which is then dead bytes: readers begin at the
+    end. Keys go into the footer that counts.
+
+    Args:
+        sink: an open output; the file begins where it stands now.
+        schema: all columns.
+        settings: encoding.
+        dictionary: columns (dotted Parquet paths) to encode with a dictionary; None for all.
+    """
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str] | None = None
+    ) -> None:
+        self.nan_columns: set[str] = set()
+        self._sink = sink
+        self._numbers = {name: number for number, name in enumerate(leaf_columns(schema))}
+        self._groups = 0
+        self._unbounded: set[tuple[int, int]] = set()
+        self._writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression=settings.codec,
+            compression_level=settings.level,
+            use_dictionary=settings.dictionary and (dictionary is None or list(dictionary)),
+            data_page_size=settings.page_bytes,
+            store_schema=False,
+            write_page_index=False,
+        )
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer as Arrow made it, with bounds that leave NaN out; there once the stream is closed."""
+        return self._writer.writer.metadata
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows as one row group (more beyond 64 Mi rows); ``table`` has the stream's schema."""
+        for start in range(0, table.num_rows, _GROUP_ROWS):
+            group = table.slice(start, _GROUP_ROWS)
+            found = nan_columns(group)
+            self.nan_columns |= found
+            self._unbounded.update((self._groups, self._numbers[name]) for name in found)
+            self._writer.write_table(group, row_group_size=group.num_rows)
+            self._groups += 1
+
+    def close(self, keys: Mapping[bytes, bytes]) -> None:
+        """Write the footer, with these key-value pairs in it."""
+        if not self._unbounded:
+            self._writer.add_key_value_metadata(dict(keys))
+            self._writer.close()
+            return
+        self._writer.close()
+        alone = pa.BufferOutputStream()
+        self.metadata.write_metadata_file(alone)  # magic, footer, length of the footer, magic
+        footer = alone.getvalue().to_pybytes()[len(_MAGIC) : -4 - len(_MAGIC)]
+        changed = change_footer(footer, self._unbounded, keys)
+        self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
+
+    def abandon(self) -> None:
+        """Give up: no footer is written."""
+        self._writer.is_open = False  # or it would try to when it is collected
+
+
 class BaseFileWriter:
     """Writes one base file; close or abort it.
 
@@ -105,21 +186,17 @@ class BaseFileWriter:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._sink = storage.open_output(path)
-        self._writer = pq.ParquetWriter(
-            self._sink,
-            schema,
-            compression="none" if settings.codec == "none" else settings.codec,
-            compression_level=settings.level,
-            use_dictionary=list(dictionary) if settings.dictionary else False,
-            data_page_size=settings.page_bytes,
-            store_schema=False,
-            write_page_index=False,
-        )
+        self._stream = ParquetStream(self._sink, schema, settings, dictionary)
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer as it was written; there once the file is closed."""
-        return self._writer.writer.metadata
+        """The footer, with bounds that leave NaN out; there once the file is closed."""
+        return self._stream.metadata
+
+    @property
+    def nan_columns(self) -> Set[str]:
+        """Dotted names of the columns with NaN in the row groups that are closed."""
+        return self._stream.nan_columns
 
     @property
     def bytes_waiting(self) -> int:
@@ -146,7 +223,7 @@ class BaseFileWriter:
         if self._waiting:
             group = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting)
             self._waiting, self._waiting_bytes = [], 0
-            self._writer.write_table(group, row_group_size=group.num_rows)
+            self._stream.write(group)
 
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; the file's length in bytes."""
@@ -160,8 +237,7 @@ class BaseFileWriter:
         ):
             if value is not None:
                 metadata[key] = value.encode()
-        self._writer.add_key_value_metadata(metadata)
-        self._writer.close()
+        self._stream.close(metadata)
         length = int(self._sink.tell())
         self._sink.close()
         return length
@@ -169,7 +245,7 @@ class BaseFileWriter:
     def abort(self) -> None:
         """Give up: close the stream and delete what was written."""
         self._waiting = []
-        self._writer.is_open = False  # or it would try to write its footer when it is collected
+        self._stream.abandon()
         try:
             self._sink.close()
         finally:

@@ -25,7 +25,7 @@ from typing import cast
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.column_ranges import leaf_columns
+from hudi_fast.formats.leaf_columns import leaf_columns
 from hudi_fast.merge.slice_merge import slice_merge
 from hudi_fast.metadata.commit import log_writer
 from hudi_fast.metadata.definitions import index_version

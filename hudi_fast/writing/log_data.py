@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hudi_fast.formats.avro_rows import AvroEncoder, block_content_head
 from hudi_fast.formats.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
 from hudi_fast.formats.delete_block import DeleteRecords
 from hudi_fast.formats.log_blocks import BlockType
-from hudi_fast.formats.parquet_base import ParquetSettings
+from hudi_fast.formats.parquet_base import ParquetSettings, ParquetStream
 from hudi_fast.writing.plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]
@@ -153,11 +152,9 @@ def _parquet_block(
     stats_columns: Collection[str],
 ) -> DataBlock:
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink, schema, compression=settings.codec, compression_level=settings.level, store_schema=False
-    ) as writer:
-        writer.write_table(pa.concat_tables(tables))
-        writer.add_key_value_metadata({"parquet.avro.schema": avro_schema, "writer.model.name": "avro"})
+    stream = ParquetStream(sink, schema, settings)
+    stream.write(pa.concat_tables(tables))
+    stream.close({b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"})
     ranges = merge_ranges(ranges_of_rows(table, stats_columns) for table in tables)
     return DataBlock(BlockType.PARQUET_DATA, [sink.getvalue()], sum(table.num_rows for table in tables), ranges)
 

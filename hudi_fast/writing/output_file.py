@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.column_ranges import ColumnRanges, nan_columns, ranges_of_footer, with_nans
+from hudi_fast.formats.column_ranges import ColumnRanges, ranges_of_footer, with_nans
 from hudi_fast.formats.parquet_base import BaseFileWriter, dictionary_columns
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.view.file_names import base_file_name
@@ -54,7 +54,6 @@ class OutputFile:
         self.rows = 0
         self.footer = footer
         self.ranges: ColumnRanges | None = None
-        self._nans: set[str] = set()
         self._plan = plan
         self._arrow_bytes = 0
         self._writer: BaseFileWriter | None = None
@@ -65,8 +64,6 @@ class OutputFile:
         if self._writer is None:
             self._writer = self._open(table)
         self._writer.write(table)
-        if self._plan.stats_columns:
-            self._nans |= nan_columns(table, set(self._plan.stats_columns) - self._nans)
         self.rows += table.num_rows
         self._arrow_bytes += table.nbytes
 
@@ -91,7 +88,7 @@ class OutputFile:
         size = self._writer.close(self.footer.finish())
         if self._plan.stats_columns:
             found = ranges_of_footer(self._writer.metadata, self._plan.file_schema, self._plan.stats_columns)
-            self.ranges = with_nans(found, self._nans, self._plan.file_schema)
+            self.ranges = with_nans(found, self._writer.nan_columns, self._plan.file_schema)
         return size
 
     def __enter__(self) -> OutputFile:

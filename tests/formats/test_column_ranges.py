@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from hudi_fast.formats.column_ranges import (
     ColumnRange,
-    leaf_columns,
     merge_ranges,
-    nan_columns,
     ranges_of_file,
     ranges_of_footer,
     ranges_of_rows,
     with_nans,
 )
+from hudi_fast.formats.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage
 
