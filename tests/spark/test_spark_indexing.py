@@ -1,0 +1,33 @@
+"""Indexes that are built by tasks of Spark are those that threads build."""
+
+import pytest
+from small_tables import options, plain_rows
+
+import hudi_fast as hf
+from hudi_fast.metadata.read import scan
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.storage.base import Storage
+
+
+def located(path, partition):
+    table = metadata_of(open_state(Storage(path)))
+    rows = scan(table, partition).to_pylist()
+    return sorted((row["key"], row.get("partition"), row.get("file_id")) for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_tasks_build_what_threads_build(spark, tmp_path, kind):
+    settings = {**options(), "hoodie.datasource.write.table.type": kind}
+    groups = {"hoodie.metadata.global.record.level.index.min.filegroup.count": 3}
+    hf.write(plain_rows(range(30)), tmp_path, settings)
+    hf.write(plain_rows(range(20, 40), ts=2, text="b"), tmp_path, settings)
+    services = hf.HudiTable.open(tmp_path).services
+    services.index("secondary_index", ["text"], name="words", options=groups)
+    by_threads = {name: located(tmp_path, name) for name in ("record_index", "secondary_index_words")}
+    for name in ("words", "record_index"):
+        services.drop_index(name)
+    result = services.index("secondary_index", ["text"], name="words", options=groups, spark=spark)
+    assert result.partitions == ("record_index", "secondary_index_words")
+    assert result.records == 80
+    assert {name: located(tmp_path, name) for name in by_threads} == by_threads
+    assert services.validate().ok
