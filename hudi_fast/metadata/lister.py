@@ -61,6 +61,11 @@ class MetadataLister:
     def __reduce__(self) -> tuple[type[MetadataLister], tuple[MetadataTable]]:
         return MetadataLister, (self.table,)
 
+    @property
+    def is_damaged(self) -> bool:
+        """Whether what was asked so far could not be read, so that folders are listed."""
+        return self._folders is not None
+
     def partitions(self) -> list[str]:
         """All partition paths, sorted; ``""`` is the one of a table without partitions."""
         return self._answer(self._find_partitions, lambda folders: folders.partitions())

@@ -208,22 +208,27 @@ def settled_metadata(
     Args:
         storage: of the data table.
         config: of the data table.
-        state: the data table, where failed writes have been taken back.
+        state: the data table, opened with its metadata table, where failed writes have been taken back.
         clock: gives times.
 
     Returns:
-        None when there is none, or none that can be trusted.
+        None when there is none, or none that can be trusted and read.
     """
-    if not config.metadata_partitions:
-        return None
-    table = metadata_of(state) or open_metadata(storage, config, state.timeline)
-    if table is None:
+    table = metadata_of(state)
+    if table is None or not _lists_files(state):
         return None
     try:
         return _reopened(storage, config) if settle_metadata(table, clock) else table
     except CorruptTableError as error:
         warnings.warn(f"The metadata table of {storage.uri} is built anew: {error}", HudiWarning, stacklevel=2)
         return None
+
+
+def _lists_files(state: TableState) -> bool:
+    """Whether ``files`` can be read; the write asks for the same in a moment, and gets it from memory."""
+    lister = state.view.lister
+    lister.partitions()
+    return not (isinstance(lister, MetadataLister) and lister.is_damaged)
 
 
 def _reopened(storage: Storage, config: TableConfig) -> MetadataTable | None:

@@ -95,7 +95,7 @@ def test_one_that_missed_a_commit_is_built_anew(table: Path) -> None:
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
 
 
-@pytest.mark.parametrize("damage", ["folder", "properties", "files"])
+@pytest.mark.parametrize("damage", ["folder", "properties", "files", "bytes"])
 def test_one_that_is_damaged_is_built_anew(damage: str, table: Path) -> None:
     rows = table_rows(table)
     inner = table / ".hoodie/metadata"
@@ -103,10 +103,16 @@ def test_one_that_is_damaged_is_built_anew(damage: str, table: Path) -> None:
         shutil.rmtree(inner)
     elif damage == "properties":
         (inner / ".hoodie/hoodie.properties").write_text("nonsense")
-    else:
+    elif damage == "files":
         shutil.rmtree(inner / "files")
-    with pytest.warns(hf.HudiWarning, match="metadata table"):
+    else:
+        for file in (inner / "files").glob("*.hfile"):
+            whole = file.read_bytes()
+            file.write_bytes(whole[:45] + bytes(64) + whole[109:])
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
         upsert(table)
+    assert len([one for one in told if "metadata table" in str(one.message)]) == 1
     assert "files" in assert_metadata_true(table)
     assert set(table_rows(table)) == set(rows)
 
