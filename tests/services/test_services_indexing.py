@@ -152,6 +152,21 @@ def test_writes_that_come_while_it_is_built_are_in_it(kind: str, index: str, tmp
     assert_valid(tmp_path)
 
 
+@pytest.mark.parametrize("index", ["column_stats", "record_index"])
+def test_a_compaction_that_was_planned_before_ends_while_it_is_built(index: str, tmp_path: Path) -> None:
+    stats = {"hoodie.metadata.index.column.stats.enable": index == "column_stats", "hoodie.compact.inline": False}
+    settings = {**make(tmp_path, "9", "MERGE_ON_READ"), **stats}
+    hf.write(plain_rows(range(5, 15), ts=2, text="b"), tmp_path, {**settings, "hoodie.metadata.index.drop": index})
+    planned = services(tmp_path).plan_compact()
+
+    def act() -> None:
+        hf.write(plain_rows(range(10, 25), ts=3, text="c"), tmp_path, settings)
+        assert services(tmp_path).compact(stats, plan=planned).file_groups == 2
+
+    build_with(tmp_path, while_it_builds(act), index)
+    assert_valid(tmp_path)
+
+
 def test_a_secondary_index_brings_the_record_index_that_it_rests_on(tmp_path: Path) -> None:
     settings = make(tmp_path)
 
