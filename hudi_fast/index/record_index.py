@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import HudiWarning
+from hudi_fast.errors import CorruptTableError, HudiWarning
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.kernels.key_table import KeyTable
@@ -97,7 +97,15 @@ def locate_keys(table: MetadataTable, keys: pa.Array, data_partition: str | None
     nowhere = np.full(len(keys), -1, dtype=np.int32)
     if not len(keys):
         return KeyLocations((), nowhere)
-    found = lookup(table, RECORD_INDEX, keys, data_partition=data_partition)
+    try:
+        found = lookup(table, RECORD_INDEX, keys, data_partition=data_partition)
+    except CorruptTableError as error:
+        damaged = CorruptTableError(
+            f"The record index of {table.data_storage.uri} cannot be read. Drop it: HudiTable.services.drop_index("
+            f"{RECORD_INDEX!r}), or hudi-fast index --drop {RECORD_INDEX}; the next write builds it anew. {error}"
+        )
+        damaged.path, damaged.offset = error.path, error.offset
+        raise damaged from error
     if not found.num_rows:
         return KeyLocations((), nowhere)
     stored, wanted = varlen_buffers(single_chunk(found.column("key"))), varlen_buffers(keys)

@@ -15,6 +15,7 @@ from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 
@@ -128,6 +129,17 @@ def test_a_damaged_index_is_built_anew_and_the_others_stay(table: Path) -> None:
     assert dropped == ["column_stats", "partition_stats"]
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
     assert before <= {entry.name for entry in index.iterdir()}
+
+
+def test_a_record_index_that_cannot_be_read_is_told_with_the_way_out(table: Path) -> None:
+    for file in (table / ".hoodie/metadata/record_index").glob(".*.log.*"):
+        file.write_bytes(file.read_bytes().replace(b"DATABLK*", b"damaged!"))
+    by_index = {**options(), "hoodie.index.type": "RECORD_INDEX"}
+    with pytest.raises(CorruptTableError, match=r"drop_index\('record_index'\).*\.log"):
+        hf.write(plain_rows(range(10), ts=5), table, by_index)
+    hf.HudiTable.open(table).services.drop_index("record_index")
+    assert hf.write(plain_rows(range(10), ts=5), table, by_index).updates == 10
+    assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
 
 
 def test_before_version_8_nothing_is_built_while_a_compaction_waits(tmp_path: Path) -> None:
