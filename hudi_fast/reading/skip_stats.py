@@ -31,6 +31,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.tagging import RECORD_KEY
 from hudi_fast.metadata.keys import column_hash, column_stats_keys, partition_hash
 from hudi_fast.metadata.read import lookup, prefix
@@ -104,7 +105,7 @@ def slice_bounds(
     """
     files = _files_of(slices)
     found = _read_stats(table, partition, files, columns)
-    position = pa.array(found.column("key"))
+    position = single_chunk(found.column("key"))
     bounds = {}
     for one in columns:
         keys = pa.array(column_stats_keys([one.name] * len(files.names), files.partitions, files.names), pa.string())
@@ -134,7 +135,7 @@ def partition_bounds(
         found = lookup(table, "partition_stats", pa.concat_arrays(list(keys.values())))
     else:
         found = prefix(table, "partition_stats", [column_hash(name) for name in names])
-    position = pa.array(found.column("key"))
+    position = single_chunk(found.column("key"))
     rows = {name: found.take(pc.index_in(keys[name], value_set=position)) for name in names}
     counted = _one(rows[RECORD_KEY], "value_count")
     merged = np.ones(len(partitions), dtype=np.bool_)

@@ -86,6 +86,12 @@ def test_partitions_are_left_out_by_their_ranges(tmp_path: Path) -> None:
     assert found["read"] == (1, 1)
 
 
+def test_partitions_that_are_gone_have_no_ranges(tmp_path: Path) -> None:
+    made = six_files(tmp_path)
+    made.delete_partitions(["p0", "p1"])
+    assert made.to_arrow(filter=pc.field("ts") == 1).num_rows == 0
+
+
 def test_only_files_that_hold_the_keys_are_opened(tmp_path: Path) -> None:
     table = six_files(tmp_path, **RECORDS)
     assert steps(table, pc.field("id") == "k017")["record_index"] == (3, 1)
