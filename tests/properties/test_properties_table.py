@@ -1,4 +1,4 @@
-"""Random verbs on random kinds of tables, against a dict."""
+"""Random verbs on random kinds of tables and indexes, against a dict; at the end, the metadata table against both."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from metadata_truth import assert_metadata_true
 from properties.table_model import Counts, Model, Row
 from small_tables import assert_tidy
 
@@ -28,6 +29,18 @@ SCHEMA = pa.schema(
         "_hoodie_is_deleted": pa.bool_(),
     }
 )
+
+RECORD_INDEX = {
+    "hoodie.metadata.record.index.min.filegroup.count": "2",
+    "hoodie.record.index.update.partition.path": "true",
+}
+SECONDARY = {"hoodie.metadata.index.secondary.column": "v", "hoodie.index.name": "by_v"}
+BY_METADATA = {
+    "hoodie.bloom.index.use.metadata": "true",
+    "hoodie.metadata.index.bloom.filter.enable": "true",
+    "hoodie.metadata.index.bloom.filter.file.group.count": "2",
+}
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
 
 ids, parts = st.sampled_from(IDS), st.sampled_from(PARTS)
 times = st.one_of(st.none(), st.integers(-3, 12))
@@ -55,21 +68,36 @@ class TableMachine(RuleBasedStateMachine):
         version=st.sampled_from(["6", "8", "9"]),
         partitioned=st.booleans(),
         by_time=st.booleans(),
-        index=st.sampled_from(["SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM"]),
+        index=st.sampled_from(
+            [
+                "SIMPLE",
+                "BLOOM",
+                "GLOBAL_SIMPLE",
+                "GLOBAL_BLOOM",
+                "BLOOM by metadata",
+                "RECORD",
+                "GLOBAL_RECORD",
+                "BUCKET",
+            ]
+        ),
         hive_style=st.booleans(),
         meta=st.sampled_from([True, True, True, False]),
+        secondary=st.booleans(),
         first=batches,
     )
-    def create(self, version, partitioned, by_time, index, hive_style, meta, first) -> None:
+    def create(self, version, partitioned, by_time, index, hive_style, meta, secondary, first) -> None:
+        if index == "RECORD" and version != "9":
+            index = "GLOBAL_RECORD"  # the other is of release 1.1
         self.model = Model(partitioned, by_time, index.startswith("GLOBAL"))
-        self.prepare(version, partitioned, by_time, index, hive_style, meta)
+        self.prepare(version, partitioned, by_time, index, hive_style, meta, secondary)
         result = hf.write(table_of(first), self.path, self.options)
         counts = self.model.upsert(first, result.instant)
         self.committed(result, counts)
 
-    def prepare(self, version, partitioned, by_time, index, hive_style, meta) -> None:
+    def prepare(self, version, partitioned, by_time, index, hive_style, meta, secondary) -> None:
         """The options of the table."""
-        self.meta = meta
+        kind, _, by_metadata = index.partition(" by ")
+        self.meta = meta or "RECORD" in kind or bool(by_metadata)  # those need the meta columns
         self.options: dict[str, Any] = {
             "hoodie.table.name": "t",
             "hoodie.write.table.version": version,
@@ -78,8 +106,9 @@ class TableMachine(RuleBasedStateMachine):
             "hoodie.write.record.merge.mode": "EVENT_TIME_ORDERING" if by_time else "COMMIT_TIME_ORDERING",
             "hoodie.datasource.write.hive_style_partitioning": str(hive_style and partitioned).lower(),
             "hoodie.datasource.write.partitionpath.urlencode": "true",
-            "hoodie.populate.meta.fields": str(meta).lower(),
-            "hoodie.index.type": index,
+            "hoodie.populate.meta.fields": str(self.meta).lower(),
+            "hoodie.index.type": kind,
+            "hoodie.metadata.compact.max.delta.commits": "4",
             "hoodie.index.bloom.num_entries": "20",
             "hoodie.bloom.index.filter.dynamic.max.entries": "60",
             "hoodie.parquet.max.file.size": "8192",
@@ -89,6 +118,13 @@ class TableMachine(RuleBasedStateMachine):
         self.hive_style = hive_style and partitioned
         if partitioned:
             self.options["hoodie.datasource.write.partitionpath.field"] = "part"
+        if "RECORD" in kind:
+            self.options |= RECORD_INDEX | (SECONDARY if secondary and version != "6" else {})
+            self.options["hoodie.index.type"] = kind + "_LEVEL_INDEX"
+        elif kind == "BUCKET":
+            self.options |= BUCKETS
+        elif by_metadata:
+            self.options |= BY_METADATA
 
     @property
     def table(self) -> hf.HudiTable:
@@ -96,6 +132,11 @@ class TableMachine(RuleBasedStateMachine):
 
     def write(self, batch: list[Row], operation: str, **more: str) -> hf.WriteResult:
         return self.table.write(table_of(batch), operation, {**self.settings(), **more})
+
+    @property
+    def knows_duplicates(self) -> bool:
+        """Whether an insert can tell which keys are stored."""
+        return not self.model.is_global
 
     def settings(self) -> dict[str, Any]:
         return {key: value for key, value in self.options.items() if "version" not in key}
@@ -127,7 +168,7 @@ class TableMachine(RuleBasedStateMachine):
         self.model.insert(kept, result.instant)
         self.committed(result, Counts(inserts=len(kept)))
 
-    @precondition(lambda self: not self.model.is_global)
+    @precondition(lambda self: self.knows_duplicates)
     @rule(batch=batches)
     def insert_what_is_new(self, batch) -> None:
         once = list({(self.model.place(row), row.id): row for row in batch}.values())
@@ -185,6 +226,7 @@ class TableMachine(RuleBasedStateMachine):
             (pc.field("part") == part, [row for row in stored if row.part == part]),
             (pc.field("ts") >= low, [row for row in stored if row.ts is not None and row.ts >= low]),
             (pc.field("id") == key, [row for row in stored if row.id == key]),
+            (pc.field("v") == low, [row for row in stored if row.v == low]),
             (
                 (pc.field("part") != part) & pc.field("v").is_null(),
                 [row for row in stored if row.part not in (part, None) and row.v is None],
@@ -231,7 +273,20 @@ class TableMachine(RuleBasedStateMachine):
         return (path, row.id, instant) if self.meta else ()
 
     def teardown(self) -> None:
-        shutil.rmtree(self.path)
+        try:
+            if hasattr(self, "options"):
+                self.metadata_tells_the_truth()
+        finally:
+            shutil.rmtree(self.path)
+
+    def metadata_tells_the_truth(self) -> None:
+        """The metadata table holds what options ask for, and it agrees with the folders and the rows."""
+        kinds = set(assert_metadata_true(self.path))
+        assert {"files", "column_stats"} <= kinds
+        assert ("record_index" in kinds) == ("RECORD" in self.options["hoodie.index.type"])
+        assert ("bloom_filters" in kinds) == ("hoodie.bloom.index.use.metadata" in self.options)
+        assert ("secondary_index_by_v" in kinds) == ("hoodie.index.name" in self.options)
+        assert self.table.services.validate().differences.to_pylist() == []
 
 
 def _memory_folder() -> str | None:
