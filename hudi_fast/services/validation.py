@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import cast
@@ -184,37 +184,47 @@ def _prepared(state: TableState, table: MetadataTable, settings: ServiceSettings
     return _Validation(table, context, stored_files(context), threads)
 
 
-def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.Table, dict[str, object]]:
-    """Differences of one metadata partition, the first ones, and its row of the summary."""
-    started = time.monotonic()
-    row: dict[str, object] = {"partition": partition, "differences": 0}
-    shown: list[pa.Table] = []
-    reason = validation.table.unusable(partition)
-    if reason is not None:
-        row["differences"] = 1
-        return _named(partition, [difference("unusable", found=reason)]), row
-    counts = _Counts()
-    left = most
-    try:
-        for table in _compared(validation, partition, counts):
-            row["differences"] = int(str(row["differences"])) + table.num_rows
-            shown.append(_named(partition, [table.slice(0, left)]))
-            left -= shown[-1].num_rows
-    except (CorruptTableError, InvalidDataError) as error:
-        row["differences"] = int(str(row["differences"])) + 1
-        shown.append(_named(partition, [difference("unreadable", found=str(error))]))
-    except UnsupportedFeatureError as error:
-        row["note"] = f"not checked: {error}"
-    row |= {"expected": counts.expected, "found": counts.found, "seconds": time.monotonic() - started}
-    return pa.concat_tables([DIFFERENCES.empty_table(), *shown]), row
-
-
 @dataclass
 class _Counts:
-    """Records that there should be, and that there are; filled while a partition is compared."""
+    """Records that there should be, and that there are, and differences; filled while a partition is compared."""
 
     expected: int = 0
     found: int = 0
+    differences: int = 0
+
+
+def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.Table, dict[str, object]]:
+    """Differences of one metadata partition, the first ones, and its row of the summary."""
+    started = time.monotonic()
+    reason = validation.table.unusable(partition)
+    if reason is not None:
+        return _named(partition, [difference("unusable", found=reason)]), {"partition": partition, "differences": 1}
+    counts, shown, note = _Counts(), [DIFFERENCES.empty_table()], None
+    left = most
+    try:
+        for rows in _told(validation, partition, counts):
+            counts.differences += rows.num_rows
+            shown.append(_named(partition, [rows.slice(0, left)]))
+            left -= shown[-1].num_rows
+    except UnsupportedFeatureError as error:
+        note = f"not checked: {error}"
+    row = {
+        "partition": partition,
+        "expected": counts.expected,
+        "found": counts.found,
+        "differences": counts.differences,
+        "seconds": time.monotonic() - started,
+        "note": note,
+    }
+    return pa.concat_tables(shown), row
+
+
+def _told(validation: _Validation, partition: str, counts: _Counts) -> Iterator[pa.Table]:
+    """All differences of a metadata partition, what cannot be read among them."""
+    try:
+        yield from _compared(validation, partition, counts)
+    except (CorruptTableError, InvalidDataError) as error:
+        yield difference("unreadable", found=str(error))
 
 
 def _compared(validation: _Validation, partition: str, counts: _Counts) -> Iterable[pa.Table]:
@@ -252,7 +262,9 @@ def _flat(kind: PartitionKind, records: pa.Table, schema: str, partition: str) -
     rows = records.filter(records.column("value").is_valid()).combine_chunks()
     if not rows.num_rows:
         return flat_schema(kind).empty_table()
-    return decode_records(kind, rows.column("key").chunk(0), rows.column("value").chunk(0), schema, partition)
+    flat = decode_records(kind, rows.column("key").chunk(0), rows.column("value").chunk(0), schema, partition)
+    # A table without files has a record of no file.
+    return flat.filter(flat.column("name").is_valid()) if kind is PartitionKind.FILES else flat
 
 
 def _collect(validation: _Validation, partition: str, writer: GroupWriter, bins: GroupBins) -> Iterable[pa.Table]:

@@ -213,6 +213,31 @@ def test_a_table_without_metadata_table_gets_one(tmp_path: Path) -> None:
     assert_valid(tmp_path)
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_table_without_rows_has_indexes_without_records(version: str, tmp_path: Path) -> None:
+    settings = {**options(table_version=version), **FILES_ONLY}
+    table = hf.HudiTable.create(tmp_path, plain_rows([1]).schema, settings)
+    assert table.services.index("record_index", options=FILES_ONLY).records == 0
+    assert [(one["expected"], one["found"]) for one in table.services.validate().summary.to_pylist()] == [(0, 0)] * 2
+    hf.write(plain_rows(range(5)), tmp_path, settings)
+    assert table.services.validate().summary.column("found").to_pylist() == [4, 5]
+    assert_valid(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_table_without_meta_columns_and_partitions(version: str, tmp_path: Path) -> None:
+    settings = {**options(table_version=version, partition=None), **FILES_ONLY, "hoodie.populate.meta.fields": False}
+    hf.write(plain_rows(range(20)), tmp_path, settings)
+    assert services(tmp_path).index("record_index").records == 20
+    for kind, said in (("bloom_filters", "no meta columns"), ("partition_stats", "version 8|has no partitions")):
+        with pytest.raises(hf.ConfigError, match=said):
+            services(tmp_path).index(kind)
+    hf.write(plain_rows(range(10, 30), ts=2, text="b"), tmp_path, settings)
+    result = services(tmp_path).validate()
+    assert result.differences.to_pylist() == []
+    assert result.summary.column("found").to_pylist()[-1] == 30
+
+
 def test_the_metadata_table_alone_is_no_indexing(tmp_path: Path) -> None:
     make(tmp_path, "9", "COPY_ON_WRITE", **{"hoodie.metadata.enable": False})
     assert services(tmp_path).index("files").partitions == ("files",)
