@@ -15,7 +15,8 @@ Source: parquet.thrift of Apache Parquet format 2.11; the compact protocol of Ap
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from hudi_fast.errors import CorruptTableError
@@ -42,6 +43,9 @@ _LONGEST_VARINT = 10
 _Fields: TypeAlias = dict[int, tuple[int, bytes]]
 """A struct: type and encoded value of each field, by its number."""
 
+_Known: TypeAlias = "tuple[int, Callable[[_Reader], bytes]]"
+"""A field that is looked into: its type, and what makes its value from the one that begins at a reader."""
+
 
 def change_footer(
     footer: bytes, unbounded: Collection[tuple[int, int]], keys: Mapping[bytes, bytes], path: str | None = None
@@ -60,87 +64,77 @@ def change_footer(
     Raises:
         CorruptTableError: ``footer`` is cut short or no such struct, or lacks one of the column chunks.
     """
-    fields = _fields(footer, path)
-    by_group: dict[int, list[int]] = {}
+    by_group: dict[int, set[int]] = {}
     for group, column in unbounded:
-        by_group.setdefault(group, []).append(column)
+        by_group.setdefault(group, set()).add(column)
+    known: dict[int, _Known] = {}
     if by_group:
-        groups = _structs(fields, _ROW_GROUPS, path)
-        for number, columns in by_group.items():
-            groups[number] = _row_group(_at(groups, number, "row group", path), columns, path)
-        fields[_ROW_GROUPS] = _list(groups)
+        groups = {number: partial(_row_group, columns=columns) for number, columns in by_group.items()}
+        known[_ROW_GROUPS] = _LIST, lambda reader: _list(_structs(reader, groups, "row group"))
     if keys:
-        pairs = _structs(fields, _KEY_VALUES, path) if _KEY_VALUES in fields else []
-        pairs += [_struct({1: _binary(key), 2: _binary(value)}) for key, value in keys.items()]
-        fields[_KEY_VALUES] = _list(pairs)
+        pairs = [_struct({1: _binary(key), 2: _binary(value)}) for key, value in keys.items()]
+        known[_KEY_VALUES] = _LIST, lambda reader: _list([*_structs(reader, {}, "key"), *pairs])
+    reader = _Reader(footer, path)
+    fields = _fields(reader, known)
+    if by_group:
+        reader.need(_ROW_GROUPS, fields)
+    if keys and _KEY_VALUES not in fields:
+        fields[_KEY_VALUES] = _LIST, _list(pairs)
+    reader.check_end()
     return _struct(fields)
 
 
-def _row_group(content: bytes, columns: Collection[int], path: str | None) -> bytes:
-    fields = _fields(content, path)
-    chunks = _structs(fields, _COLUMNS, path)
-    for number in columns:
-        chunks[number] = _column_chunk(_at(chunks, number, "column", path), path)
-    fields[_COLUMNS] = _list(chunks)
+def _row_group(reader: _Reader, columns: Collection[int]) -> bytes:
+    chunks = dict.fromkeys(columns, _column_chunk)
+    fields = _fields(reader, {_COLUMNS: (_LIST, lambda inner: _list(_structs(inner, chunks, "column")))})
+    reader.need(_COLUMNS, fields)
     return _struct(fields)
 
 
-def _column_chunk(content: bytes, path: str | None) -> bytes:
-    fields = _fields(content, path)
-    column = _fields(_value(fields, _META_DATA, _STRUCT, path), path)
-    if _STATISTICS in column:
-        statistics = _fields(_value(column, _STATISTICS, _STRUCT, path), path)
-        column[_STATISTICS] = _STRUCT, _struct({n: one for n, one in statistics.items() if n not in _BOUNDS})
-    fields[_META_DATA] = _STRUCT, _struct(column)
+def _column_chunk(reader: _Reader) -> bytes:
+    fields = _fields(reader, {_META_DATA: (_STRUCT, _column_meta_data)})
+    reader.need(_META_DATA, fields)
     for number in (_COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH):  # it holds bounds of pages
         fields.pop(number, None)
     return _struct(fields)
 
 
+def _column_meta_data(reader: _Reader) -> bytes:
+    return _struct(_fields(reader, {_STATISTICS: (_STRUCT, _statistics)}))
+
+
+def _statistics(reader: _Reader) -> bytes:
+    return _struct({number: field for number, field in _fields(reader, {}).items() if number not in _BOUNDS})
+
+
 # ---- taking apart
 
 
-def _fields(content: bytes, path: str | None) -> _Fields:
-    """The fields of a struct that takes all of ``content``."""
-    reader = _Reader(content, path)
+def _fields(reader: _Reader, known: Mapping[int, _Known]) -> _Fields:
+    """The fields of the struct that begins here; those that are known have the given type and are changed."""
     found: _Fields = {}
     number = 0
     while kind := reader.field(number):
-        number, start = reader.number, reader.at
-        if kind not in _BOOLS:
-            reader.skip(kind)
-        found[number] = kind, content[start : reader.at]
-    if reader.at != len(content):
-        raise _wrong("a struct", f"{len(content) - reader.at} bytes behind it", path)
+        number = reader.number
+        if number in known:
+            wanted, change = known[number]
+            if kind != wanted:
+                raise reader.wrong(f"field {number} of type {wanted}", f"type {kind}")
+            found[number] = kind, change(reader)
+        else:
+            found[number] = kind, b"" if kind in _BOOLS else reader.copy(kind)
     return found
 
 
-def _structs(fields: _Fields, number: int, path: str | None) -> list[bytes]:
-    """The elements of a field that is a list of structs."""
-    content = _value(fields, number, _LIST, path)
-    reader = _Reader(content, path)
+def _structs(reader: _Reader, changes: Mapping[int, Callable[[_Reader], bytes]], what: str) -> list[bytes]:
+    """The elements of the list of structs that begins here, some of them changed."""
     kind, count = reader.list_head()
     if kind != _STRUCT:
-        raise _wrong(f"structs in field {number}", f"elements of type {kind}", path)
-    found = []
-    for _ in range(count):
-        start = reader.at
-        reader.skip(_STRUCT)
-        found.append(content[start : reader.at])
-    return found
-
-
-def _value(fields: _Fields, number: int, kind: int, path: str | None) -> bytes:
-    found, content = fields.get(number, (None, b""))
-    if found != kind:
-        raise _wrong(f"field {number} of type {kind}", "none" if found is None else f"type {found}", path)
-    return content
-
-
-def _at(parts: list[bytes], number: int, what: str, path: str | None) -> bytes:
-    if not 0 <= number < len(parts):
-        raise _wrong(f"{what} {number}", f"{len(parts)} of them", path)
-    return parts[number]
+        raise reader.wrong("a list of structs", f"elements of type {kind}")
+    for number in changes:
+        if not 0 <= number < count:
+            raise reader.wrong(f"{what} {number}", f"{count} of them")
+    return [changes[number](reader) if number in changes else reader.copy(_STRUCT) for number in range(count)]
 
 
 class _Reader:
@@ -152,12 +146,36 @@ class _Reader:
         self._content = content
         self._path = path
 
+    def wrong(self, expected: str, found: str) -> CorruptTableError:
+        """The error to raise."""
+        return CorruptTableError(
+            f"The footer of a Parquet file cannot be understood: expected {expected}, found {found}. The file is cut "
+            "short or damaged; restore it, or write it again.",
+            self._path,
+        )
+
+    def need(self, number: int, fields: _Fields) -> None:
+        """Raise unless the field is there."""
+        if number not in fields:
+            raise self.wrong(f"field {number}", "none")
+
+    def check_end(self) -> None:
+        """Raise if there is more."""
+        if self.at != len(self._content):
+            raise self.wrong("a struct", f"{len(self._content) - self.at} bytes behind it")
+
+    def copy(self, kind: int) -> bytes:
+        """The value that begins here, as it is encoded; of a field that is no boolean."""
+        start = self.at
+        self.skip(kind)
+        return self._content[start : self.at]
+
     def field(self, before: int) -> int:
         """The type of the next field of a struct, 0 at the struct's end; :attr:`number` is the field's."""
         head = self._byte()
         if not head & 0x0F:
             if head:
-                raise _wrong("the end of a struct", f"byte {head:#x}", self._path)
+                raise self.wrong("the end of a struct", f"byte {head:#x}")
             return 0
         if head >> 4:
             self.number = before + (head >> 4)
@@ -176,7 +194,7 @@ class _Reader:
     def skip(self, kind: int, depth: int = 0) -> None:
         """Pass a value that is no boolean field."""
         if depth > _DEEPEST:
-            raise _wrong(f"at most {_DEEPEST} levels of structs and lists", "more", self._path)
+            raise self.wrong(f"at most {_DEEPEST} levels of structs and lists", "more")
         if kind in _VARINTS:
             self._varint()
         elif kind == _BINARY:
@@ -213,22 +231,28 @@ class _Reader:
 
     def _fixed(self, kind: int) -> int:
         if kind not in _FIXED:
-            raise _wrong("a type of Thrift's compact protocol", f"type {kind}", self._path)
+            raise self.wrong("a type of Thrift's compact protocol", f"type {kind}")
         return _FIXED[kind]
 
     def _byte(self) -> int:
-        self._check(1)
+        try:
+            byte = self._content[self.at]
+        except IndexError:
+            raise self.wrong("1 more byte", "0") from None
         self.at += 1
-        return self._content[self.at - 1]
+        return byte
 
     def _varint(self) -> int:
-        value = 0
-        for shift in range(0, 7 * _LONGEST_VARINT, 7):
+        value = self._byte()
+        if value < 0x80:
+            return value
+        value &= 0x7F
+        for shift in range(7, 7 * _LONGEST_VARINT, 7):
             byte = self._byte()
             value |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return value
-        raise _wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one", self._path)
+        raise self.wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
 
     def _move(self, count: int) -> None:
         self._check(count)
@@ -236,15 +260,7 @@ class _Reader:
 
     def _check(self, count: int) -> None:
         if count > len(self._content) - self.at:
-            raise _wrong(f"{count} more bytes", f"{len(self._content) - self.at}", self._path)
-
-
-def _wrong(expected: str, found: str, path: str | None) -> CorruptTableError:
-    return CorruptTableError(
-        f"The footer of a Parquet file cannot be understood: expected {expected}, found {found}. The file is cut short "
-        "or damaged; restore it, or write it again.",
-        path,
-    )
+            raise self.wrong(f"{count} more bytes", f"{len(self._content) - self.at}")
 
 
 # ---- putting together
@@ -263,10 +279,10 @@ def _struct(fields: _Fields) -> bytes:
     return b"".join([*parts, b"\0"])
 
 
-def _list(structs: list[bytes]) -> tuple[int, bytes]:
+def _list(structs: list[bytes]) -> bytes:
     count = len(structs)
     head = bytes([count << 4 | _STRUCT]) if count < 15 else bytes([0xF0 | _STRUCT]) + _varint(count)
-    return _LIST, head + b"".join(structs)
+    return head + b"".join(structs)
 
 
 def _binary(content: bytes) -> tuple[int, bytes]:
