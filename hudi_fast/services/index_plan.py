@@ -48,6 +48,7 @@ __all__ = [
     "schedule_in",
     "schedule_index",
     "scheduled_indexes",
+    "waiting_for",
     "work_of",
 ]
 
@@ -158,6 +159,22 @@ def schedule_in(state: TableState, request: IndexRequest, settings: ServiceSetti
     now = clock.next_time(state.timeline.newest_time, None if metadata is None else metadata.timeline.newest_time)
     create_requested(storage, config, Instant(now, _ACTION, State.REQUESTED), encode_index_plan(parts))
     return ScheduledIndex(now, parts)
+
+
+def waiting_for(state: TableState, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
+    """The oldest plan on the timeline for an index that is not there, or for one that it rests on; None for none.
+
+    Args:
+        state: the table.
+        request: the index.
+        settings: of the metadata table.
+    """
+    wanted = wanted_indexes(request, state.config, settings.write.metadata)
+    present = state.config.metadata_partitions
+    if wanted.partition in present:
+        return None
+    missing = set(wanted.partitions) - set(present)
+    return next((one for one in scheduled_indexes(state) if missing & set(one.partitions)), None)
 
 
 def scheduled_indexes(state: TableState) -> list[ScheduledIndex]:

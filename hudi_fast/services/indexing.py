@@ -45,6 +45,7 @@ from hudi_fast.services.index_plan import (
     last_write,
     schedule_in,
     scheduled_indexes,
+    waiting_for,
     work_of,
 )
 from hudi_fast.services.index_request import IndexRequest, wanted_indexes
@@ -112,11 +113,11 @@ class _Begun:
 
 
 def build_index(storage: Storage, request: IndexRequest, settings: ServiceSettings, runner: Runner) -> IndexResult:
-    """Build an index, and those that it rests on, unless they are there.
+    """Build an index, and those that it rests on, unless they are there; plans for them that wait are carried out.
 
     Args:
         storage: the table's storage.
-        request: which index.
+        request: which index; a plan that waits says itself how it is made.
         settings: of the metadata table, locks and clocks.
         runner: reads the sources and has their records written.
 
@@ -128,7 +129,21 @@ def build_index(storage: Storage, request: IndexRequest, settings: ServiceSettin
     """
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     asked = wanted_indexes(request, config, settings.write.metadata).partition
-    return _run(storage, settings, runner, lambda state: schedule_in(state, request, settings), asked)
+
+    def find(state: TableState) -> ScheduledIndex | None:
+        return waiting_for(state, request, settings) or schedule_in(state, request, settings)
+
+    done = [_run(storage, settings, runner, find, asked)]
+    while done[-1].instant and asked not in done[-1].partitions:  # that was a plan for what it rests on
+        done.append(_run(storage, settings, runner, find, asked))
+    return IndexResult(
+        asked,
+        done[-1].instant,
+        tuple(name for one in done for name in one.partitions),
+        sum(one.records for one in done),
+        sum(one.file_groups for one in done),
+        sum(one.seconds for one in done),
+    )
 
 
 def run_scheduled_index(

@@ -220,7 +220,8 @@ class TableServices:
     ) -> IndexResult:
         """Build an index, and the indexes that it rests on, while the table goes on being read and written.
 
-        Nothing happens when the index is there. On a table without a metadata table that is made first.
+        Nothing happens when the index is there. On a table without a metadata table that is made first. A plan for the
+        index that waits on the timeline is carried out as it was planned.
 
         Args:
             kind: ``column_stats``, ``partition_stats``, ``bloom_filters``, ``record_index``, ``secondary_index``,
@@ -236,7 +237,7 @@ class TableServices:
             plan: carry out this one; ``kind`` and what describes it stay away.
 
         Raises:
-            CommitConflictError: the index is planned already, or ``plan`` is no longer pending.
+            CommitConflictError: ``plan`` is no longer pending, or another program builds an index.
             CommitError: it failed; the table is as before.
             ConfigError: the table cannot have that index.
             InvalidDataError: rows that cannot be indexed, such as two with one key.

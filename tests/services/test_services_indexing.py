@@ -251,7 +251,7 @@ def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
     assert planned.partitions == ("record_index", "secondary_index_text")
     assert states(tmp_path) == {"files": "ready", "record_index": "planned", "secondary_index_text": "planned"}
     with pytest.raises(hf.CommitConflictError, match="planned already"):
-        services(tmp_path).index("record_index")
+        services(tmp_path).plan_index("record_index")
     hf.write(plain_rows(range(10, 25), ts=2, text="b"), tmp_path, settings)
     (waiting,) = services(tmp_path).pending_indexes()
     assert waiting == planned
@@ -261,6 +261,18 @@ def test_a_plan_waits_and_is_carried_out(tmp_path: Path) -> None:
     with pytest.raises(hf.CommitConflictError, match="not pending"):
         services(tmp_path).index(plan=waiting)
     assert services(tmp_path).plan_index("record_index") is None
+
+
+def test_plans_that_wait_are_carried_out_when_their_index_is_asked_for(tmp_path: Path) -> None:
+    make(tmp_path)
+    first = services(tmp_path).plan_index("record_index")
+    second = services(tmp_path).plan_index("bloom_filters")
+    result = services(tmp_path).index("secondary_index", ["text"])
+    assert result.partitions == ("record_index", "secondary_index_text")
+    assert [one.instant for one in services(tmp_path).pending_indexes()] == [second.instant]
+    assert services(tmp_path).index("bloom_filters").instant == second.instant
+    assert [one.requested for one in indexings(tmp_path)] == sorted([first.instant, second.instant, result.instant])
+    assert_valid(tmp_path)
 
 
 def test_columns_and_kind_of_record_index_are_in_the_plan(tmp_path: Path) -> None:
