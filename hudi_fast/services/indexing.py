@@ -326,7 +326,8 @@ def _finish(storage: Storage, begun: _Begun, stats: Sequence[WriteStat]) -> None
     gone = set(work.partitions) - set(table.building)
     if gone:
         raise CommitConflictError(
-            f"The index {', '.join(sorted(gone))} of {storage.uri} was dropped while it was built. Run it again."
+            f"The index {', '.join(sorted(gone))} of {storage.uri} was dropped while it was built, by a write whose "
+            "options do not want it. Run it again."
         )
     begun.clock.next_time(state.timeline.newest_time, table.timeline.newest_time)
     finish_delta_commit(table.storage, table.config, work.instant, stats, writer.schema, _BUILD, begun.clock)
