@@ -33,8 +33,8 @@ __all__ = [
 METADATA_FOLDER = ".hoodie/metadata"
 """The metadata table's base path, relative to the data table."""
 
-# Hive's escaping of path names: control characters and these.
-_ESCAPED = frozenset("\"#%'*/:=?\\{[]^") | {chr(code) for code in range(1, 32)} | {"\x7f"}
+# Hive's escaping of path names (control characters and these), and what separates the parts of ids and file names.
+_ESCAPED = frozenset("\"#%'*/:=?\\{[]^-_") | {chr(code) for code in range(1, 32)} | {"\x7f"}
 
 
 class PartitionKind(StrEnum):

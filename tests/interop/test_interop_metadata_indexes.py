@@ -8,6 +8,7 @@ metadata table with the folders.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,8 @@ import pyarrow.compute as pc
 import pytest
 from metadata_truth import assert_metadata_true
 from mor_sides import MorSides, mor_options
-from sides import after_delete, after_upsert, trip_options, trips
+from peer.client import RealHudi
+from sides import Sides, after_delete, after_upsert, trip_options, trips
 
 THROUGH = {
     "hoodie.metadata.enable": True,
@@ -88,6 +90,30 @@ def test_turns_of_both_sides(name: str, request: pytest.FixtureRequest, tmp_path
     if kind == MOR:
         sides.we_compact()
     agree_by_indexes(sides, rows, expected)
+
+
+def test_an_index_by_partition_of_days(hudi_12: RealHudi, tmp_path: Path) -> None:
+    """Paths with letters that file names need for themselves."""
+
+    def of_days(ids: Sequence[int], ts: int) -> pa.Table:
+        rows = trips(ids, ts)
+        days = pc.replace_substring(rows["city"], "city", "2024-01-0")
+        return rows.set_column(rows.column_names.index("city"), "city", pc.binary_join_element_wise(days, "x", "_"))
+
+    index = {
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+        "hoodie.metadata.record.level.index.enable": True,
+        "hoodie.datasource.write.hive_style_partitioning": True,
+    }
+    sides = Sides(hudi_12, tmp_path / "t", {**trip_options(9), **index})
+    rows = of_days(range(20), 1)
+    sides.we_write(rows)
+    for ts, write in ((2, sides.hudi_writes), (3, sides.we_write), (4, sides.hudi_writes)):
+        new = of_days(range(3 * ts, 20 + 3 * ts), ts)
+        write(new)
+        rows = after_upsert(rows, new)
+    assert "record_index" in assert_metadata_true(sides.path)
+    sides.agree(rows)
 
 
 def agree_by_indexes(sides: MorSides, rows: pa.Table, expected: set[str]) -> None:

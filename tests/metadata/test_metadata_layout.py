@@ -39,6 +39,8 @@ def test_an_unknown_kind_is_refused_by_name(name):
     [
         ("p1", "record-index-p1-0000-0"),
         ("day=2026/01", "record-index-day%3D2026%2F01-0000-0"),
+        ("2026-01-02", "record-index-2026%2D01%2D02-0000-0"),  # as Hudi 1.2.0 names them
+        ("50%_off", "record-index-50%25%5Foff-0000-0"),
         ("", "record-index--0000-0"),
     ],
 )
