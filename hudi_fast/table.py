@@ -21,8 +21,8 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
-from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.reading.inspect import explain_table, files_table, history_table, partitions_table, stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query

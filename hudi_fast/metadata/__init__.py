@@ -1,1 +1,1 @@
-"""The table's own metadata table: opened, read, looked up, and kept up to date with every action on the table."""
+"""The table's own metadata table: its records, opened, read and looked up."""

@@ -23,8 +23,8 @@ from functools import partial
 from typing import TypeVar
 
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
-from hudi_fast.metadata.runner import in_threads
 from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings

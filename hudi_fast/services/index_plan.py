@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.metadata.build import build_order
 from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_writer.build import build_order
 from hudi_fast.services.index_request import (
     IndexRequest,
     WantedIndexes,

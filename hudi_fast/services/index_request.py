@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
-from hudi_fast.metadata.build import asked_indexes
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.layout import PartitionKind, kind_of
+from hudi_fast.metadata_writer.build import asked_indexes
 
 __all__ = [
     "INDEX_KINDS",

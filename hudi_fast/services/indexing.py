@@ -28,16 +28,16 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
-from hudi_fast.metadata.bookkeeping import record_building, record_built, record_schema, write_definitions
-from hudi_fast.metadata.build import build_order, build_partitions, initial_instant, open_groups
-from hudi_fast.metadata.commit import finish_delta_commit, start_delta_commit, stored_schema
-from hudi_fast.metadata.groups import GroupWriter
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce import ProducerContext, RecordSource, sources_of_table
-from hudi_fast.metadata.runner import GroupWriter as Writer
-from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.bookkeeping import record_building, record_built, record_schema, write_definitions
+from hudi_fast.metadata_writer.build import build_order, build_partitions, initial_instant, open_groups
+from hudi_fast.metadata_writer.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_writer.groups import GroupWriter
+from hudi_fast.metadata_writer.produce import ProducerContext, RecordSource, sources_of_table
+from hudi_fast.metadata_writer.runner import GroupWriter as Writer
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.services.index_plan import (
     INDEX_LOCK_PATH,
     IndexWork,

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
-from hudi_fast.metadata.runner import Runner
-from hudi_fast.metadata.runner import in_threads as index_threads
 from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_writer.runner import Runner
+from hudi_fast.metadata_writer.runner import in_threads as index_threads
 from hudi_fast.services.bucket_resize import resize_buckets
 from hudi_fast.services.compaction import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction_plan import ScheduledCompaction, schedule_compaction

@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.metadata.runner import Runner
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,

@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, CommitStateUnknownError, TableExistsError
-from hudi_fast.metadata.runner import Runner
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock

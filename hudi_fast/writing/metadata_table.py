@@ -25,19 +25,19 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
 from hudi_fast.merge.slice_merge import SliceMerge
-from hudi_fast.metadata.bookkeeping import drop_metadata, drop_partitions, write_definitions
-from hudi_fast.metadata.build import asked_indexes, build_partitions, definition_of
-from hudi_fast.metadata.change import TableChange, change_of_commit
-from hudi_fast.metadata.commit import update_metadata
 from hudi_fast.metadata.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.lister import MetadataLister
-from hudi_fast.metadata.maintain import clean_metadata, compact_metadata, compaction_due, settle_metadata
-from hudi_fast.metadata.produce import ProducerContext, sources_of_change
-from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.stat_values import indexed_columns
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable, open_metadata
+from hudi_fast.metadata_writer.bookkeeping import drop_metadata, drop_partitions, write_definitions
+from hudi_fast.metadata_writer.build import asked_indexes, build_partitions, definition_of
+from hudi_fast.metadata_writer.change import TableChange, change_of_commit
+from hudi_fast.metadata_writer.commit import update_metadata
+from hudi_fast.metadata_writer.maintain import clean_metadata, compact_metadata, compaction_due, settle_metadata
+from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_change
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock

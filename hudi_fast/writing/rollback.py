@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log_writer import command_block
-from hudi_fast.metadata.rollback import roll_back_metadata
+from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.clock import InstantClock

@@ -12,7 +12,7 @@ from small_tables import options, plain_rows, rows_of, table_rows
 from test_faults_write import interesting
 
 import hudi_fast as hf
-from hudi_fast.metadata.runner import in_threads
+from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage

@@ -14,10 +14,10 @@ from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, sca
 from hudi_fast.merge.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import kind_of
-from hudi_fast.metadata.produce import ProducerContext, RecordSource
 from hudi_fast.metadata.records import RECORD_SCHEMA, decode_records
 from hudi_fast.metadata.stat_values import indexed_columns
 from hudi_fast.metadata.table import MetadataTable, open_metadata
+from hudi_fast.metadata_writer.produce import ProducerContext, RecordSource
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import load_state, table_schema

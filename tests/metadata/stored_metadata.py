@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.metadata.commit import finish_delta_commit, log_writer, start_delta_commit
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.records import FILES, encode_records
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.commit import finish_delta_commit, log_writer, start_delta_commit
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata

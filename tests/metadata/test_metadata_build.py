@@ -15,10 +15,10 @@ from stored_metadata import metadata_at
 import hudi_fast as hf
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
-from hudi_fast.metadata.build import group_count, initial_instant
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.table import metadata_storage
+from hudi_fast.metadata_writer.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_writer.build import group_count, initial_instant
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import read_commit
 

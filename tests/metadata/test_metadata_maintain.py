@@ -10,8 +10,8 @@ import pytest
 from golden import Golden
 from stored_metadata import begin_data, clock_of, commit_files, live_files, log_files, metadata_at, records, state_of
 
-from hudi_fast.metadata.maintain import clean_metadata, compact_metadata, compaction_due, settle_metadata
 from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_writer.maintain import clean_metadata, compact_metadata, compaction_due, settle_metadata
 from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_clean_metadata

@@ -21,9 +21,9 @@ from stored_metadata import (
 )
 
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, scan_log_blocks
-from hudi_fast.metadata.maintain import settle_metadata
-from hudi_fast.metadata.rollback import roll_back_metadata
 from hudi_fast.metadata.table import metadata_storage
+from hudi_fast.metadata_writer.maintain import settle_metadata
+from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State

@@ -15,13 +15,13 @@ import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.column_ranges import ColumnRange
-from hudi_fast.metadata.change import AddedFile, change_of_clean, change_of_commit
-from hudi_fast.metadata.column_ranges import in_types, ranges_of_added
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import bloom_key, column_stats_key
-from hudi_fast.metadata.produce import sources_of_change, sources_of_table
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
+from hudi_fast.metadata_writer.change import AddedFile, change_of_clean, change_of_commit
+from hudi_fast.metadata_writer.column_ranges import in_types, ranges_of_added
+from hudi_fast.metadata_writer.produce import sources_of_change, sources_of_table
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.table_state import read_commit

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.metadata.produce_functions import Unknown, apply_function, check_function
+from hudi_fast.metadata_writer.produce_functions import Unknown, apply_function, check_function
 
 TEXTS = pa.array(["  aBc ", "straße", "ǆ", "İ", "ΑΣ", "", None, "a€b𝄞c"], pa.string())
 MOMENTS = pa.array([datetime(2024, 2, 29, 23, 59, 59, 999999), datetime(1969, 12, 31, 0, 30), None])

@@ -8,9 +8,9 @@ import pytest
 from golden import Golden
 from producer_runs import Rows, context_of, flat_rows, produced
 
-from hudi_fast.metadata.produce import record_counts, sources_of_table
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
+from hudi_fast.metadata_writer.produce import record_counts, sources_of_table
 from hudi_fast.storage.base import Storage
 
 TABLES = [

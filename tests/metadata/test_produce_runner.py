@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata.layout import group_numbers
-from hudi_fast.metadata.produce_base import EncodedRecords
-from hudi_fast.metadata.runner import RECORDS, GroupBins, combined, in_threads
+from hudi_fast.metadata_writer.produce_base import EncodedRecords
+from hudi_fast.metadata_writer.runner import RECORDS, GroupBins, combined, in_threads
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 Pairs = list[tuple[str, bytes | None]]

@@ -11,9 +11,9 @@ import pytest
 from producer_runs import Rows, context_of, flat_rows, produced
 
 import hudi_fast as hf
-from hudi_fast.metadata.produce import sources_of_table
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.table import open_metadata
+from hudi_fast.metadata_writer.produce import sources_of_table
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 

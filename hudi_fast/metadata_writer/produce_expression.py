@@ -25,15 +25,15 @@ from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merge.log_rows import LogRowReader
 from hudi_fast.merge.log_scan import blocks_that_count
-from hudi_fast.metadata.change import AddedFile
-from hudi_fast.metadata.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, file_hash, partition_hash
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals, stored_schema
-from hudi_fast.metadata.produce_functions import Unknown, apply_function, check_function
-from hudi_fast.metadata.produce_stats import stats_version
 from hudi_fast.metadata.read import prefix
+from hudi_fast.metadata_writer.change import AddedFile
+from hudi_fast.metadata_writer.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
+from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext, removals, stored_schema
+from hudi_fast.metadata_writer.produce_functions import Unknown, apply_function, check_function
+from hudi_fast.metadata_writer.produce_stats import stats_version
 from hudi_fast.schema.conform import plan_conform
 
 __all__ = ["ExpressionOfPartition", "ExpressionOfRemoved", "check_expression"]

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.metadata.change import AddedFile
 from hudi_fast.metadata.keys import bloom_key
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals
 from hudi_fast.metadata.records import BLOOM, encode_records
+from hudi_fast.metadata_writer.change import AddedFile
+from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext, removals
 
 __all__ = ["BloomOfFiles", "BloomOfRemoved"]
 

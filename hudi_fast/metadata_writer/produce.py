@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.metadata.change import AddedFile, TableChange
 from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata.produce_base import (
+from hudi_fast.metadata_writer.change import AddedFile, TableChange
+from hudi_fast.metadata_writer.produce_base import (
     EncodedRecords,
     GroupChange,
     ProducerContext,
@@ -26,12 +26,12 @@ from hudi_fast.metadata.produce_base import (
     group_changes,
     in_chunks,
 )
-from hudi_fast.metadata.produce_bloom import BloomOfFiles, BloomOfRemoved
-from hudi_fast.metadata.produce_expression import ExpressionOfPartition, ExpressionOfRemoved, check_expression
-from hudi_fast.metadata.produce_files import FilesOfChange, FilesOfTable, file_counts
-from hudi_fast.metadata.produce_records import KeysOfGroup, KeysOfSlice
-from hudi_fast.metadata.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
-from hudi_fast.metadata.produce_stats import StatsOfFiles, StatsOfPartitions, StatsOfRemoved, files_of_slices
+from hudi_fast.metadata_writer.produce_bloom import BloomOfFiles, BloomOfRemoved
+from hudi_fast.metadata_writer.produce_expression import ExpressionOfPartition, ExpressionOfRemoved, check_expression
+from hudi_fast.metadata_writer.produce_files import FilesOfChange, FilesOfTable, file_counts
+from hudi_fast.metadata_writer.produce_records import KeysOfGroup, KeysOfSlice
+from hudi_fast.metadata_writer.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
+from hudi_fast.metadata_writer.produce_stats import StatsOfFiles, StatsOfPartitions, StatsOfRemoved, files_of_slices
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices
 

@@ -32,7 +32,7 @@ from hudi_fast.formats.log_blocks import BlockType, HeaderKey
 from hudi_fast.formats.log_writer import Part, encode_block
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata.layout import group_file_id_prefix, group_numbers
-from hudi_fast.metadata.produce import EncodedRecords
+from hudi_fast.metadata_writer.produce import EncodedRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name

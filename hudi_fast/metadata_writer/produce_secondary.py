@@ -24,7 +24,8 @@ from hudi_fast.merge.slice_merge import key_columns
 from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.keys import secondary_keys, secondary_routing
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import (
+from hudi_fast.metadata.records import SECONDARY, encode_records
+from hudi_fast.metadata_writer.produce_base import (
     EncodedRecords,
     GroupChange,
     ProducerContext,
@@ -32,8 +33,7 @@ from hudi_fast.metadata.produce_base import (
     slice_rows,
     stored_schema,
 )
-from hudi_fast.metadata.produce_records import keys_of
-from hudi_fast.metadata.records import SECONDARY, encode_records
+from hudi_fast.metadata_writer.produce_records import keys_of
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["PairsOfGroup", "PairsOfSlice", "check_secondary"]

@@ -23,19 +23,19 @@ from hudi_fast.config.properties import format_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro_schema import is_meta_field
-from hudi_fast.metadata.bookkeeping import (
+from hudi_fast.metadata.definitions import IndexDefinition, index_version
+from hudi_fast.metadata.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.bookkeeping import (
     create_metadata,
     record_built,
     record_schema,
     write_definitions,
 )
-from hudi_fast.metadata.commit import finish_delta_commit, start_delta_commit, stored_schema
-from hudi_fast.metadata.definitions import IndexDefinition, index_version
-from hudi_fast.metadata.groups import GroupTarget, GroupWriter, empty_group_log
-from hudi_fast.metadata.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
-from hudi_fast.metadata.produce import ProducerContext, record_counts, sources_of_table
-from hudi_fast.metadata.runner import Runner
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter, empty_group_log
+from hudi_fast.metadata_writer.produce import ProducerContext, record_counts, sources_of_table
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock

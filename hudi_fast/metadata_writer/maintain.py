@@ -19,12 +19,12 @@ import time
 from collections.abc import Iterable
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
-from hudi_fast.metadata.commit import stored_schema
-from hudi_fast.metadata.compact import compacted_entries
-from hudi_fast.metadata.groups import GroupWriter, target_of
-from hudi_fast.metadata.rollback import undo_delta_commit
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_writer.commit import stored_schema
+from hudi_fast.metadata_writer.compact import compacted_entries
+from hudi_fast.metadata_writer.groups import GroupWriter, target_of
+from hudi_fast.metadata_writer.rollback import undo_delta_commit
 from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata

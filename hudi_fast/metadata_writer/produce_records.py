@@ -32,7 +32,8 @@ from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merge.rules import OPERATION, merging_columns
 from hudi_fast.merge.slice_merge import key_columns, merge_schema
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import (
+from hudi_fast.metadata.records import RECORD_INDEX, encode_records, instant_millis
+from hudi_fast.metadata_writer.produce_base import (
     EncodedRecords,
     GroupChange,
     ProducerContext,
@@ -41,7 +42,6 @@ from hudi_fast.metadata.produce_base import (
     slice_rows,
     stored_schema,
 )
-from hudi_fast.metadata.records import RECORD_INDEX, encode_records, instant_millis
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["KeysOfGroup", "KeysOfSlice", "keys_of", "slice_keys"]

@@ -31,11 +31,11 @@ from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.merge.log_rows import LogRowReader
 from hudi_fast.merge.log_scan import blocks_that_count
-from hudi_fast.metadata.change import AddedFile
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import ProducerContext, stored_schema
 from hudi_fast.metadata.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values
+from hudi_fast.metadata_writer.change import AddedFile
+from hudi_fast.metadata_writer.produce_base import ProducerContext, stored_schema
 
 __all__ = [
     "FILE_STATS",

@@ -24,9 +24,9 @@ from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.merged_slice import merged_rows
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
-from hudi_fast.metadata.change import TableChange
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.change import TableChange
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State

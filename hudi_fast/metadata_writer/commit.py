@@ -5,7 +5,7 @@
     requested ─► inflight ─► TableChange ─► sources ─► runner ─► log files ─► completed     at the change's instant
 
 Readers do not count a delta commit of the metadata table while the instant is pending on the data table, so whatever
-dies in between is invisible; :mod:`hudi_fast.metadata.rollback` takes it away.
+dies in between is invisible; :mod:`hudi_fast.metadata_writer.rollback` takes it away.
 
 Source: metadata reference 2.5 to 2.11; HoodieBackedTableMetadataWriter, Hudi 1.2.0.
 """
@@ -16,13 +16,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.metadata.bookkeeping import commit_schema, record_schema
-from hudi_fast.metadata.change import TableChange
-from hudi_fast.metadata.groups import GroupTarget, GroupWriter, empty_group_log, target_of
 from hudi_fast.metadata.layout import group_file_id, group_file_id_prefix
-from hudi_fast.metadata.produce import ProducerContext, sources_of_change
-from hudi_fast.metadata.runner import Runner
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_writer.change import TableChange
+from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter, empty_group_log, target_of
+from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_change
+from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body
 from hudi_fast.timeline.clock import InstantClock

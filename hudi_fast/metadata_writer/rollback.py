@@ -27,12 +27,12 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, TableNotFoundError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.formats.log_writer import command_block
-from hudi_fast.metadata.bookkeeping import has_metadata_folder, record_schema
-from hudi_fast.metadata.commit import finish_delta_commit, start_delta_commit, stored_schema
-from hudi_fast.metadata.groups import GroupTarget, GroupWriter
 from hudi_fast.metadata.layout import PartitionKind, group_file_id
 from hudi_fast.metadata.records import FILES, encode_records
 from hudi_fast.metadata.table import metadata_storage
+from hudi_fast.metadata_writer.bookkeeping import has_metadata_folder, record_schema
+from hudi_fast.metadata_writer.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock

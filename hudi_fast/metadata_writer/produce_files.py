@@ -18,11 +18,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_fast.metadata.change import TableChange
 from hudi_fast.metadata.keys import NON_PARTITIONED
 from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext
 from hudi_fast.metadata.records import ALL_PARTITIONS, FILES, encode_records
+from hudi_fast.metadata_writer.change import TableChange
+from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext
 from hudi_fast.storage.base import FileStat
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister

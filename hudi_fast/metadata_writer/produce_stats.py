@@ -21,8 +21,13 @@ from typing import cast
 import pyarrow as pa
 
 from hudi_fast.formats.column_ranges import ColumnRange, ColumnRanges, merge_ranges
-from hudi_fast.metadata.change import AddedFile, TableChange
-from hudi_fast.metadata.column_ranges import (
+from hudi_fast.metadata.definitions import index_version
+from hudi_fast.metadata.keys import column_hash, file_hash, partition_hash, partition_stats_key
+from hudi_fast.metadata.layout import PartitionKind
+from hudi_fast.metadata.read import prefix
+from hudi_fast.metadata.stat_values import StatsVersion
+from hudi_fast.metadata_writer.change import AddedFile, TableChange
+from hudi_fast.metadata_writer.column_ranges import (
     PARTITION_STATS,
     StatRow,
     column_types,
@@ -31,12 +36,7 @@ from hudi_fast.metadata.column_ranges import (
     ranges_of_records,
     stat_records,
 )
-from hudi_fast.metadata.definitions import index_version
-from hudi_fast.metadata.keys import column_hash, file_hash, partition_hash, partition_stats_key
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.produce_base import EncodedRecords, ProducerContext, removals
-from hudi_fast.metadata.read import prefix
-from hudi_fast.metadata.stat_values import StatsVersion
+from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext, removals
 from hudi_fast.view.slices import latest_slices
 
 __all__ = ["StatsOfFiles", "StatsOfPartitions", "StatsOfRemoved", "files_of_slices", "stats_version"]
