@@ -8,7 +8,6 @@ metadata table with the folders.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from metadata_truth import assert_metadata_true
 from mor_sides import MorSides, mor_options
-from peer.client import RealHudi
-from sides import Sides, after_delete, after_upsert, trip_options, trips
+from sides import after_delete, after_upsert, trip_options, trips
 
 THROUGH = {
     "hoodie.metadata.enable": True,
@@ -63,9 +61,7 @@ TURNS = {
         {"record_index", "secondary_index_by_seats"},
     ),
     "bloom, v9": ("hudi_12", 9, MOR, BLOOM, {"bloom_filters"}),
-    "bloom, v6": ("hudi_12", 6, COW, BLOOM, {"bloom_filters"}),
     "bloom, 0.15": ("hudi_015", 6, MOR, BLOOM, {"bloom_filters"}),
-    "bucket, v9": ("hudi_12", 9, MOR, BUCKET, set()),
     "consistent, v9": ("hudi_12", 9, MOR, CONSISTENT, set()),
 }
 
@@ -78,42 +74,20 @@ def test_turns_of_both_sides(name: str, request: pytest.FixtureRequest, tmp_path
     expected = STATS | there | ({"partition_stats"} if version > 6 else set())
     rows = trips(range(40))
     sides.we_write(rows)
-    agree_by_indexes(sides, rows, expected)
+    told_by_hudi(sides)
     for ts, write in ((5, sides.hudi_writes), (6, sides.we_write), (7, sides.hudi_writes)):
         new = trips(range(4 * ts, 40 + 5 * ts), ts=ts, note=f"write {ts}")
         write(new, more={"hoodie.metadata.enable": True})
         rows = after_upsert(rows, new)
-    agree_by_indexes(sides, rows, expected)
+    assert set(assert_metadata_true(sides.path)) == expected
     gone = trips(range(0, 75, 6), ts=8)
     sides.we_write(gone, "delete")
     rows = after_delete(rows, gone)
+    agree_by_indexes(sides, rows, expected)
     if kind == MOR:
         sides.we_compact()
-    agree_by_indexes(sides, rows, expected)
-
-
-def test_an_index_by_partition_of_days(hudi_12: RealHudi, tmp_path: Path) -> None:
-    """Paths with letters that file names need for themselves."""
-
-    def of_days(ids: Sequence[int], ts: int) -> pa.Table:
-        rows = trips(ids, ts)
-        days = pc.replace_substring(rows["city"], "city", "2024-01-0")
-        return rows.set_column(rows.column_names.index("city"), "city", pc.binary_join_element_wise(days, "x", "_"))
-
-    index = {
-        "hoodie.index.type": "RECORD_LEVEL_INDEX",
-        "hoodie.metadata.record.level.index.enable": True,
-        "hoodie.datasource.write.hive_style_partitioning": True,
-    }
-    sides = Sides(hudi_12, tmp_path / "t", {**trip_options(9), **index})
-    rows = of_days(range(20), 1)
-    sides.we_write(rows)
-    for ts, write in ((2, sides.hudi_writes), (3, sides.we_write), (4, sides.hudi_writes)):
-        new = of_days(range(3 * ts, 20 + 3 * ts), ts)
-        write(new)
-        rows = after_upsert(rows, new)
-    assert "record_index" in assert_metadata_true(sides.path)
-    sides.agree(rows)
+        assert set(assert_metadata_true(sides.path)) == expected
+        sides.agree(rows)
 
 
 def agree_by_indexes(sides: MorSides, rows: pa.Table, expected: set[str]) -> None:
