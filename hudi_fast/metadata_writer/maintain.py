@@ -39,20 +39,19 @@ from hudi_fast.timeline.plans import (
     encode_clean_plan,
 )
 from hudi_fast.timeline.service_plans import (
-    CompactionOperation,
     CompactionPlan,
     decode_compaction_plan,
     encode_compaction_plan,
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.pending import operation_of
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["clean_metadata", "compact_metadata", "compaction_due", "settle_metadata"]
 
 _SOLO = "00000000000000"
-_MIB = 1 << 20
-_EMPTY_WRITE_MB = 120.0
+_EMPTY_WRITE_BYTES = 120 << 20
 _POLICY = "KEEP_LATEST_COMMITS"
 _KEPT_COMMITS = 20
 
@@ -93,7 +92,7 @@ def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
     Raises:
         CorruptTableError: a file of the metadata table cannot be understood; nothing was completed.
     """
-    plan = CompactionPlan(tuple(_operation(one) for one in _slices(table) if one.log_files))
+    plan = CompactionPlan(tuple(operation_of(one, _EMPTY_WRITE_BYTES) for one in _slices(table) if one.log_files))
     if not plan.operations:
         return None
     instant = Instant(_own_time(table, clock, "001"), "compaction", State.REQUESTED)
@@ -183,24 +182,6 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
         return clock.next_time(table.timeline.newest_time, table.data_timeline.newest_time)
     deltas = [one.requested for one in table.timeline.writes() if one.action == "deltacommit"]
     return (deltas[-1] if deltas else _SOLO)[:17] + suffix
-
-
-def _operation(slice_: FileSlice) -> CompactionOperation:
-    base, logs = slice_.base_file, slice_.log_files
-    log_bytes = sum(log.size for log in logs)
-    read = ((0 if base is None else base.size) + log_bytes) // _MIB
-    write = _EMPTY_WRITE_MB if base is None else base.size // _MIB
-    metrics = {
-        "TOTAL_LOG_FILES": float(len(logs)),
-        "TOTAL_IO_MB": float(read + write),
-        "TOTAL_IO_READ_MB": float(read),
-        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-        "TOTAL_IO_WRITE_MB": float(write),
-    }
-    names = tuple(log.name for log in logs)
-    return CompactionOperation(
-        slice_.partition, slice_.file_id, slice_.base_instant, None if base is None else base.name, names, metrics
-    )
 
 
 def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:

@@ -26,10 +26,10 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.service_plans import CompactionOperation, CompactionPlan, encode_compaction_plan
+from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LogFile
-from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.transaction import clean_up
@@ -37,7 +37,6 @@ from hudi_fast.writing.transaction import clean_up
 __all__ = [
     "ScheduledCompaction",
     "compactable_slices",
-    "operation_of",
     "pending_compactions",
     "plan_compaction",
     "require_merge_on_read",
@@ -45,7 +44,6 @@ __all__ = [
     "settled_state",
 ]
 
-_MIB = 1 << 20
 _LOGS_NAMED_BY_WRITE = 8
 _LISTING_THREADS = 8
 
@@ -148,25 +146,6 @@ def compactable_slices(
                     busy.add(slice_.partition)
                     continue
                 yield FileSlice(slice_.partition, slice_.file_id, slice_.base_file, logs, slice_.base_instant)
-
-
-def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
-    """The slice as an operation of a plan, with the figures that strategies go by (``CompactionStrategy``)."""
-    base, logs = slice_.base_file, slice_.log_files
-    log_bytes = sum(log.size for log in logs)
-    read = ((base.size if base is not None else 0) + log_bytes) // _MIB
-    write = (base.size if base is not None else max_file_size) // _MIB
-    metrics = {
-        "TOTAL_LOG_FILES": float(len(logs)),
-        "TOTAL_IO_MB": float(read + write),
-        "TOTAL_IO_READ_MB": float(read),
-        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
-        "TOTAL_IO_WRITE_MB": float(write),
-    }
-    names = tuple(log.name for log in logs)
-    return CompactionOperation(
-        slice_.partition, slice_.file_id, slice_.base_instant, base.name if base is not None else None, names, metrics
-    )
 
 
 def pending_compactions(state: TableState) -> list[ScheduledCompaction]:

@@ -28,7 +28,6 @@ from hudi_fast.services.compaction import (
 from hudi_fast.services.compaction_plan import (
     ScheduledCompaction,
     compactable_slices,
-    operation_of,
     require_merge_on_read,
     settled_state,
 )
@@ -43,7 +42,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested, delete_instant_files
-from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.rollback import roll_back

@@ -1,4 +1,7 @@
-"""File groups that a planned service is going to rewrite: writers must leave them alone or log beside them."""
+"""File groups that a planned service is going to rewrite: writers must leave them alone or log beside them.
+
+The other way round, :func:`operation_of` makes a slice part of such a plan.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.service_plans import (
     ClusteringPlan,
+    CompactionOperation,
     CompactionPlan,
     decode_compaction_plan,
     decode_requested_replace,
 )
+from hudi_fast.view.slices import FileSlice
 
-__all__ = ["compacted_groups", "pending_clusterings", "read_compaction_plan"]
+__all__ = ["compacted_groups", "operation_of", "pending_clusterings", "read_compaction_plan"]
+
+_MIB = 1 << 20
 
 
 def pending_clusterings(
@@ -52,3 +59,27 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
     return decode_compaction_plan(read_requested_body(storage, config, instant), path)
+
+
+def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
+    """The slice as an operation of a plan, with the figures that strategies go by (``CompactionStrategy``).
+
+    Args:
+        slice_: a slice with log files.
+        max_file_size: bytes that are reckoned with where there is no base file yet.
+    """
+    base, logs = slice_.base_file, slice_.log_files
+    log_bytes = sum(log.size for log in logs)
+    read = ((base.size if base is not None else 0) + log_bytes) // _MIB
+    write = (base.size if base is not None else max_file_size) // _MIB
+    metrics = {
+        "TOTAL_LOG_FILES": float(len(logs)),
+        "TOTAL_IO_MB": float(read + write),
+        "TOTAL_IO_READ_MB": float(read),
+        "TOTAL_LOG_FILES_SIZE": float(log_bytes),
+        "TOTAL_IO_WRITE_MB": float(write),
+    }
+    names = tuple(log.name for log in logs)
+    return CompactionOperation(
+        slice_.partition, slice_.file_id, slice_.base_instant, base.name if base is not None else None, names, metrics
+    )

@@ -1,26 +1,10 @@
 import json
-import sys
 
 import pytest
 from mor_tables import log_files, mor_options
 from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.cli.main import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hudi-fast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture

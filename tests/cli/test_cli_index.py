@@ -1,27 +1,11 @@
 import json
-import sys
 
 import pytest
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.cli.main import main
 from hudi_fast.cli.services import index
 from hudi_fast.services.index_request import INDEX_KINDS
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run the command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["hudi-fast", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        captured = capsys.readouterr()
-        return left.value.code, captured.out, captured.err
-
-    return call
 
 
 @pytest.fixture
