@@ -15,18 +15,9 @@ from hudi_fast.cli.shared import (
     show_answer,
     show_table,
 )
+from hudi_fast.config.option_names import INDEX_KINDS
 
 __all__ = ["COMMANDS"]
-
-_KINDS = (
-    "files",
-    "column_stats",
-    "partition_stats",
-    "bloom_filters",
-    "record_index",
-    "secondary_index",
-    "expr_index",
-)
 
 
 @click.command()
@@ -61,7 +52,7 @@ def compact(path: str, plan_only: bool, run_pending: bool, pairs: tuple[str, ...
 
 @click.command()
 @path_argument
-@click.argument("kind", required=False, type=click.Choice(_KINDS, case_sensitive=False))
+@click.argument("kind", required=False, type=click.Choice(INDEX_KINDS, case_sensitive=False))
 @click.option("--columns", metavar="A,B,...", help="Of column_stats; the one of a secondary or expression index.")
 @click.option("--name", help="Of a secondary or expression index; default: its column's.")
 @click.option("--function", help="Of an expression index, such as lower, year, from_unixtime.")

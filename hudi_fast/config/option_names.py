@@ -7,6 +7,7 @@ from __future__ import annotations
 
 __all__ = [
     "BULK_SORT_MODES",
+    "INDEX_KINDS",
     "INDEX_TYPES",
     "KEY_GENERATOR_CLASSES",
     "KEY_GENERATOR_TYPES",
@@ -27,6 +28,17 @@ OPERATIONS = (
     "delete_partition",
 )
 """Operations that a caller may ask for."""
+
+INDEX_KINDS = (
+    "files",
+    "column_stats",
+    "partition_stats",
+    "bloom_filters",
+    "record_index",
+    "secondary_index",
+    "expr_index",
+)
+"""Kinds of partitions of the metadata table that a caller may ask for."""
 
 BULK_SORT_MODES = (
     "NONE",

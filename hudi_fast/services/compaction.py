@@ -47,7 +47,7 @@ from hudi_fast.writing.metadata_table import (
     record_in_metadata,
 )
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit
+from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit, noted_on
 
 __all__ = [
     "begin_service",
@@ -234,8 +234,5 @@ def _execute(
 def _abandon(transaction: Transaction, lock: _Lock, cause: BaseException) -> None:
     """Roll back; if even that fails the next run will, and the first error is the one to report."""
     instant = transaction.instant
-    try:
-        with lock():
-            abandon(transaction)
-    except Exception as error:
-        cause.add_note(f"Rolling the {instant.action} {instant.requested} back failed too: {error!r}")
+    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), lock():
+        abandon(transaction)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.option_names import INDEX_KINDS
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata.definitions import IndexDefinition
@@ -24,7 +25,6 @@ from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata_writer.build import asked_indexes
 
 __all__ = [
-    "INDEX_KINDS",
     "IndexRequest",
     "WantedIndexes",
     "definition_of_text",
@@ -33,17 +33,6 @@ __all__ = [
     "resting_on",
     "wanted_indexes",
 ]
-
-INDEX_KINDS = (
-    "files",
-    "column_stats",
-    "partition_stats",
-    "bloom_filters",
-    "record_index",
-    "secondary_index",
-    "expr_index",
-)
-"""What can be asked for."""
 
 _FIRST_WITH_LAYOUT_2 = 8
 _LATER_KINDS = ("partition_stats", "secondary_index", "expr_index")
@@ -56,7 +45,7 @@ class IndexRequest:
     """An index as a caller asks for it.
 
     Attributes:
-        kind: one of :data:`INDEX_KINDS`.
+        kind: one of :data:`hudi_fast.config.option_names.INDEX_KINDS`.
         columns: columns of ``column_stats`` (empty: the first ones that can have statistics); the one column of a
             secondary or expression index.
         name: of a secondary or expression index; None = after its column.

@@ -61,7 +61,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.metadata_table import ensure_metadata, producer_context, settled_metadata
-from hudi_fast.writing.transaction import clean_up
+from hudi_fast.writing.transaction import clean_up, noted_on
 
 __all__ = ["IndexResult", "build_index", "run_scheduled_index"]
 
@@ -202,11 +202,8 @@ def _run(
 
 def _undo(storage: Storage, planned: ScheduledIndex, settings: ServiceSettings, cause: BaseException) -> None:
     """Take everything away; if even that fails the next indexing will, and the first error is the one to report."""
-    try:
-        with table_lock(storage, settings.lock_seconds):
-            undo_indexing(storage, planned, keep_plan=planned.waited)
-    except Exception as error:
-        cause.add_note(f"Taking the indexing {planned.instant} away failed too: {error!r}")
+    with noted_on(cause, f"Taking the indexing {planned.instant} away"), table_lock(storage, settings.lock_seconds):
+        undo_indexing(storage, planned, keep_plan=planned.waited)
 
 
 def _build(
@@ -256,7 +253,7 @@ def _ready(storage: Storage, settings: ServiceSettings, runner: Runner) -> tuple
     if not config.metadata_partitions:
         context = producer_context(state, plan, options, None, [PartitionKind.FILES])
         build_partitions(context, [PartitionKind.FILES.value], options, _last_completed(state), clock, runner)
-    elif settled_metadata(storage, config, state, clock) is None:
+    elif settled_metadata(state, clock) is None:
         ensure_metadata(state, plan, replace(options, enabled=True), clock, runner)
     return clock, open_state(storage), not config.metadata_partitions
 

@@ -40,7 +40,7 @@ from hudi_fast.writing.open_table import Target, create_table, find_target, remo
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.replace import REPLACING, replaced_groups
-from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, withdraw
+from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on, withdraw
 
 __all__ = ["Engine", "WriteResult", "run_write"]
 
@@ -189,10 +189,8 @@ def _replace_locked(engine: Engine, target: Target, options: WriteOptions, start
 
 def _abandon(transaction: Transaction, cause: BaseException) -> None:
     """Roll back; if even that fails the next writer will, and the first error is the one to report."""
-    try:
+    with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"):
         abandon(transaction)
-    except Exception as error:
-        cause.add_note(f"Rolling the write {transaction.instant.requested} back failed too: {error!r}")
 
 
 def _metadata(

@@ -88,7 +88,7 @@ def ensure_metadata(
     if not options.enabled:
         return load_state(storage) if drop_metadata(storage, config) else state
     named = config.metadata_partitions
-    table = settled_metadata(storage, config, state, clock)
+    table = settled_metadata(state, clock)
     if table is None and named:
         drop_metadata(storage, config)
         state = load_state(storage)
@@ -200,14 +200,10 @@ def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOpti
 # ---- what there is
 
 
-def settled_metadata(
-    storage: Storage, config: TableConfig, state: TableState, clock: InstantClock
-) -> MetadataTable | None:
+def settled_metadata(state: TableState, clock: InstantClock) -> MetadataTable | None:
     """The metadata table without anything pending that nobody will finish; under the table's lock.
 
     Args:
-        storage: of the data table.
-        config: of the data table.
         state: the data table, opened with its metadata table, where failed writes have been taken back.
         clock: gives times.
 
@@ -218,9 +214,9 @@ def settled_metadata(
     if table is None or not _lists_files(state):
         return None
     try:
-        return _reopened(storage, config) if settle_metadata(table, clock) else table
+        return _reopened(state.storage, state.config) if settle_metadata(table, clock) else table
     except CorruptTableError as error:
-        warnings.warn(f"The metadata table of {storage.uri} is built anew: {error}", HudiWarning, stacklevel=2)
+        warnings.warn(f"The metadata table of {state.storage.uri} is built anew: {error}", HudiWarning, stacklevel=2)
         return None
 
 

@@ -13,7 +13,7 @@ All of it runs under the table's lock, so a pending write that is found there be
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
@@ -30,7 +30,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
-__all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "withdraw"]
+__all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "noted_on", "withdraw"]
 
 Participant = Callable[[Storage, Instant, CommitMetadata], None]
 """Takes part in a commit just before it becomes visible, for example to update a metadata table."""
@@ -138,6 +138,15 @@ def abandon(transaction: Transaction) -> None:
     if any(one.requested == instant.requested for one in timeline.writes()):
         return
     roll_back(storage, config, instant, transaction.clock, timeline.newest_time)
+
+
+@contextlib.contextmanager
+def noted_on(cause: BaseException, what: str) -> Iterator[None]:
+    """Undoing what failed for ``cause``, the error to report: if the undoing fails too, a note on it says so."""
+    try:
+        yield
+    except Exception as error:
+        cause.add_note(f"{what} failed too: {error!r}")
 
 
 def withdraw(transaction: Transaction) -> None:

@@ -5,7 +5,7 @@ from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.cli.services import index
-from hudi_fast.services.index_request import INDEX_KINDS
+from hudi_fast.config.option_names import INDEX_KINDS
 
 
 @pytest.fixture
