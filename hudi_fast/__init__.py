@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
-    from hudi_fast.services.compaction_plan import ScheduledCompaction
-    from hudi_fast.services.work import CompactionResult
+    from hudi_fast.services.compaction.plan import ScheduledCompaction
+    from hudi_fast.services.compaction.work import CompactionResult
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.flow import WriteResult
 
@@ -58,9 +58,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CompactionResult": "hudi_fast.services.work",
+    "CompactionResult": "hudi_fast.services.compaction.work",
     "HudiTable": "hudi_fast.table",
-    "ScheduledCompaction": "hudi_fast.services.compaction_plan",
+    "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
     "read": "hudi_fast.api",
     "write": "hudi_fast.api",

@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.services.execute import in_threads
+from hudi_fast.services.compaction.execute import in_threads
 from hudi_fast.services.inline import check_inline, inline_by_default, serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage

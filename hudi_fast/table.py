@@ -27,11 +27,11 @@ from hudi_fast.reading.inspect import explain_table, files_table, history_table,
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
-from hudi_fast.services.execute import in_threads
+from hudi_fast.services.compaction.execute import in_threads
+from hudi_fast.services.compaction.work import Executor
 from hudi_fast.services.inline import check_inline, serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
-from hudi_fast.services.work import Executor
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write

@@ -13,13 +13,17 @@ from dataclasses import replace
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError, HudiWarning
-from hudi_fast.services.compaction import run_compaction, run_pending_compactions
-from hudi_fast.services.compaction_plan import schedule_compaction
-from hudi_fast.services.log_compaction import run_log_compaction, run_pending_log_compactions, schedule_log_compaction
+from hudi_fast.services.compaction.log_run import (
+    run_log_compaction,
+    run_pending_log_compactions,
+    schedule_log_compaction,
+)
+from hudi_fast.services.compaction.plan import schedule_compaction
+from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction.strategies import strategies_of
+from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
+from hudi_fast.services.compaction.work import Executor
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.strategies import strategies_of
-from hudi_fast.services.triggers import compaction_is_due, log_compaction_is_due
-from hudi_fast.services.work import Executor
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.instant import instant_from_ms

@@ -14,23 +14,23 @@ from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.metadata_writer.runner import in_threads as index_threads
-from hudi_fast.services.bucket_resize import resize_buckets
-from hudi_fast.services.compaction import run_compaction, run_pending_compactions
-from hudi_fast.services.compaction_plan import ScheduledCompaction, schedule_compaction
-from hudi_fast.services.execute import in_threads
-from hudi_fast.services.index_list import indexes_table
-from hudi_fast.services.index_plan import ScheduledIndex, schedule_index, scheduled_indexes
-from hudi_fast.services.index_request import IndexRequest
-from hudi_fast.services.index_undo import drop_index
-from hudi_fast.services.indexing import IndexResult, build_index, run_scheduled_index
-from hudi_fast.services.log_compaction import (
+from hudi_fast.services.clustering.bucket_resize import resize_buckets
+from hudi_fast.services.compaction.execute import in_threads
+from hudi_fast.services.compaction.log_run import (
     run_log_compaction,
     run_pending_log_compactions,
     schedule_log_compaction,
 )
+from hudi_fast.services.compaction.plan import ScheduledCompaction, schedule_compaction
+from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
+from hudi_fast.services.compaction.work import CompactionResult, Executor, combined_result
+from hudi_fast.services.indexing.drop import drop_index
+from hudi_fast.services.indexing.listing import indexes_table
+from hudi_fast.services.indexing.plan import ScheduledIndex, schedule_index, scheduled_indexes
+from hudi_fast.services.indexing.request import IndexRequest
+from hudi_fast.services.indexing.run import IndexResult, build_index, run_scheduled_index
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.validation import ValidationResult, validate_metadata
-from hudi_fast.services.work import CompactionResult, Executor, combined_result
+from hudi_fast.services.validation.run import ValidationResult, validate_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.services.execute import bytes_of, carry_out, in_threads
-from hudi_fast.services.work import CompactionWork, Executor
+from hudi_fast.services.compaction.execute import bytes_of, carry_out, in_threads
+from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.routing import pack_bins
 from hudi_fast.spark.tasks import ANSWER_SCHEMA, Answer, answers, task_token

@@ -16,12 +16,9 @@ from contextlib import contextmanager
 from hudi_fast.errors import LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["LOCK_PATH", "SERVICE_LOCK_PATH", "table_lock"]
+__all__ = ["LOCK_PATH", "service_lock_path", "table_lock"]
 
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
-
-SERVICE_LOCK_PATH = ".hoodie/.locks/hudi_fast_service.lock"
-"""Held by a table service for as long as it runs, while writers come and go under the table's own lock."""
 
 _POLL_SECONDS = 0.01
 
@@ -81,3 +78,12 @@ def _is_same_file(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
+
+
+def service_lock_path(service: str) -> str:
+    """The lock that a table service holds for as long as it runs, while writers and services of other kinds go on.
+
+    Args:
+        service: ``compaction``, ``clustering``, ``clean`` ...
+    """
+    return f".hoodie/.locks/hudi_fast_{service}.lock"

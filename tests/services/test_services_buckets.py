@@ -25,8 +25,8 @@ from hudi_fast.index.consistent import (
     load_hashing,
     marker_path,
 )
-from hudi_fast.services.bucket_ranges import ResizeBounds, plan_partition
-from hudi_fast.services.bucket_resize import resize_buckets
+from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
+from hudi_fast.services.clustering.bucket_resize import resize_buckets
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import BaseFile

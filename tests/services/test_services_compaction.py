@@ -18,7 +18,7 @@ from small_tables import assert_tidy, listing, options, plain_rows, rows_of, tab
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
 from hudi_fast.metadata_writer.runner import in_threads
-from hudi_fast.services.compaction_plan import ScheduledCompaction
+from hudi_fast.services.compaction.plan import ScheduledCompaction
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State

@@ -14,7 +14,7 @@ from mor_tables import blocks_of
 
 import hudi_fast as hf
 from hudi_fast.formats.log_blocks import HeaderKey
-from hudi_fast.services.log_compaction import schedule_log_compaction
+from hudi_fast.services.compaction.log_run import schedule_log_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import CompactionPlan

@@ -18,8 +18,8 @@ from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import metadata_storage
 from hudi_fast.metadata_writer.runner import Runner, in_threads
-from hudi_fast.services.index_request import IndexRequest
-from hudi_fast.services.indexing import build_index
+from hudi_fast.services.indexing.request import IndexRequest
+from hudi_fast.services.indexing.run import build_index
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
@@ -330,7 +330,7 @@ class Dies(Exception):
 
 def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: Runner) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("hudi_fast.services.indexing._undo", lambda *_: None)
+        patched.setattr("hudi_fast.services.indexing.run._undo", lambda *_: None)
         with pytest.raises(Dies):
             build_with(path, runner)
 

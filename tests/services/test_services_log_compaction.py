@@ -11,7 +11,7 @@ from small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.services.log_compaction import schedule_log_compaction
+from hudi_fast.services.compaction.log_run import schedule_log_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State

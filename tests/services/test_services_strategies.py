@@ -4,7 +4,7 @@ import pytest
 
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.services.strategies import filter_operations, filter_partitions, strategies_of
+from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.timeline.service_plans import CompactionOperation
 
 PACKAGE = "org.apache.hudi.table.action.compact.strategy."

@@ -7,7 +7,12 @@ from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
 from hudi_fast.config.table_layout import create_table_layout
-from hudi_fast.services.triggers import compaction_is_due, last_compaction, log_compaction_is_due, written_since
+from hudi_fast.services.compaction.triggers import (
+    compaction_is_due,
+    last_compaction,
+    log_compaction_is_due,
+    written_since,
+)
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State

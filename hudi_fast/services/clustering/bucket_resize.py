@@ -48,13 +48,13 @@ from hudi_fast.merge.slice_merge import merge_schema
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
-from hudi_fast.services.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
-from hudi_fast.services.compaction import guarded, with_metadata
-from hudi_fast.services.compaction_plan import require_merge_on_read
+from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
+from hudi_fast.services.compaction.plan import require_merge_on_read
+from hudi_fast.services.running import guarded, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import SERVICE_LOCK_PATH, table_lock
+from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
@@ -90,7 +90,7 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[tuple[st
         UnsupportedFeatureError: no table of consistent hashing.
     """
     lock = partial(table_lock, storage, settings.lock_seconds)
-    with lock(SERVICE_LOCK_PATH), lock():
+    with lock(service_lock_path("clustering")), lock():
         state = open_state(storage)
         _require_consistent_hashing(storage)
         require_merge_on_read(state)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from hudi_fast.services.slice_compaction import compact_slice
-from hudi_fast.services.slice_log_compaction import compact_log
-from hudi_fast.services.work import CompactionWork
+from hudi_fast.services.compaction.log_slices import compact_log
+from hudi_fast.services.compaction.slices import compact_slice
+from hudi_fast.services.compaction.work import CompactionWork
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import TaskToken
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.metadata.state import open_state
+from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
+from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.strategies import filter_operations, filter_partitions, strategies_of
-from hudi_fast.services.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock

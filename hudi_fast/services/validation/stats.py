@@ -23,7 +23,7 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata.keys import NON_PARTITIONED
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata_writer.column_ranges import PARTITION_STATS, ranges_of_records
-from hudi_fast.services.validation_text import difference, differences
+from hudi_fast.services.validation.text import difference, differences
 
 __all__ = ["StatsSeen", "compare_stats"]
 

@@ -11,7 +11,7 @@ from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import kind_of
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable
-from hudi_fast.services.index_plan import scheduled_indexes
+from hudi_fast.services.indexing.plan import scheduled_indexes
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["INDEXES", "indexes_table"]

@@ -26,7 +26,7 @@ from hudi_fast.merge.gather import gather
 from hudi_fast.merge.log_scan import blocks_that_count, slice_blocks
 from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merge.slice_merge import merge_schema
-from hudi_fast.services.work import CompactionWork, slice_of
+from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema

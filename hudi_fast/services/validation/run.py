@@ -40,8 +40,8 @@ from hudi_fast.metadata_writer.produce_base import stored_schema
 from hudi_fast.metadata_writer.produce_expression import check_expression
 from hudi_fast.metadata_writer.runner import RECORDS, GroupBins, routed
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.validation_compare import Stored, compare_rows, difference, stored_files
-from hudi_fast.services.validation_stats import StatsSeen
+from hudi_fast.services.validation.compare import Stored, compare_rows, difference, stored_files
+from hudi_fast.services.validation.stats import StatsSeen
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 

@@ -27,8 +27,8 @@ from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.log_entries import LogEntries
 from hudi_fast.merge.read_entries import read_entries
 from hudi_fast.merge.slice_merge import merge_schema
-from hudi_fast.services.slice_compaction import ScannedLog, log_counters, scan_log
-from hudi_fast.services.work import CompactionWork, slice_of
+from hudi_fast.services.compaction.slices import ScannedLog, log_counters, scan_log
+from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns

@@ -23,8 +23,8 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.metadata.keys import NON_PARTITIONED, bloom_key
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata_writer.produce import ProducerContext
-from hudi_fast.services.validation_stats import compare_stats
-from hudi_fast.services.validation_text import difference, differences
+from hudi_fast.services.validation.stats import compare_stats
+from hudi_fast.services.validation.text import difference, differences
 from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.listing import StorageLister
 

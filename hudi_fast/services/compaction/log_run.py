@@ -17,23 +17,17 @@ import contextlib
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.formats.log_blocks import scan_log_blocks
 from hudi_fast.metadata.state import open_state
-from hudi_fast.services.compaction import (
-    begin_service,
-    commit_service,
-    guarded,
-    service_metadata,
-    service_work,
-    with_metadata,
-)
-from hudi_fast.services.compaction_plan import (
+from hudi_fast.services.compaction.plan import (
     ScheduledCompaction,
     compactable_slices,
     require_merge_on_read,
     settled_state,
 )
+from hudi_fast.services.compaction.run import service_metadata, service_work
+from hudi_fast.services.compaction.triggers import log_compaction_is_due
+from hudi_fast.services.compaction.work import CompactionWork, Executor
+from hudi_fast.services.running import begin_service, commit_service, guarded, with_metadata
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.triggers import log_compaction_is_due
-from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
@@ -137,7 +131,7 @@ def run_log_compaction(
 
         def execute_and_commit() -> list[WriteStat]:
             stats = execute(work)
-            commit_service(transaction, state, work, service_metadata(work, stats, "LOG_COMPACT"), settings)
+            commit_service(transaction, state, work.plan, service_metadata(work, stats, "LOG_COMPACT"), settings)
             return stats
 
         return guarded(transaction, execute_and_commit, contextlib.nullcontext)

@@ -15,55 +15,39 @@ Sources: ``RunCompactionActionExecutor``, ``HoodieCompactor``, ``CompactHelpers`
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
-from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.errors import CommitConflictError
 from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.runner import in_threads
-from hudi_fast.services.compaction_plan import ScheduledCompaction, pending_compactions, require_merge_on_read
+from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
+from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, with_metadata
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work import CompactionWork, Executor
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import SERVICE_LOCK_PATH, table_lock
+from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.draft import commit_schema
-from hudi_fast.writing.markers import make_marker_folder
 from hudi_fast.writing.metadata_table import (
     columns_with_stats,
-    ensure_metadata,
-    maintain_metadata,
-    record_in_metadata,
 )
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.transaction import Transaction, abandon, clean_up, commit, noted_on
+from hudi_fast.writing.transaction import Transaction, clean_up
 
 __all__ = [
-    "begin_service",
-    "commit_service",
-    "guarded",
     "run_compaction",
     "run_pending_compactions",
     "service_metadata",
     "service_work",
-    "with_metadata",
 ]
 
 _ACTION = "compaction"
-
-_Lock = Callable[[], AbstractContextManager[None]]
-_Result = TypeVar("_Result")
 
 
 def run_compaction(
@@ -87,7 +71,7 @@ def run_compaction(
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
     lock = partial(table_lock, storage, settings.lock_seconds)
-    with lock(SERVICE_LOCK_PATH):
+    with lock(service_lock_path("compaction")):
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)
@@ -121,70 +105,6 @@ def service_work(state: TableState, instant: Instant, settings: ServiceSettings)
     measured = columns_with_stats(state, plan, settings.write.metadata)
     plan = replace(plan, instant=instant.requested, stats_columns=measured)
     return CompactionWork(plan, service_merge(state, plan), operations, instant.action)
-
-
-def begin_service(state: TableState, instant: Instant, clock: InstantClock, operation: str) -> Transaction:
-    """Mark a requested compaction or log compaction as being carried out: files may be made from now on.
-
-    Raises:
-        CommitError: storage failed; nothing has begun.
-    """
-    storage, config = state.storage, state.config
-    to_inflight(storage, config, instant)
-    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
-    guarded(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
-    return transaction
-
-
-def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: _Lock) -> _Result:
-    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``.
-
-    Raises:
-        CommitError: storage failed.
-    """
-    try:
-        return execute()
-    except CommitStateUnknownError:
-        raise
-    except OSError as error:
-        _abandon(transaction, lock, error)
-        raise CommitError(
-            f"The {transaction.instant.action} {transaction.instant.requested} of {transaction.storage.uri} failed "
-            f"because of storage: {error}. The table is as before; run it again."
-        ) from error
-    except BaseException as error:
-        _abandon(transaction, lock, error)
-        raise
-
-
-def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
-    """The state once the metadata table is as a service's settings want it; under the table's lock."""
-    return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
-
-
-def commit_service(
-    transaction: Transaction,
-    state: TableState,
-    work: CompactionWork,
-    metadata: CommitMetadata,
-    settings: ServiceSettings,
-) -> None:
-    """Make a service visible, in the metadata table too; under the table's lock.
-
-    Args:
-        transaction: the service.
-        state: the table as it is now.
-        work: what was done.
-        metadata: its commit metadata.
-        settings: of the metadata table.
-    """
-    options, clock = settings.write.metadata, transaction.clock
-
-    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
-        record_in_metadata(state, work.plan, options, instant.requested, made, clock, in_threads())
-
-    commit(transaction, metadata, [record])
-    maintain_metadata(state, options, clock)
 
 
 def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: str) -> CommitMetadata:
@@ -221,18 +141,11 @@ def _begin(
 
 
 def _execute(
-    transaction: Transaction, work: CompactionWork, execute: Executor, lock: _Lock, settings: ServiceSettings
+    transaction: Transaction, work: CompactionWork, execute: Executor, lock: Lock, settings: ServiceSettings
 ) -> list[WriteStat]:
     stats = execute(work)
     with lock():
         state = open_state(transaction.storage)  # writers went on
         transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
-        commit_service(transaction, state, work, service_metadata(work, stats, "COMPACT"), settings)
+        commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings)
     return stats
-
-
-def _abandon(transaction: Transaction, lock: _Lock, cause: BaseException) -> None:
-    """Roll back; if even that fails the next run will, and the first error is the one to report."""
-    instant = transaction.instant
-    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), lock():
-        abandon(transaction)

@@ -38,7 +38,8 @@ from hudi_fast.metadata_writer.groups import GroupWriter
 from hudi_fast.metadata_writer.produce import ProducerContext, RecordSource, sources_of_table
 from hudi_fast.metadata_writer.runner import GroupWriter as Writer
 from hudi_fast.metadata_writer.runner import Runner
-from hudi_fast.services.index_plan import (
+from hudi_fast.services.indexing.drop import settle_indexings, undo_indexing
+from hudi_fast.services.indexing.plan import (
     INDEX_LOCK_PATH,
     IndexWork,
     ScheduledIndex,
@@ -48,8 +49,7 @@ from hudi_fast.services.index_plan import (
     waiting_for,
     work_of,
 )
-from hudi_fast.services.index_request import IndexRequest, wanted_indexes
-from hudi_fast.services.index_undo import settle_indexings, undo_indexing
+from hudi_fast.services.indexing.request import IndexRequest, wanted_indexes
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage

@@ -22,7 +22,7 @@ from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata_writer.build import build_order
-from hudi_fast.services.index_request import (
+from hudi_fast.services.indexing.request import (
     IndexRequest,
     WantedIndexes,
     definition_of_text,

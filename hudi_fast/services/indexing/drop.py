@@ -21,8 +21,8 @@ from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.table import metadata_storage
 from hudi_fast.metadata_writer.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
-from hudi_fast.services.index_plan import INDEX_LOCK_PATH, ScheduledIndex, last_write, read_index_plan
-from hudi_fast.services.index_request import named_partition, resting_on
+from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, last_write, read_index_plan
+from hudi_fast.services.indexing.request import named_partition, resting_on
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage

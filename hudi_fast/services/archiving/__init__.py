@@ -1,0 +1,1 @@
+"""The oldest instants leave the active timeline for the archived one."""

@@ -1,0 +1,1 @@
+"""Files that no query within the retention window needs are deleted."""

@@ -1,0 +1,1 @@
+"""Clustering: file groups rewritten into others, rows as they were."""

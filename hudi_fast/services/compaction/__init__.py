@@ -1,0 +1,1 @@
+"""Compaction and log compaction: planned, carried out slice by slice, completed."""

@@ -1,0 +1,1 @@
+"""Indexes of the metadata table: planned, built beside the writers, dropped, listed."""

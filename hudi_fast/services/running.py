@@ -1,0 +1,111 @@
+"""The life of a service that writes files while writers go on; every one of them is made of these steps.
+
+::
+
+    begin_service    the table's lock: requested ─► inflight ─► marker folder       -> the service may make files
+    guarded          whatever fails from here on is rolled back                     -> as if it had not begun
+    commit_service   the table's lock: reconcile markers ─► the metadata table ─► completed (visible, at once)
+
+Source: ``BaseHoodieTableServiceClient`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TypeVar
+
+from hudi_fast.errors import CommitError, CommitStateUnknownError
+from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import to_inflight
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.markers import make_marker_folder
+from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.transaction import Transaction, abandon, commit, noted_on
+
+__all__ = ["Lock", "begin_service", "commit_service", "guarded", "with_metadata"]
+
+Lock = Callable[[], AbstractContextManager[None]]
+"""Takes the table's lock."""
+
+_Result = TypeVar("_Result")
+
+
+def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
+    """The state once the metadata table is as a service's settings want it; under the table's lock."""
+    return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
+
+
+def begin_service(state: TableState, instant: Instant, clock: InstantClock, operation: str) -> Transaction:
+    """Mark a requested compaction or log compaction as being carried out: files may be made from now on.
+
+    Raises:
+        CommitError: storage failed; nothing has begun.
+    """
+    storage, config = state.storage, state.config
+    to_inflight(storage, config, instant)
+    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
+    guarded(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
+    return transaction
+
+
+def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock) -> _Result:
+    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``.
+
+    Raises:
+        CommitError: storage failed.
+    """
+    try:
+        return execute()
+    except CommitStateUnknownError:
+        raise
+    except OSError as error:
+        _abandon(transaction, lock, error)
+        raise CommitError(
+            f"The {transaction.instant.action} {transaction.instant.requested} of {transaction.storage.uri} failed "
+            f"because of storage: {error}. The table is as before; run it again."
+        ) from error
+    except BaseException as error:
+        _abandon(transaction, lock, error)
+        raise
+
+
+def commit_service(
+    transaction: Transaction,
+    state: TableState,
+    plan: WritePlan,
+    metadata: CommitMetadata,
+    settings: ServiceSettings,
+) -> None:
+    """Make a service visible, in the metadata table too; under the table's lock.
+
+    Args:
+        transaction: the service.
+        state: the table as it is now.
+        plan: how the service wrote files.
+        metadata: its commit metadata.
+        settings: of the metadata table.
+    """
+    options, clock = settings.write.metadata, transaction.clock
+
+    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
+        record_in_metadata(state, plan, options, instant.requested, made, clock, in_threads())
+
+    commit(transaction, metadata, [record])
+    maintain_metadata(state, options, clock)
+
+
+def _abandon(transaction: Transaction, lock: Lock, cause: BaseException) -> None:
+    """Roll back; if even that fails the next run will, and the first error is the one to report."""
+    instant = transaction.instant
+    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), lock():
+        abandon(transaction)

@@ -1,0 +1,1 @@
+"""Commits taken back: rollback, savepoints, restore."""

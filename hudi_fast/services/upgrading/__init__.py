@@ -1,0 +1,1 @@
+"""The table version changed, one step after the other."""

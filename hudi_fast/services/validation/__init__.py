@@ -1,0 +1,1 @@
+"""The metadata table compared with the files and rows that it speaks of."""
