@@ -41,7 +41,7 @@ def die_writing(sides: MorSides, rows: pa.Table) -> str:
 def die_compacting(sides: MorSides) -> str:
     """The same with a compaction of ours."""
     call = f"hf.HudiTable.open({str(sides.path)!r}).services.compact()"
-    return die(sides, "from hudi_fast.services.compaction import run as module", call)
+    return die(sides, "from hudi_fast.services import running as module", call)
 
 
 def die(sides: MorSides, which: str, call: str) -> str:
