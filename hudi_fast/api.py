@@ -8,7 +8,7 @@ from typing import Any
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.services.compaction.execute import in_threads
+from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import check_inline, inline_by_default, serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
@@ -52,14 +52,14 @@ def write(
     if _is_spark(df):
         if not hasattr(df, "sparkSession"):
             raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
-        from hudi_fast.spark.entry import compact_on, engine_for
+        from hudi_fast.spark.entry import carriers_on, engine_for
 
         result = run_write(engine_for(df, settings.write), storage, settings.write, mode)
-        execute = compact_on(df.sparkSession, settings.write.driver_max_bytes)
+        carriers = carriers_on(df.sparkSession, settings.write.driver_max_bytes)
     else:
         result = run_write(LocalEngine(to_arrow_table(df)), storage, settings.write, mode)
-        execute = in_threads
-    serve(storage, inline_by_default(settings), result.instant, execute)
+        carriers = in_process(settings.write.threads)
+    serve(storage, inline_by_default(settings), result.instant, carriers)
     return result
 
 

@@ -22,13 +22,11 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.reading.inspect import explain_table, files_table, history_table, partitions_table, stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
-from hudi_fast.services.compaction.execute import in_threads
-from hudi_fast.services.compaction.work import Executor
+from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.inline import check_inline, serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
@@ -210,7 +208,7 @@ class HudiTable:
         services = ServiceSettings.from_options(settings, self._merger)
         check_inline(services)
         result = run_write(LocalEngine(to_arrow_table(data)), self._storage, services.write, "append")
-        serve(self._storage, services, result.instant, in_threads)
+        serve(self._storage, services, result.instant, in_process(services.write.threads))
         return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
@@ -248,7 +246,7 @@ class HudiTable:
     @property
     def services(self) -> TableServices:
         """Table services: compaction and log compaction, indexes."""
-        return TableServices(self._storage, _on_spark, _index_on_spark, self._merger)
+        return TableServices(self._storage, _on_spark, self._merger)
 
     # ---- looking inside: Arrow tables
 
@@ -300,13 +298,7 @@ class HudiTable:
         return self.to_arrow(list(named), filter_)
 
 
-def _on_spark(spark: Any) -> Executor:
-    from hudi_fast.spark.entry import compact_on
+def _on_spark(spark: Any) -> Carriers:
+    from hudi_fast.spark.entry import carriers_on
 
-    return compact_on(spark)
-
-
-def _index_on_spark(spark: Any) -> Runner:
-    from hudi_fast.spark.entry import index_on
-
-    return index_on(spark)
+    return carriers_on(spark)

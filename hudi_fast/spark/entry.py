@@ -5,14 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.spark.compaction import compact_on
 from hudi_fast.spark.engine import SparkEngine
 from hudi_fast.spark.metadata import run_on as index_on
 from hudi_fast.spark.reader import read
 
-__all__ = ["compact_on", "engine_for", "index_on", "read"]
+__all__ = ["carriers_on", "engine_for", "read"]
 
 
 def engine_for(df: Any, options: WriteOptions) -> SparkEngine:
     """The engine that writes ``df``."""
     return SparkEngine(df, options)
+
+
+def carriers_on(spark: Any, driver_bytes: int = 0) -> Carriers:
+    """What does the work of services as tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        driver_bytes: work that reads less than that is done by the driver itself.
+    """
+    local = in_process()
+    return Carriers(compact_on(spark, driver_bytes), local.cluster, index_on(spark, driver_bytes), local.delete)

@@ -12,7 +12,7 @@ from small_tables import assert_tidy, plain_rows, rows_of, table_rows
 from test_faults_write import interesting
 
 import hudi_fast as hf
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
@@ -34,7 +34,7 @@ def make_table(path: Path, version: str) -> None:
 def run(storage: Storage, service: str, version: str) -> str:
     settings = mor_options(LOGS, table_version=version)
     del settings["hoodie.compact.inline"]
-    services = TableServices(storage, lambda spark: list, lambda spark: in_threads())
+    services = TableServices(storage, lambda spark: in_process())
     return str(getattr(services, service)(settings).instant)
 
 
@@ -90,7 +90,7 @@ def test_a_compaction_that_died_twice_is_done_the_third_time(version: str, tmp_p
     make_table(tmp_path / "t", version)
     rows = table_rows(tmp_path / "t")
     recorder = RecordingStorage(tmp_path / "t")
-    planned = TableServices(recorder, lambda spark: list, lambda spark: in_threads()).plan_compact()
+    planned = TableServices(recorder, lambda spark: in_process()).plan_compact()
     assert planned is not None
     for at in (60, 90):
         with pytest.raises(Exception, match="injected fault"):

@@ -12,7 +12,7 @@ from small_tables import options, plain_rows, rows_of, table_rows
 from test_faults_write import interesting
 
 import hudi_fast as hf
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
@@ -32,7 +32,7 @@ def settings(version: str) -> dict[str, Any]:
 
 
 def run(storage: Storage) -> Any:
-    services = TableServices(storage, lambda spark: list, lambda spark: in_threads())
+    services = TableServices(storage, lambda spark: in_process())
     return services.index("record_index", options=GROUPS)
 
 

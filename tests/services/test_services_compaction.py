@@ -17,7 +17,7 @@ from small_tables import assert_tidy, listing, options, plain_rows, rows_of, tab
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.carriers import in_process
 from hudi_fast.services.compaction.plan import ScheduledCompaction
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
@@ -362,7 +362,7 @@ class DistantStorage(Storage):
 
 def test_services_need_a_file_system_on_which_they_can_lock_the_table(tmp_path: Path) -> None:
     make(tmp_path, "9")
-    distant = TableServices(DistantStorage(tmp_path), lambda spark: list, lambda spark: in_threads())
+    distant = TableServices(DistantStorage(tmp_path), lambda spark: in_process())
     for call in (distant.compact, distant.plan_compact, distant.log_compact, distant.plan_log_compact):
         with pytest.raises(hf.UnsupportedFeatureError, match="only local file systems"):
             call()

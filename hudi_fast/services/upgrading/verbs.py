@@ -1,0 +1,18 @@
+"""``HudiTable.services``: changing the table version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.services.verbs import Options, ServiceVerbs
+
+__all__ = ["UpgradeVerbs"]
+
+
+class UpgradeVerbs(ServiceVerbs):
+    """Changing the table version."""
+
+    def upgrade(self, version: int, options: Options | None = None, spark: Any = None) -> None:
+        """Not supported yet."""
+        raise UnsupportedFeatureError("Changing the table version is not supported yet. Use Apache Hudi for it.")

@@ -1,0 +1,31 @@
+"""``HudiTable.services``: validation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hudi_fast.services.validation.run import ValidationResult, validate_metadata
+from hudi_fast.services.verbs import Options, ServiceVerbs
+
+__all__ = ["ValidationVerbs"]
+
+
+class ValidationVerbs(ServiceVerbs):
+    """Comparing the metadata table with the table."""
+
+    def validate(
+        self, partitions: Sequence[str] = (), most: int = 1000, options: Options | None = None
+    ) -> ValidationResult:
+        """Compare the metadata table with the files and rows of the table; nothing is written.
+
+        Args:
+            partitions: which partitions of the metadata table; empty for all.
+            most: differences that are listed of each; all of them are counted.
+            options: how rows merge, ``hudi_fast.threads``.
+
+        Raises:
+            ConfigError: there is no such partition.
+            CorruptTableError: a file of the table itself cannot be understood.
+            UnsupportedFeatureError: the table merges its rows in a way that is not supported.
+        """
+        return validate_metadata(self._storage, self._settings(options), tuple(partitions), most)
