@@ -51,7 +51,15 @@ def verbs_of(spark: SparkSession) -> Verbs:
         if not done:
             raise RuntimeError(f"Apache Hudi found nothing to compact in {table}")
 
-    return Verbs(read, keep, write, compact)
+    def cluster(table: str, sort: str, options: dict[str, str]) -> None:
+        settings = ",".join(f"{key}={value}" for key, value in options.items())
+        told = f"op => 'scheduleAndExecute', path => '{table}', options => '{settings}'"
+        order = f", order => '{sort}'" if sort else ""
+        done = spark.sql(f"CALL run_clustering({told}{order})").collect()
+        if not done:
+            raise RuntimeError(f"Apache Hudi found nothing to cluster in {table}")
+
+    return Verbs(read, keep, write, compact, cluster)
 
 
 def main() -> None:

@@ -39,7 +39,10 @@ def local_verbs(cores: int) -> Verbs:
     def compact(table: str, options: dict[str, str]) -> None:
         hudi_fast.HudiTable.open(table).services.compact(options)
 
-    return Verbs(read, keep, write, compact)
+    def cluster(table: str, sort: str, options: dict[str, str]) -> None:
+        hudi_fast.HudiTable.open(table).services.cluster({**options, **sorted_by(sort)})
+
+    return Verbs(read, keep, write, compact, cluster)
 
 
 def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
@@ -65,7 +68,15 @@ def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
     def compact(table: str, options: dict[str, str]) -> None:
         hudi_fast.HudiTable.open(table).services.compact(options, spark=spark)
 
-    return Verbs(read, keep, write, compact), {"spark": spark.version}
+    def cluster(table: str, sort: str, options: dict[str, str]) -> None:
+        hudi_fast.HudiTable.open(table).services.cluster({**options, **sorted_by(sort)}, spark=spark)
+
+    return Verbs(read, keep, write, compact, cluster), {"spark": spark.version}
+
+
+def sorted_by(columns: str) -> dict[str, str]:
+    """The option that tells a clustering what to sort by."""
+    return {"hoodie.clustering.plan.strategy.sort.columns": columns} if columns else {}
 
 
 def main() -> None:

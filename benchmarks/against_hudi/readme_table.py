@@ -34,6 +34,8 @@ TITLES = {
     "mor_read10": "snapshot, 10 % in the log",
     "mor_read100": "snapshot, 100 % in the log",
     "mor_compact": "compaction, 100 % in the log",
+    "cluster_sort": "clustering of 2 M rows, sorted by two columns",
+    "cluster_copy": "clustering of 2 M rows, not sorted",
 }
 CODECS = {"zstd": "zstd", "default": "each side's own"}
 NAMES = {

@@ -151,6 +151,16 @@ def mor_compact(bench: Bench, codec: str) -> Result:
     return _measure_sides(bench, "mor_compact", codec, MOR, "compact", "up100", bench.runs, more)
 
 
+def cluster_sort(bench: Bench, codec: str) -> Result:
+    """A clustering, planned and run, that sorts the rows of every partition by two columns, COW."""
+    return _measure_clustering(bench, "cluster_sort", codec, "rider,ts")
+
+
+def cluster_copy(bench: Bench, codec: str) -> Result:
+    """The same without sorting: small files become larger ones."""
+    return _measure_clustering(bench, "cluster_copy", codec, "")
+
+
 CASES: dict[str, Callable[[Bench, str], Result]] = {
     "bulk_insert": bulk_insert,
     "up1": upsert_1,
@@ -170,6 +180,8 @@ CASES: dict[str, Callable[[Bench, str], Result]] = {
     "mor_read10": mor_read_10,
     "mor_read100": mor_read_100,
     "mor_compact": mor_compact,
+    "cluster_sort": cluster_sort,
+    "cluster_copy": cluster_copy,
 }
 
 
@@ -205,6 +217,12 @@ def _measure(
 def _measure_read(bench: Bench, case: str, codec: str, name: str) -> Result:
     start, warm = _logged_table(bench, codec, name), _logged_table(bench, codec, "small_up")
     return _measure_sides(bench, case, codec, MOR, "read", name, bench.runs, {"start": start, "warm-start": warm})
+
+
+def _measure_clustering(bench: Bench, case: str, codec: str, sort: str) -> Result:
+    start, warm = _starting_table(bench, codec, COW, "base"), _starting_table(bench, codec, COW, "small")
+    more = {"start": start, "warm-start": warm, "sort": sort or None}
+    return _measure_sides(bench, case, codec, COW, "cluster", "base", bench.runs, more)
 
 
 def _measure_sides(
@@ -294,12 +312,14 @@ def _result_rows(out: Path, kind: str, operation: str) -> pa.Table:
     """The 12 user columns of what a side left: a table, or the rows that it read."""
     if operation == "read":
         return pq.read_table(out, columns=list(COLUMNS))
-    # Base files alone hold a COW table, and every row of the table that was compacted.
-    return snapshot_rows(out) if kind == MOR and operation != "compact" else base_file_rows(out)
+    # Base files alone hold a COW table, and every row of the table that was compacted; of a clustered one they hold
+    # the replaced file groups too.
+    plain = operation == "compact" or (kind == COW and operation != "cluster")
+    return base_file_rows(out) if plain else snapshot_rows(out)
 
 
 def snapshot_rows(table: Path) -> pa.Table:
-    """The 12 user columns of a MOR table, read by hudi-rs, which is none of those that write."""
+    """The 12 user columns of a table, read by hudi-rs, which is none of those that write."""
     from hudi import HudiTableBuilder
 
     batches = HudiTableBuilder.from_base_uri(str(table)).build().read()

@@ -2,8 +2,8 @@
 
 Data flow of one run: the table to start from is copied, the peak memory counters of all processes are set back, the
 write is timed from Parquet input to completed instant, the peaks are added up. The copy that the last run wrote stays,
-for its rows to be compared. A compaction goes the same way. A read needs no copy: all columns are read and thrown
-away; the rows are read once more, not timed, and kept as Parquet for the comparison.
+for its rows to be compared. A compaction or clustering goes the same way. A read needs no copy: all columns are read
+and thrown away; the rows are read once more, not timed, and kept as Parquet for the comparison.
 
 Standard library only: the interpreter of real Hudi's virtual environment imports it too.
 """
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "CLUSTER_OPTIONS",
     "COMPACT_OPTIONS",
     "SPARK_SETTINGS",
     "Run",
@@ -43,9 +44,11 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-OPERATIONS = ("bulk_insert", "compact", "delete", "insert", "read", "upsert")
-# One delta commit is enough: by default compaction waits for five.
+OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "insert", "read", "upsert")
+SERVICES = ("cluster", "compact")
+# One commit is enough: by default compaction waits for five, and clustering for four.
 COMPACT_OPTIONS = {"hoodie.compact.inline.max.delta.commits": "1"}
+CLUSTER_OPTIONS = {"hoodie.clustering.inline.max.commits": "1", "hoodie.clustering.async.max.commits": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +56,15 @@ class Work:
     """One thing to measure.
 
     Attributes:
-        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read`` or ``compact``.
-        rows: folder of Parquet files to write; None to read or compact.
+        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``compact`` or ``cluster``.
+        rows: folder of Parquet files to write; None to read, compact or cluster.
         start: table to start from, copied for each run that changes it; None for a new table.
         out: folder for the table, which holds what the last run wrote; of a read, for the rows.
         codec: Parquet codec, or ``default`` for the side's own.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
         index: ``hoodie.index.type``, or ``default`` for the side's own; a record index is kept as well.
         metadata: ``true`` or ``false``: whether a metadata table is kept.
+        sort: columns that a clustering sorts by, comma between; empty for none.
         runs: how often it is timed.
         warm_rows: small input that is written by the same operation once before, not timed; None for no warm-up.
         warm_start: table that it goes into, or that is read or compacted once before; None for a new one.
@@ -75,6 +79,7 @@ class Work:
     table_type: str
     index: str
     metadata: str
+    sort: str
     runs: int
     warm_rows: str | None
     warm_start: str | None
@@ -94,12 +99,14 @@ class Verbs:
         keep: ``keep(table, folder)``; reads the same and puts it into that folder, which is there, as Parquet.
         write: ``write(rows, table, options)``; returns when the instant is completed.
         compact: ``compact(table, options)``; plans a compaction and runs it; returns when the instant is completed.
+        cluster: ``cluster(table, sort, options)``; the same with a clustering.
     """
 
     read: Callable[[str], None]
     keep: Callable[[str, str], None]
     write: Callable[[str, str, dict[str, str]], None] = _cannot
     compact: Callable[[str, dict[str, str]], None] = _cannot
+    cluster: Callable[[str, str, dict[str, str]], None] = _cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +138,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
     parser.add_argument("--table-type", default="COPY_ON_WRITE")
     parser.add_argument("--index", default="default")
     parser.add_argument("--metadata", choices=("true", "false"), default="true")
+    parser.add_argument("--sort", default="")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--warm-rows")
     parser.add_argument("--warm-start")
@@ -198,6 +206,8 @@ def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
         verbs.read(table)
     elif work.operation == "compact":
         verbs.compact(table, {**write_options(work), **COMPACT_OPTIONS})
+    elif work.operation == "cluster":
+        verbs.cluster(table, work.sort, {**write_options(work), **CLUSTER_OPTIONS})
     else:
         verbs.write(str(rows), table, write_options(work))
 
@@ -213,7 +223,7 @@ def _warm_up(work: Work, verbs: Verbs) -> None:
     if work.operation == "read":
         if work.warm_start is not None:
             verbs.read(work.warm_start)
-    elif work.warm_rows is not None or (work.operation == "compact" and work.warm_start is not None):
+    elif work.warm_rows is not None or (work.operation in SERVICES and work.warm_start is not None):
         warm = Path(work.out).with_name(Path(work.out).name + "-warm")
         _place(work.warm_start, warm)
         _act(work, verbs, work.warm_rows, str(warm))
