@@ -7,6 +7,7 @@ from hudi_fast.services.cleaning.verbs import CleaningVerbs
 from hudi_fast.services.clustering.verbs import ClusteringVerbs
 from hudi_fast.services.compaction.verbs import CompactionVerbs
 from hudi_fast.services.indexing.verbs import IndexVerbs
+from hudi_fast.services.repairing.verbs import RepairVerbs
 from hudi_fast.services.undoing.verbs import UndoVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
 from hudi_fast.services.validation.verbs import ValidationVerbs
@@ -22,6 +23,7 @@ class TableServices(
     UndoVerbs,
     IndexVerbs,
     ValidationVerbs,
+    RepairVerbs,
     UpgradeVerbs,
 ):
     """The services of one table. Every call sees the table as it is then.

@@ -1,0 +1,43 @@
+"""``HudiTable.services``: finding and removing what does not belong in a table."""
+
+from __future__ import annotations
+
+from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
+from hudi_fast.services.repairing.plan import plan_repair
+from hudi_fast.services.repairing.run import run_repair
+from hudi_fast.services.verbs import Options, ServiceVerbs
+
+__all__ = ["RepairVerbs"]
+
+
+class RepairVerbs(ServiceVerbs):
+    """Finding and removing what does not belong."""
+
+    def plan_repair(self, options: Options | None = None) -> RepairPlan:
+        """Look for what does not belong in the table; nothing is written.
+
+        That is: data files that no commit counts, files that a clean could not delete, writes and plans that nobody
+        carries out, leftover markers, temporary files, heartbeats and locks. Whether the metadata table says the truth
+        is what :meth:`validate` finds out.
+
+        Args:
+            options: none that matters yet; the same as for :meth:`repair`.
+
+        Raises:
+            CorruptTableError: ``hoodie.properties`` cannot be understood.
+        """
+        self._settings(options)
+        return plan_repair(self._storage)
+
+    def repair(self, options: Options | None = None, plan: RepairPlan | None = None) -> RepairResult:
+        """Remove what can be removed without harm; never a file that a query, a savepoint or a pending service needs.
+
+        Args:
+            options: how long to wait for the table's lock.
+            plan: do this and nothing else; None for what :meth:`plan_repair` finds now.
+
+        Raises:
+            CommitConflictError: ``plan`` no longer fits the table; nothing was done.
+            LockTimeoutError: others write to the table.
+        """
+        return run_repair(self._storage, self._settings(options), plan)
