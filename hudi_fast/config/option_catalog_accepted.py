@@ -85,12 +85,12 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Markers, heartbeats and rollback need no settings.",
+        "Markers and rollback need no settings.",
         """
         hoodie.write.markers.type hoodie.markers.timeline_server_based.batch.num_threads
-        hoodie.markers.timeline_server_based.batch.interval_ms hoodie.client.heartbeat.interval_in_ms
-        hoodie.client.heartbeat.tolerable.misses hoodie.rollback.using.markers hoodie.rollback.avoid.duplicate.plan
-        hoodie.rollback.instant.backup.enabled hoodie.rollback.instant.backup.dir
+        hoodie.markers.timeline_server_based.batch.interval_ms hoodie.rollback.using.markers
+        hoodie.rollback.avoid.duplicate.plan hoodie.rollback.instant.backup.enabled
+        hoodie.rollback.instant.backup.dir
         hoodie.fail.job.on.duplicate.data.file.detection hoodie.consistency.check.enabled
         hoodie.consistency.check.initial_interval_ms hoodie.consistency.check.max_interval_ms
         hoodie.consistency.check.max_checks hoodie.optimistic.consistency.guard.sleep_time_ms

@@ -32,6 +32,22 @@ SERVICE_OPTIONS = (
         False,
         "What fails after the commit of a write is a warning.",
     ),
+    Option(
+        "hoodie.client.heartbeat.interval_in_ms",
+        Kind.INT,
+        60_000,
+        "Time between two signs of life of what is being worked on.",
+        unit="ms",
+        minimum=1000,
+    ),
+    Option(
+        "hoodie.client.heartbeat.tolerable.misses",
+        Kind.INT,
+        2,
+        "Signs of life that may be missed before work is taken for dead.",
+        unit="signs",
+        minimum=1,
+    ),
 )
 
 COMPACTION_OPTIONS = (

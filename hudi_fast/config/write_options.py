@@ -162,6 +162,8 @@ class WriteOptions:
     lock_provider: str | None = option_field("hoodie.write.lock.provider")
     lock_wait_ms: int = option_field("hoodie.write.lock.wait_time_ms")
     failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
+    heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")
+    heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
     # engine
     plan: str = option_field("hudi_fast.plan")
