@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
@@ -23,11 +24,13 @@ class ServiceSettings:
         write: sizes and encoding of files, locks and clocks; as for a write.
         compaction: when slices are compacted, and which.
         merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        archive: when instants are archived, and how the archive is kept.
     """
 
     write: WriteOptions
     compaction: CompactionOptions
     merger: Merger | None = None
+    archive: ArchiveOptions = field(default_factory=ArchiveOptions)
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> ServiceSettings:
@@ -42,7 +45,12 @@ class ServiceSettings:
             UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
         """
         given = dict(options or {})
-        return cls(WriteOptions.from_options(given), CompactionOptions.from_options(given), merger)
+        return cls(
+            WriteOptions.from_options(given),
+            CompactionOptions.from_options(given),
+            merger,
+            archive=ArchiveOptions.from_options(given),
+        )
 
     def check_storage(self, storage: Storage) -> None:
         """Refuse storage on which services cannot lock the table.

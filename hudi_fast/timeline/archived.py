@@ -15,18 +15,68 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.timeline.instant import Instant
 
-__all__ = ["ArchivedTimes"]
+__all__ = ["ArchivedInstant", "ArchivedTimeline", "ArchivedTimes"]
 
 _COLUMNS = ("instantTime", "completionTime")
 _MANIFEST = re.compile(r"manifest_(\d+)")
 _DATA_FILE = re.compile(r"(\d+)_(\d+)_\d\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedInstant:
+    """One instant as the archive keeps it.
+
+    Attributes:
+        requested: requested time.
+        completion: completion time; layout 1: when the completed file was last modified.
+        action: of the completed instant (``commit`` for a compaction).
+        metadata: body of the completed file; None if it was empty.
+        plan: body of the requested file of actions that have a plan, else None.
+    """
+
+    requested: str
+    completion: str
+    action: str
+    metadata: bytes | None = None
+    plan: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedTimeline:
+    """The archived instants of a table, of either layout.
+
+    Attributes:
+        storage: the table's storage.
+        config: its configuration.
+    """
+
+    storage: Storage
+    config: TableConfig
+
+    def instants(
+        self, begin: str | None = None, end: str | None = None, actions: Collection[str] = ()
+    ) -> list[Instant]:
+        """Complete instants requested from ``begin`` to ``end``, both included, oldest first; without bodies.
+
+        Args:
+            begin: requested time; None for no bound.
+            end: requested time; None for no bound.
+            actions: those wanted; empty for all.
+        """
+        raise NotImplementedError
+
+    def read(self, begin: str | None = None, end: str | None = None) -> Iterator[ArchivedInstant]:
+        """Instants with bodies, requested from ``begin`` to ``end``, both included, oldest first."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
