@@ -49,7 +49,8 @@ class WriteStat:
     ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
     milliseconds since the epoch; the ``total_log_*`` counters are those of compaction; ``column_ranges`` says what the
     file holds and ``inserts_last`` that the inserted rows are its last ones, all others of keys that were stored: both
-    are for those who index the file, are known while the write lasts and not stored.
+    are for those who index the file, are known while the write lasts and not stored. Neither are
+    ``copied_row_groups``, those that came into the file as bytes, and ``decoded_because``, why none could.
     """
 
     file_id: str = ""
@@ -85,6 +86,8 @@ class WriteStat:
     total_rollback_blocks: int = 0
     column_ranges: ColumnRanges | None = field(default=None, compare=False, repr=False)
     inserts_last: bool = field(default=False, compare=False, repr=False)
+    copied_row_groups: int = field(default=0, compare=False, repr=False)
+    decoded_because: str = field(default="", compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
