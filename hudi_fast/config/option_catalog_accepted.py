@@ -110,19 +110,12 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "A write does not clean, so superseded files stay until a cleaner runs.",
+        "A clean runs on the writer itself, once it is committed; how many files are deleted at once follows from the "
+        "machine, and there are no bootstrapped files.",
         """
-        hoodie.clean.automatic hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.policy hoodie.cleaner.policy
-        hoodie.clean.commits.retained hoodie.cleaner.commits.retained hoodie.clean.hours.retained
-        hoodie.cleaner.hours.retained hoodie.clean.fileversions.retained hoodie.cleaner.fileversions.retained
-        hoodie.clean.trigger.strategy hoodie.clean.trigger.max.commits hoodie.clean.max.commits
-        hoodie.clean.incremental.enabled hoodie.cleaner.incremental.mode hoodie.clean.parallelism
-        hoodie.cleaner.parallelism hoodie.clean.multiple.enabled hoodie.clean.allow.multiple
-        hoodie.clean.delete.bootstrap.base.file hoodie.cleaner.delete.bootstrap.base.file
-        hoodie.clean.optimize.using.local.engine.context hoodie.clean.partition.filter.regex
-        hoodie.cleaner.partition.filter.regex hoodie.clean.partition.filter.selected
-        hoodie.cleaner.partition.filter.selected hoodie.clean.max.commits.to.clean
-        hoodie.write.empty.clean.interval.hours
+        hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.parallelism hoodie.cleaner.parallelism
+        hoodie.clean.multiple.enabled hoodie.clean.allow.multiple hoodie.clean.delete.bootstrap.base.file
+        hoodie.cleaner.delete.bootstrap.base.file hoodie.clean.optimize.using.local.engine.context
         """,
     ),
     (

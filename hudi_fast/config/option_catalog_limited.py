@@ -46,7 +46,6 @@ _SERVICES = (
     ),
     _off("hoodie.partition.ttl.inline", "Drop old partitions after a write."),
     _off("hoodie.table.service.manager.enabled", "Hand table services to a manager."),
-    _only("hoodie.prewrite.cleaner.policy", "Clean before a write.", "NONE"),
 )
 
 _FORMATS = (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
@@ -24,12 +25,14 @@ class ServiceSettings:
         write: sizes and encoding of files, locks and clocks; as for a write.
         compaction: when slices are compacted, and which.
         merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        clean: which file slices stay, and when the others are deleted.
         archive: when instants are archived, and how the archive is kept.
     """
 
     write: WriteOptions
     compaction: CompactionOptions
     merger: Merger | None = None
+    clean: CleanOptions = field(default_factory=CleanOptions)
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
 
     @classmethod
@@ -49,6 +52,7 @@ class ServiceSettings:
             WriteOptions.from_options(given),
             CompactionOptions.from_options(given),
             merger,
+            clean=CleanOptions.from_options(given),
             archive=ArchiveOptions.from_options(given),
         )
 

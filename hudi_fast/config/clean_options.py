@@ -1,0 +1,98 @@
+"""Options of cleaning, resolved once and passed as a value.
+
+Every field is bound to an option of :mod:`hudi_fast.config.options`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
+from hudi_fast.config.options import WRITE, resolve, text_of
+from hudi_fast.errors import ConfigError
+
+__all__ = ["CleanOptions"]
+
+_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
+_POLICY_KEY = "hoodie.clean.policy"
+_INCREMENTAL_KEY = "hoodie.clean.incremental.enabled"
+_POLICY_OF_KEY = {
+    "hoodie.clean.commits.retained": "KEEP_LATEST_COMMITS",
+    "hoodie.clean.hours.retained": "KEEP_LATEST_BY_HOURS",
+    "hoodie.clean.fileversions.retained": "KEEP_LATEST_FILE_VERSIONS",
+}
+_TRIGGER_KEYS = frozenset({"hoodie.clean.trigger.strategy", "hoodie.clean.trigger.max.commits"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanOptions:
+    """Which file slices stay, and when the others are deleted.
+
+    Attributes:
+        policy: as given, or as the one retention option that was given has it.
+        explicit: newest keys of the options that were given, or that differ from their defaults.
+    """
+
+    automatic: bool = option_field("hoodie.clean.automatic")
+    before_write: str = option_field("hoodie.prewrite.cleaner.policy")
+    policy: str = option_field(_POLICY_KEY)
+    commits_retained: int = option_field("hoodie.clean.commits.retained")
+    hours_retained: int = option_field("hoodie.clean.hours.retained")
+    versions_retained: int = option_field("hoodie.clean.fileversions.retained")
+    trigger: str = option_field("hoodie.clean.trigger.strategy")
+    trigger_commits: int = option_field("hoodie.clean.trigger.max.commits")
+    max_commits_to_clean: int | None = option_field("hoodie.clean.max.commits.to.clean")
+    incremental: bool = option_field(_INCREMENTAL_KEY)
+    partition_regex: str = option_field("hoodie.clean.partition.filter.regex")
+    partitions_selected: tuple[str, ...] = option_field("hoodie.clean.partition.filter.selected")
+    empty_clean_hours: int = option_field("hoodie.write.empty.clean.interval.hours")
+    explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> CleanOptions:
+        """Resolve a dictionary of options; those that a write takes are fine.
+
+        Raises:
+            ConfigError: a key or value is wrong, or partitions are filtered although cleaning is incremental.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+
+        Warns:
+            HudiWarning: an unknown ``hoodie.`` key.
+        """
+        values = resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_")))
+        given: dict[str, Any] = given_fields(cls, values)
+        return cls(**given, explicit=frozenset(option.key for option in values))
+
+    def __post_init__(self) -> None:
+        explicit = self.explicit | normalise_fields(self)
+        object.__setattr__(self, "explicit", explicit)
+        implied = [policy for key, policy in _POLICY_OF_KEY.items() if key in explicit]
+        if _POLICY_KEY not in explicit and len(implied) == 1:
+            object.__setattr__(self, "policy", implied[0])
+        if self.filters_partitions and self.incremental:
+            raise ConfigError(
+                "hoodie.clean.partition.filter.regex and .selected leave partitions out for good if cleaning is "
+                f"incremental; set {_INCREMENTAL_KEY}=false with them."
+            )
+        try:
+            re.compile(self.partition_regex)
+        except re.error as error:
+            raise ConfigError(
+                f"hoodie.clean.partition.filter.regex={self.partition_regex!r} is no regular expression: {error}."
+            ) from error
+
+    def __repr__(self) -> str:
+        return differing_repr(self)
+
+    @property
+    def filters_partitions(self) -> bool:
+        """Whether only some partitions are to be cleaned."""
+        return bool(self.partition_regex or self.partitions_selected)
+
+    @property
+    def has_trigger(self) -> bool:
+        """Whether it was said when a clean is due."""
+        return not _TRIGGER_KEYS.isdisjoint(self.explicit)
