@@ -22,7 +22,9 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
-from hudi_fast.reading.inspect import explain_table, files_table, history_table, partitions_table, stats_table
+from hudi_fast.reading.inspect import explain_table, files_table, partitions_table
+from hudi_fast.reading.inspect_history import history_table
+from hudi_fast.reading.inspect_stats import stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
@@ -31,6 +33,7 @@ from hudi_fast.services.inline import check_inline, serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -250,9 +253,22 @@ class HudiTable:
 
     # ---- looking inside: Arrow tables
 
-    def history(self) -> pa.Table:
-        """One row per instant of the active timeline, newest last."""
-        return history_table(load_state(self._storage))
+    def history(self, begin: str | None = None, end: str | None = None, archived: bool = False) -> pa.Table:
+        """One row per instant of the timeline, newest last: when, what, how long, how much.
+
+        Args:
+            begin: smallest requested time, in any form that :meth:`to_arrow` takes for ``as_of``; None for no bound.
+            end: largest requested time.
+            archived: whether instants that have left the active timeline are among them.
+
+        Raises:
+            ConfigError: a time that is none.
+            CorruptTableError: the archive cannot be read.
+        """
+        config = self.config
+        first = None if begin is None else normalise_instant(begin, "begin")
+        last = None if end is None else normalise_instant(end, "end")
+        return history_table(self._storage, config, load_timeline(self._storage, config), first, last, archived)
 
     def files(self, filter: pc.Expression | None = None) -> pa.Table:
         """One row per file slice that a snapshot reads, or that a snapshot with that filter does."""
@@ -272,11 +288,14 @@ class HudiTable:
         return explain_table(self._plan([], filter, as_of, query_type))
 
     def partitions(self) -> pa.Table:
-        """One row per partition: files, bytes."""
+        """One row per partition: files, rows, bytes of base and log files, small files."""
         return partitions_table(open_state(self._storage))
 
     def stats(self) -> pa.Table:
-        """One row: files, bytes, rows, partitions, instants, and the partitions of the metadata table as a list."""
+        """One row: what the table holds, what no query reads any more, what waits, when it was last served.
+
+        The partitions of the metadata table are a list in the last column.
+        """
         return stats_table(open_state(self._storage))
 
     def _plan(

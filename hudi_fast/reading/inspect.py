@@ -1,44 +1,27 @@
-"""Questions about a table rather than its rows; every answer is an Arrow table."""
+"""Questions about the files of a table rather than its rows; every answer is an Arrow table.
+
+What happened to the table is :mod:`hudi_fast.reading.inspect_history`, the whole of it on one row
+:mod:`hudi_fast.reading.inspect_stats`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hudi_fast.errors import HudiError
-from hudi_fast.formats.hfile_reader import HFileReader
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.metadata.layout import kind_of
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.scan import ScanPlan
-from hudi_fast.timeline.instant import State
-from hudi_fast.view.file_names import BaseFile, LogFile
+from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.view.table_state import TableState
 
-__all__ = ["explain_table", "files_table", "history_table", "partitions_table", "stats_table"]
+__all__ = ["current_slices", "explain_table", "files_table", "partitions_table", "small_files"]
 
-_LOGS_NAMED_BY_WRITE = 8
-_WRITES = ("commit", "deltacommit", "replacecommit")
+_THREADS = 8
 
-_HISTORY = pa.schema(
-    {
-        "instant": pa.string(),
-        "completion": pa.string(),
-        "action": pa.string(),
-        "state": pa.string(),
-        "operation": pa.string(),
-        "inserts": pa.int64(),
-        "updates": pa.int64(),
-        "deletes": pa.int64(),
-        "files": pa.int64(),
-        "bytes": pa.int64(),
-    }
-)
 _FILES = pa.schema(
     {
         "partition": pa.string(),
@@ -47,79 +30,93 @@ _FILES = pa.schema(
         "base_file": pa.string(),
         "rows": pa.int64(),
         "bytes": pa.int64(),
+        "base_bytes": pa.int64(),
         "log_files": pa.int64(),
+        "log_bytes": pa.int64(),
+        "log_ratio": pa.float64(),
+        "pending": pa.string(),
     }
 )
-_METADATA = pa.struct(
+_PARTITIONS = pa.schema(
     {
         "partition": pa.string(),
-        "kind": pa.string(),
-        "file_groups": pa.int64(),
-        "log_files": pa.int64(),
-        "base_records": pa.int64(),
+        "files": pa.int64(),
+        "rows": pa.int64(),
         "bytes": pa.int64(),
-        "last_instant": pa.string(),
-        "usable": pa.bool_(),
-        "reason": pa.string(),
+        "base_bytes": pa.int64(),
+        "log_files": pa.int64(),
+        "log_bytes": pa.int64(),
+        "small_files": pa.int64(),
     }
 )
 
 
-def history_table(state: TableState) -> pa.Table:
-    """One row per instant of the active timeline, oldest first."""
-    rows = []
-    for instant in state.timeline.instants:
-        row: dict[str, object] = {
-            "instant": instant.requested,
-            "completion": instant.completion,
-            "action": instant.action,
-            "state": instant.state.name,
-        }
-        if instant.state is State.COMPLETED and instant.action in _WRITES:
-            commit = read_commit(state.storage, state.config, instant)
-            stats = list(commit.write_stats())
-            row |= {
-                "operation": commit.operation_type,
-                "inserts": sum(stat.num_inserts for stat in stats),
-                "updates": sum(stat.num_update_writes for stat in stats),
-                "deletes": sum(stat.num_deletes for stat in stats),
-                "files": len(stats),
-                "bytes": sum(stat.total_write_bytes for stat in stats),
-            }
-        rows.append(row)
-    return pa.Table.from_pylist(rows, _HISTORY)
+def current_slices(state: TableState) -> list[FileSlice]:
+    """The file slices that a snapshot reads, partition by partition."""
+    partitions = state.view.lister.partitions()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = pool.map(lambda partition: latest_slices(state.view, partition), partitions)
+        return [one for slices in found for one in slices]
 
 
 def files_table(state: TableState, slices: Sequence[FileSlice] | None = None) -> pa.Table:
     """One row per file slice that a snapshot reads, or of the given slices.
 
     ``rows`` comes from the base file's footer: what log files change is not in it, and slices of log files alone have
-    none. ``bytes`` are those of the base file and the log files.
+    none. ``bytes`` are those of the base file (``base_bytes``) and of the log files (``log_bytes``); ``log_ratio`` is
+    the second by the first. ``pending`` names the planned service that holds the file group, and its instant.
     """
-    slices = list(_slices(state)) if slices is None else slices
-    with ThreadPoolExecutor(8) as pool:
+    slices = current_slices(state) if slices is None else slices
+    held = _held_groups(state)
+    with ThreadPoolExecutor(_THREADS) as pool:
         counts = list(pool.map(lambda one: _rows(state, one), slices))
-    rows = [
-        {
-            "partition": one.partition,
-            "file_id": one.file_id,
-            "instant": one.base_instant,
-            "base_file": None if one.base_file is None else one.base_file.name,
-            "rows": count,
-            "bytes": sum(file.size for file in (one.base_file, *one.log_files) if file is not None),
-            "log_files": len(one.log_files),
-        }
-        for one, count in zip(slices, counts, strict=True)
-    ]
+    rows = [_file_row(one, count, held) for one, count in zip(slices, counts, strict=True)]
     return pa.Table.from_pylist(rows, _FILES)
 
 
+def _file_row(one: FileSlice, rows: int | None, held: Mapping[tuple[str, str], str]) -> dict[str, object]:
+    base, logs = one.base_file, sum(log.size for log in one.log_files)
+    return {
+        "partition": one.partition,
+        "file_id": one.file_id,
+        "instant": one.base_instant,
+        "base_file": None if base is None else base.name,
+        "rows": rows,
+        "bytes": (0 if base is None else base.size) + logs,
+        "base_bytes": None if base is None else base.size,
+        "log_files": len(one.log_files),
+        "log_bytes": logs,
+        "log_ratio": None if base is None or not base.size else logs / base.size,
+        "pending": held.get((one.partition, one.file_id)),
+    }
+
+
 def partitions_table(state: TableState) -> pa.Table:
-    """One row per partition that holds files; ``rows`` and ``bytes`` as :func:`files_table` has them."""
-    grouped = (
-        files_table(state).group_by("partition").aggregate([("file_id", "count"), ("rows", "sum"), ("bytes", "sum")])
-    )
-    return grouped.rename_columns(["partition", "files", "rows", "bytes"]).sort_by("partition")
+    """One row per partition that holds files; ``rows`` and ``bytes`` as :func:`files_table` has them.
+
+    ``small_files`` counts file groups whose base file is smaller than ``hoodie.parquet.small.file.limit`` by default.
+    """
+    slices = current_slices(state)
+    by_partition: dict[str, list[FileSlice]] = {}
+    for one in slices:
+        by_partition.setdefault(one.partition, []).append(one)
+    sums: dict[str, dict[str, int]] = {}
+    for file in files_table(state, slices).to_pylist():
+        row = sums.setdefault(file["partition"], {"files": 0})
+        row["files"] += 1
+        for name in ("rows", "bytes", "base_bytes", "log_files", "log_bytes"):
+            row[name] = row.get(name, 0) + (file[name] or 0)
+    rows = [
+        {"partition": partition, **row, "small_files": small_files(by_partition[partition])}
+        for partition, row in sorted(sums.items())
+    ]
+    return pa.Table.from_pylist(rows, _PARTITIONS)
+
+
+def small_files(slices: Sequence[FileSlice]) -> int:
+    """How many of the slices have a base file below the default of ``hoodie.parquet.small.file.limit``."""
+    limit = WriteOptions.from_options({}).small_file_limit
+    return sum(1 for one in slices if one.base_file is not None and one.base_file.size < limit)
 
 
 def explain_table(plan: ScanPlan) -> pa.Table:
@@ -132,78 +129,16 @@ def explain_table(plan: ScanPlan) -> pa.Table:
     return pa.concat_tables([steps, pa.Table.from_pylist([read], steps.schema)])
 
 
-def stats_table(state: TableState) -> pa.Table:
-    """One row on the whole table; ``rows`` and ``bytes`` as :func:`files_table` has them.
-
-    ``metadata_table`` is a list with a struct for each partition of the table's metadata table: ``base_records`` are
-    those of its base files, without what its log files add; ``reason`` says why a partition is not ``usable``.
-    """
-    files = files_table(state)
-    last = state.timeline.last_completed_write
-    return pa.table(
-        {
-            "partitions": [len(pc.unique(files.column("partition")))],
-            "files": [files.num_rows],
-            "rows": [pc.sum(files.column("rows")).as_py() or 0],
-            "bytes": [pc.sum(files.column("bytes")).as_py() or 0],
-            "instants": [len(state.timeline.instants)],
-            "last_write": pa.array([None if last is None else last.requested], pa.string()),
-            "metadata_table": pa.array([_metadata_rows(state)], pa.list_(_METADATA)),
-        }
-    )
-
-
-def _metadata_rows(state: TableState) -> list[dict[str, object]]:
-    table = metadata_of(state)
-    if table is None:
-        reason = "the metadata table is not used"
-        names = state.config.metadata_partitions
-        return [{"partition": name, "usable": False, "reason": reason} for name in names]
-    return [_metadata_row(table, name) for name in (*table.partitions, *table.building)]
-
-
-def _metadata_row(table: MetadataTable, partition: str) -> dict[str, object]:
-    row: dict[str, object] = {"partition": partition, "usable": False, "reason": "it is being built"}
-    try:
-        row["kind"] = kind_of(partition).name.lower()
-        if partition in table.building:
-            return row
-        groups = table.groups(partition)
-        files = [file for one in groups for file in (one.base_file, *one.log_files) if file is not None]
-        with ThreadPoolExecutor(8) as pool:
-            records = sum(pool.map(lambda one: _base_records(table, one), groups))
-        row |= {
-            "file_groups": len(groups),
-            "log_files": sum(len(one.log_files) for one in groups),
-            "base_records": records,
-            "bytes": sum(file.size for file in files),
-            "last_instant": _last_instant(table, files),
-            "reason": table.unusable(partition),
-        }
-    except (HudiError, OSError) as error:
-        row["reason"] = str(error)
-    return row | {"usable": row["reason"] is None}
-
-
-def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:
-    """When a partition was last written; below table version 8 log files do not say it, and it is when any was."""
-    if table.data_version >= _LOGS_NAMED_BY_WRITE:
-        return max((file.instant for file in files), default=None)
-    last = table.timeline.last_completed_write
-    return None if last is None else last.requested
-
-
-def _base_records(table: MetadataTable, one: FileSlice) -> int:
-    if one.base_file is None:
-        return 0
-    with table.storage.open_input(one.base_file.path) as source:
-        reader = HFileReader.open(source, one.base_file.path)
-        return reader.entry_count
-
-
-def _slices(state: TableState) -> Iterator[FileSlice]:
-    for partition in state.view.lister.partitions():
-        yield from latest_slices(state.view, partition)
+def _held_groups(state: TableState) -> dict[tuple[str, str], str]:
+    """(partition path, file id) to the planned service that is going to rewrite the file group."""
+    view = state.view
+    held = {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
+    held |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
+    if view.pending_groups:
+        for instant, plan in pending_clusterings(state.storage, state.config, state.timeline):
+            groups = [(one.partition_path, one.file_id) for group in plan.groups for one in group.slices]
+            held |= dict.fromkeys(groups, f"clustering {instant.requested}")
+    return held
 
 
 def _rows(state: TableState, one: FileSlice) -> int | None:
