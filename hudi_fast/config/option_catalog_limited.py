@@ -33,17 +33,6 @@ def _only(key: str, doc: str, *values: Any, aliases: tuple[str, ...] = ()) -> Op
 
 
 _SERVICES = (
-    _off(
-        "hoodie.clustering.inline",
-        "Cluster after a write.",
-        "hoodie.datasource.clustering.inline.enable",
-    ),
-    _off("hoodie.clustering.schedule.inline", "Plan a clustering after a write."),
-    _off(
-        "hoodie.clustering.async.enabled",
-        "Cluster beside the writes.",
-        "hoodie.datasource.clustering.async.enable",
-    ),
     _off("hoodie.partition.ttl.inline", "Drop old partitions after a write."),
     _off("hoodie.table.service.manager.enabled", "Hand table services to a manager."),
 )

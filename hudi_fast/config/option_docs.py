@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
+from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
@@ -43,6 +44,7 @@ _SECTIONS = (
     ("Writing: transactions", TRANSACTION_OPTIONS),
     ("Table services", SERVICE_OPTIONS),
     ("Compaction", COMPACTION_OPTIONS),
+    ("Clustering", CLUSTERING_OPTIONS),
     ("Cleaning", CLEAN_OPTIONS),
     ("Archiving", ARCHIVE_OPTIONS),
     ("hudi_fast's own", ENGINE_OPTIONS),

@@ -25,6 +25,7 @@ from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
+from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
@@ -58,6 +59,7 @@ OPTIONS: tuple[Option, ...] = (
     *TRANSACTION_OPTIONS,
     *SERVICE_OPTIONS,
     *COMPACTION_OPTIONS,
+    *CLUSTERING_OPTIONS,
     *CLEAN_OPTIONS,
     *ARCHIVE_OPTIONS,
     *ENGINE_OPTIONS,

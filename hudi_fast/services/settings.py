@@ -8,6 +8,7 @@ from typing import Any
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
@@ -25,6 +26,7 @@ class ServiceSettings:
         write: sizes and encoding of files, locks and clocks; as for a write.
         compaction: when slices are compacted, and which.
         merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        clustering: when file groups are clustered, which, and how.
         clean: which file slices stay, and when the others are deleted.
         archive: when instants are archived, and how the archive is kept.
     """
@@ -32,6 +34,7 @@ class ServiceSettings:
     write: WriteOptions
     compaction: CompactionOptions
     merger: Merger | None = None
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     clean: CleanOptions = field(default_factory=CleanOptions)
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
 
@@ -52,6 +55,7 @@ class ServiceSettings:
             WriteOptions.from_options(given),
             CompactionOptions.from_options(given),
             merger,
+            clustering=ClusteringOptions.from_options(given),
             clean=CleanOptions.from_options(given),
             archive=ArchiveOptions.from_options(given),
         )

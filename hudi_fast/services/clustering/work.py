@@ -4,19 +4,34 @@
 
     ClusteringWork        what is true for the whole clustering: how rows merge, how files are written, which groups
     ClusteringExecutor    rewrites each of its groups, in threads or as Spark tasks
+    slices_of             the file slices of a group, as they are in storage
+    ClusteringResult      what a caller gets to see
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hudi_fast.errors import CommitConflictError
 from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.timeline.service_plans import ClusteringGroup
+from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
+from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["ClusteringExecutor", "ClusteringWork", "Ordering"]
+__all__ = [
+    "ClusteringExecutor",
+    "ClusteringResult",
+    "ClusteringWork",
+    "Finished",
+    "Ordering",
+    "combined_result",
+    "path_of",
+    "slices_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,7 @@ class ClusteringWork:
         groups: of the clustering plan.
         ordering: of the rows.
         target_bytes: size of a file after which the next one begins.
+        copies: row groups are to be copied as they are stored, where the files allow it.
     """
 
     plan: WritePlan
@@ -53,7 +69,110 @@ class ClusteringWork:
     groups: tuple[ClusteringGroup, ...]
     ordering: Ordering
     target_bytes: int
+    copies: bool = False
 
 
 ClusteringExecutor = Callable[[ClusteringWork], list[WriteStat]]
 """Rewrites all groups of the work; one stat for each file that was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A clustering that was completed.
+
+    Attributes:
+        instant: its requested time.
+        file_groups: that it ended.
+        stats: of the files that it wrote.
+    """
+
+    instant: str
+    file_groups: int
+    stats: tuple[WriteStat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringResult:
+    """What a clustering did.
+
+    Attributes:
+        instant: requested time of the newest one that was completed; empty when there was nothing to do.
+        operation: ``cluster``.
+        file_groups: that were rewritten, and are gone.
+        rows: of the files written.
+        files_written: how many.
+        bytes_written: their size.
+        instants: requested times of all that were completed, oldest first.
+        seconds: from call to visible.
+    """
+
+    instant: str
+    operation: str = "cluster"
+    file_groups: int = 0
+    rows: int = 0
+    files_written: int = 0
+    bytes_written: int = 0
+    instants: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+def combined_result(done: Iterable[Finished], seconds: float) -> ClusteringResult:
+    """The result of a call that completed several clusterings, or none.
+
+    Args:
+        done: oldest first.
+        seconds: what the call took.
+    """
+    finished = list(done)
+    stats = [stat for one in finished for stat in one.stats]
+    instants = tuple(one.instant for one in finished)
+    return ClusteringResult(
+        instant=instants[-1] if instants else "",
+        file_groups=sum(one.file_groups for one in finished),
+        rows=sum(stat.num_writes for stat in stats),
+        files_written=len(stats),
+        bytes_written=sum(stat.file_size for stat in stats),
+        instants=instants,
+        seconds=seconds,
+    )
+
+
+def path_of(slice_: ClusteringSlice, file: str) -> str:
+    """A file of a plan, relative to the table; plans name the base path as whoever planned was given it."""
+    name = file.rpartition("/")[2]
+    return check_relative(f"{slice_.partition_path}/{name}" if slice_.partition_path else name)
+
+
+def slices_of(storage: Storage, group: ClusteringGroup) -> list[FileSlice]:
+    """The file slices of a group, in the order of the plan.
+
+    Raises:
+        CommitConflictError: a file of the plan is gone, or is none of Hudi's.
+    """
+    return [_slice_of(storage, one) for one in group.slices]
+
+
+def _slice_of(storage: Storage, planned: ClusteringSlice) -> FileSlice:
+    base: BaseFile | None = None
+    if planned.base_path:
+        base = parse_base_file(_entry(storage, planned, planned.base_path))
+    found = [parse_log_file(_entry(storage, planned, path)) for path in planned.log_paths]
+    logs: list[LogFile] = sorted((one for one in found if one is not None), key=log_order)
+    if len(logs) < len(found) or (base is None and (planned.base_path or not logs)):
+        raise CommitConflictError(
+            f"A clustering plan of {storage.uri} names files that are none of Hudi's: {planned}. Roll the clustering "
+            "back, and plan another one."
+        )
+    begins = base.instant if base is not None else min(log.instant for log in logs)
+    return FileSlice(planned.partition_path, planned.file_id, base, tuple(logs), begins)
+
+
+def _entry(storage: Storage, planned: ClusteringSlice, file: str) -> FileStat:
+    path = path_of(planned, file)
+    entry = storage.stat(path)
+    if entry is None:
+        raise CommitConflictError(
+            f"A clustering of {storage.uri} is planned for the file group {planned.file_id}, but its file {path} is "
+            "gone. Roll the clustering back, and plan another one."
+        )
+    return entry

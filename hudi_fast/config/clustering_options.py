@@ -1,0 +1,129 @@
+"""The options of clustering as one frozen value.
+
+Data flow: ``{"hoodie...": ...}`` -> :meth:`ClusteringOptions.from_options` -> planning, carrying out, and writers that
+meet a pending clustering. Names of Java classes become their last part; what they mean is decided where they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
+from hudi_fast.config.options import WRITE, resolve, text_of
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["ClusteringOptions"]
+
+_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
+_PLAN = "hoodie.clustering.plan.strategy."
+_LAYOUT = "hoodie.layout.optimize."
+_UPDATES = "hoodie.clustering.updates.strategy"
+_SORTS = ("SIZE", "INSTANT_TIME")
+_ALLOWS = {
+    "SparkRejectUpdateStrategy": False,
+    "SparkAllowUpdateStrategy": True,
+    "SparkConsistentBucketDuplicateUpdateStrategy": None,
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ClusteringOptions:
+    """When file groups are clustered, which, and how. Sizes are bytes.
+
+    Attributes:
+        explicit: newest keys of the options that were given, or that differ from their defaults.
+    """
+
+    inline: bool = option_field("hoodie.clustering.inline")
+    schedule_inline: bool = option_field("hoodie.clustering.schedule.inline")
+    by_others: bool = option_field("hoodie.clustering.async.enabled")
+    inline_max_commits: int = option_field("hoodie.clustering.inline.max.commits")
+    async_max_commits: int = option_field("hoodie.clustering.async.max.commits")
+    plan_class: str = option_field(f"{_PLAN}class")
+    partition_filter: str = option_field("hoodie.clustering.plan.partition.filter.mode")
+    lookback_partitions: int = option_field(f"{_PLAN}daybased.lookback.partitions")
+    skip_partitions: int = option_field(f"{_PLAN}daybased.skipfromlatest.partitions")
+    begin_partition: str = option_field(f"{_PLAN}cluster.begin.partition")
+    end_partition: str = option_field(f"{_PLAN}cluster.end.partition")
+    partitions: tuple[str, ...] = option_field(f"{_PLAN}partition.selected")
+    partition_regex: str = option_field(f"{_PLAN}partition.regex.pattern")
+    earliest_commit: str = option_field(f"{_PLAN}earliest.commit.to.cluster")
+    small_file_limit: int = option_field(f"{_PLAN}small.file.limit")
+    max_group_bytes: int = option_field(f"{_PLAN}max.bytes.per.group")
+    max_groups: int = option_field(f"{_PLAN}max.num.groups")
+    single_groups: bool = option_field(f"{_PLAN}single.group.clustering.enabled")
+    slice_order: tuple[str, ...] = option_field(f"{_PLAN}file.slices.sort.by")
+    execution_class: str = option_field("hoodie.clustering.execution.strategy.class")
+    target_bytes: int = option_field(f"{_PLAN}target.file.max.bytes")
+    sort_columns: tuple[str, ...] = option_field(f"{_PLAN}sort.columns")
+    copy_evolved: bool = option_field(f"{_PLAN}binary.copy.schema.evolution.enable")
+    curve: str = option_field(f"{_LAYOUT}strategy")
+    curve_build: str = option_field(f"{_LAYOUT}curve.build.method")
+    curve_sample_rows: int = option_field(f"{_LAYOUT}build.curve.sample.size")
+    updates_class: str = option_field(_UPDATES)
+    rolls_back_on_conflict: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
+    expires: bool = option_field("hoodie.clustering.enable.expirations")
+    expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
+    services_enabled: bool = option_field("hoodie.table.services.enabled")
+    incremental: bool = option_field("hoodie.table.services.incremental.enabled")
+    fail_writes: bool = option_field("hoodie.fail.writes.on.inline.table.service.exception")
+    ignore_failures: bool = option_field("hoodie.write.can.ignore.post.commit.failures")
+    explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> ClusteringOptions:
+        """Resolve a dictionary of options; those that a write takes are fine.
+
+        Raises:
+            ConfigError: a key or value is wrong, or clustering and only planning after a write are both asked for.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+
+        Warns:
+            HudiWarning: an unknown ``hoodie.`` key.
+        """
+        values = resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_")))
+        given: dict[str, Any] = given_fields(cls, values)
+        return cls(**given, explicit=frozenset(option.key for option in values))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
+        if self.inline and self.schedule_inline:
+            raise ConfigError(
+                "Either of inline clustering (hoodie.clustering.inline) or schedule inline clustering "
+                "(hoodie.clustering.schedule.inline) can be enabled, not both."
+            )
+        order = tuple(one.upper() for one in self.slice_order)
+        if not order or not set(order) <= set(_SORTS):
+            raise ConfigError(
+                f"{_PLAN}file.slices.sort.by={','.join(self.slice_order)!r} is not valid; valid entries: "
+                f"{', '.join(_SORTS)}."
+            )
+        object.__setattr__(self, "slice_order", order)
+        _ = self.allows_updates
+
+    def __repr__(self) -> str:
+        return differing_repr(self)
+
+    @property
+    def allows_updates(self) -> bool:
+        """Whether a write may change rows of file groups in a pending clustering.
+
+        Raises:
+            UnsupportedFeatureError: an update strategy that is not done, or not known.
+        """
+        allows = _ALLOWS.get(self.updates_class.rpartition(".")[2])
+        if allows is None:
+            raise UnsupportedFeatureError(
+                f"{_UPDATES}={self.updates_class} is not supported; supported: SparkRejectUpdateStrategy, "
+                "SparkAllowUpdateStrategy. Use one of these, or Apache Hudi."
+            )
+        return allows
+
+    @property
+    def max_commits(self) -> int:
+        """Writes since the last clustering before the next one is planned, by the mode that is on; 0 without any."""
+        gates = [self.inline_max_commits] if self.inline else []
+        gates += [self.async_max_commits] if self.by_others or self.schedule_inline else []
+        return max(gates, default=0)

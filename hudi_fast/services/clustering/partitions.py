@@ -1,0 +1,138 @@
+"""Which partitions a clustering plan looks at.
+
+::
+
+    incremental: written since the last completed clustering, or left out by its plan   (else: all)
+        ─► selected by name, or by a pattern ─► filter mode ─► in order of their names
+
+What is left out of the incremental set on the way is written down in the plan where Apache Hudi does so: the next plan
+begins with it.
+
+Sources: ``ClusteringPlanPartitionFilter``, ``PartitionAwareClusteringPlanStrategy``,
+``BaseTableServicePlanActionExecutor`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.services.compaction.triggers import written_since
+from hudi_fast.timeline.active import read_requested_body
+from hudi_fast.timeline.instant import Instant, State, instant_from_ms
+from hudi_fast.timeline.service_plans import decode_requested_replace
+from hudi_fast.view.table_state import TableState, read_commit
+
+__all__ = ["PlannedPartitions", "choose_partitions", "filter_partitions", "last_completed_clustering"]
+
+_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPartitions:
+    """Where a plan looks, and what it leaves for the next one; partition paths."""
+
+    chosen: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+
+
+def choose_partitions(state: TableState, options: ClusteringOptions, mode: str, now_ms: int) -> PlannedPartitions:
+    """The partitions that a plan looks at.
+
+    Args:
+        state: the pinned table.
+        options: selection, pattern, and arguments of the filter mode.
+        mode: the filter mode.
+        now_ms: milliseconds since the epoch: the hour of the day counts for ``DAY_ROLLING``.
+
+    Raises:
+        ConfigError: the pattern is no regular expression.
+    """
+    everything = state.view.lister.partitions()
+    candidates: Sequence[str]
+    missing: tuple[str, ...] = ()
+    if options.partitions:
+        known = set(everything)
+        candidates = [name for name in options.partitions if name in known]
+        if options.incremental:
+            missing = _left_out(state, last_completed_clustering(state))
+    else:
+        candidates = _matching(_touched(state, everything) if options.incremental else everything, options)
+    hour = int(instant_from_ms(now_ms, state.config.timezone)[8:10])
+    found = filter_partitions(candidates, options, mode, hour)
+    return PlannedPartitions(found.chosen, tuple(dict.fromkeys((*missing, *found.missing))))
+
+
+def filter_partitions(names: Sequence[str], options: ClusteringOptions, mode: str, hour: int) -> PlannedPartitions:
+    """Apply a filter mode; the chosen ones in order of their names.
+
+    Args:
+        names: candidates.
+        options: arguments of the modes.
+        mode: ``NONE``, ``RECENT_DAYS``, ``SELECTED_PARTITIONS`` or ``DAY_ROLLING``.
+        hour: of the day, 0 to 23.
+    """
+    ordered = sorted(names)
+    missing: tuple[str, ...] = ()
+    if mode == "RECENT_DAYS":
+        latest = ordered[::-1]
+        skip, count = options.skip_partitions, options.lookback_partitions
+        missing = tuple(latest[:skip])
+        ordered = sorted(latest[skip : skip + count] if count else latest[skip:])
+    elif mode == "SELECTED_PARTITIONS":
+        begin, end = options.begin_partition, options.end_partition
+        ordered = [name for name in ordered if name >= begin and (not end or name <= end)]
+    elif mode == "DAY_ROLLING":
+        ordered = [name for number, name in enumerate(ordered) if number % _HOURS == hour]
+    return PlannedPartitions(tuple(ordered), missing)
+
+
+def last_completed_clustering(state: TableState) -> Instant | None:
+    """The newest completed replace commit that a clustering made; None when there is none on the timeline."""
+    for instant in reversed(state.timeline.writes()):
+        if instant.action == "replacecommit":
+            if read_commit(state.storage, state.config, instant).operation_type == "CLUSTER":
+                return instant
+    return None
+
+
+def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
+    """Partitions written since the last clustering was planned, and those that it left out; all of them at first."""
+    last = last_completed_clustering(state)
+    if last is None:
+        return everything
+    try:
+        wanted = set(_left_out(state, last))
+    except CorruptTableError:  # its plan is gone: the table was cleaned up, or restored
+        return everything
+    for instant in written_since(state.config, state.timeline, last):
+        if instant.action != ("commit" if state.config.is_mor else "deltacommit"):  # no compactions
+            wanted |= set(read_commit(state.storage, state.config, instant).partition_to_write_stats)
+    return [name for name in everything if name in wanted]
+
+
+def _left_out(state: TableState, last: Instant | None) -> tuple[str, ...]:
+    """Partitions that the plan of a completed clustering could not take in."""
+    if last is None:
+        return ()
+    action = "clustering" if state.config.layout_version > 1 else "replacecommit"
+    planned = Instant(last.requested, action, State.REQUESTED)
+    path = f"{state.config.timeline_folder}/{last.requested}.{action}.requested"
+    plan = decode_requested_replace(read_requested_body(state.storage, state.config, planned), path).clustering
+    return () if plan is None else plan.missing_partitions
+
+
+def _matching(names: Sequence[str], options: ClusteringOptions) -> Sequence[str]:
+    if not options.partition_regex:
+        return names
+    try:
+        pattern = re.compile(options.partition_regex)
+    except re.error as error:
+        raise ConfigError(
+            f"hoodie.clustering.plan.strategy.partition.regex.pattern={options.partition_regex!r} is not a regular "
+            f"expression: {error}."
+        ) from error
+    return [name for name in names if pattern.fullmatch(name)]
