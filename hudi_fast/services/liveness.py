@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import time
-
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant
 
 __all__ = ["require_abandoned"]
 
-_HEARTBEATS = ".hoodie/.heartbeat"
-_HEARTBEAT_LASTS_MS = 120_000
-"""By default a writer gives a sign of life every minute, and is taken for dead after two."""
+_BY_DEFAULT = HeartbeatRule()
 
 
-def require_abandoned(storage: Storage, instant: Instant) -> None:
+def require_abandoned(storage: Storage, instant: Instant, rule: HeartbeatRule = _BY_DEFAULT) -> None:
     """Leave a service alone that another program is carrying out.
+
+    Args:
+        storage: the table's storage.
+        instant: the pending service; the caller holds the lock that carrying it out takes.
+        rule: for how long a sign of life counts.
 
     Raises:
         CommitConflictError: it has shown signs of life.
     """
-    beat = storage.stat(f"{_HEARTBEATS}/{instant.requested}")
-    if beat is None or time.time() * 1000 - beat.modified_ms > _HEARTBEAT_LASTS_MS:
+    if not is_alive(storage, instant.requested, rule):
         return
     raise CommitConflictError(
         f"The {instant.action} {instant.requested} of {storage.uri} is being carried out by another writer, which gave "
-        f"a sign of life in the last {_HEARTBEAT_LASTS_MS // 1000} s ({beat.path}). Wait for it to end."
+        f"a sign of life in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
+        "end."
     )

@@ -2,7 +2,7 @@
 
 ::
 
-    begin_service    the table's lock: requested ─► inflight ─► marker folder       -> the service may make files
+    begin_service    the table's lock: signs of life ─► requested ─► inflight ─► marker folder      -> may make files
     guarded          whatever fails from here on is rolled back                     -> as if it had not begun
     commit_service   the table's lock: reconcile markers ─► the metadata table ─► completed (visible, at once)
 
@@ -24,6 +24,7 @@ from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import TableState
@@ -38,6 +39,7 @@ Lock = Callable[[], AbstractContextManager[None]]
 """Takes the table's lock."""
 
 _Result = TypeVar("_Result")
+_BY_DEFAULT = HeartbeatRule()
 
 
 def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
@@ -45,25 +47,49 @@ def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSetti
     return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
 
 
-def begin_service(state: TableState, instant: Instant, clock: InstantClock, operation: str) -> Transaction:
-    """Mark a requested compaction or log compaction as being carried out: files may be made from now on.
+def begin_service(
+    state: TableState, instant: Instant, clock: InstantClock, operation: str, rule: HeartbeatRule = _BY_DEFAULT
+) -> Transaction:
+    """Mark a requested service as being carried out, by :func:`guarded`: files may be made from now on.
+
+    Args:
+        state: the table.
+        instant: the service.
+        clock: gives times.
+        operation: as commit metadata names it.
+        rule: how often it gives signs of life until :func:`guarded` returns.
 
     Raises:
         CommitError: storage failed; nothing has begun.
     """
     storage, config = state.storage, state.config
-    to_inflight(storage, config, instant)
-    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
-    guarded(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
+    heart = Heartbeat(storage, instant.requested, rule)
+    heart.start()
+    try:
+        to_inflight(storage, config, instant)
+        inflight = replace(instant, state=State.INFLIGHT)
+        transaction = Transaction(storage, config, inflight, clock, operation, heart)
+        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
+    except BaseException:
+        heart.stop()
+        raise
     return transaction
 
 
 def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock) -> _Result:
-    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``.
+    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``. Its signs of life end then.
 
     Raises:
         CommitError: storage failed.
     """
+    try:
+        return _undone_on_failure(transaction, execute, lock)
+    finally:
+        if transaction.heart is not None:
+            transaction.heart.stop()
+
+
+def _undone_on_failure(transaction: Transaction, execute: Callable[[], _Result], lock: Lock) -> _Result:
     try:
         return execute()
     except CommitStateUnknownError:
@@ -94,7 +120,12 @@ def commit_service(
         plan: how the service wrote files.
         metadata: its commit metadata.
         settings: of the metadata table.
+
+    Raises:
+        CommitConflictError: it gave no signs of life for so long that others may have taken it over.
     """
+    if transaction.heart is not None:
+        transaction.heart.require_alive()
     options, clock = settings.write.metadata, transaction.clock
 
     def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:

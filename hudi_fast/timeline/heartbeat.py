@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hudi_fast.errors import CommitConflictError, HudiWarning
+from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning
 from hudi_fast.storage.base import Storage
 
 __all__ = ["Heartbeat", "HeartbeatRule", "beating", "heartbeat_path", "is_alive"]
@@ -50,7 +50,7 @@ class HeartbeatRule:
 
 
 class Heartbeat:
-    """The signs of life that :func:`beating` gives; thread-safe.
+    """The signs of life of one instant; thread-safe.
 
     Args:
         storage: the table's storage.
@@ -61,37 +61,57 @@ class Heartbeat:
     def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule) -> None:
         self._storage, self._instant, self._rule = storage, instant, rule
         self._ended = threading.Event()
-        self._last = 0.0
+        self._last = self._longest = 0.0
+        self._thread = threading.Thread(target=self._keep_beating, name=f"hudi_fast heartbeat {instant}", daemon=True)
 
-    def beat(self) -> None:
-        """Give a sign of life.
+    def start(self) -> None:
+        """Give the first sign, and one after every interval until :meth:`stop`.
 
         Raises:
-            OSError: storage failed.
+            CommitError: storage failed.
         """
-        self._storage.write_bytes(heartbeat_path(self._instant), _signature())
-        self._last = time.monotonic()
+        try:
+            self._beat()
+        except OSError as error:
+            raise CommitError(
+                f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
+                "Nothing has begun; run it again."
+            ) from error
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more signs; the file goes, and if it stays it is out of date soon."""
+        self._ended.set()
+        self._thread.join()
+        with contextlib.suppress(OSError):
+            self._storage.delete_file(heartbeat_path(self._instant))
 
     def require_alive(self) -> None:
         """Make sure before a commit that nobody can have taken this for dead.
 
         Raises:
-            CommitConflictError: the last sign of life is too old.
+            CommitConflictError: there was no sign for too long, now or before.
         """
-        silent = time.monotonic() - self._last
+        silent = max(time.time() - self._last, self._longest)
         if silent * 1000 <= self._rule.lasts_ms:
             return
         raise CommitConflictError(
-            f"Heartbeat for instant {self._instant} of {self._storage.uri} has expired: the last one is {silent:.0f} s "
-            f"old, and after {self._rule.lasts_ms / 1000:g} s others may have rolled the write back. Nothing was "
+            f"Heartbeat for instant {self._instant} of {self._storage.uri} has expired: there was none for "
+            f"{silent:.0f} s, and after {self._rule.lasts_ms / 1000:g} s others may have rolled it back. Nothing was "
             "committed; run it again, with a longer hoodie.client.heartbeat.interval_in_ms if storage is slow."
         )
 
-    def keep_beating(self) -> None:
-        """Give a sign of life after every interval until :meth:`end`; one that fails is a warning."""
+    def _beat(self) -> None:
+        self._storage.write_bytes(heartbeat_path(self._instant), _signature())
+        now = time.time()
+        if self._last:
+            self._longest = max(self._longest, now - self._last)
+        self._last = now
+
+    def _keep_beating(self) -> None:
         while not self._ended.wait(self._rule.interval_ms / 1000):
             try:
-                self.beat()
+                self._beat()
             except OSError as error:
                 warnings.warn(
                     f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
@@ -99,10 +119,6 @@ class Heartbeat:
                     HudiWarning,
                     stacklevel=2,
                 )
-
-    def end(self) -> None:
-        """Let :meth:`keep_beating` return."""
-        self._ended.set()
 
 
 def heartbeat_path(instant: str) -> str:
@@ -121,19 +137,14 @@ def beating(storage: Storage, instant: str, interval_ms: int = 60_000, misses: i
         misses: intervals without one after which it is taken for dead.
 
     Raises:
-        OSError: storage failed; the block was not entered.
+        CommitError: storage failed; the block was not entered.
     """
     heart = Heartbeat(storage, instant, HeartbeatRule(interval_ms, misses))
-    heart.beat()
-    thread = threading.Thread(target=heart.keep_beating, name=f"hudi_fast heartbeat {instant}", daemon=True)
-    thread.start()
+    heart.start()
     try:
         yield heart
     finally:
-        heart.end()
-        thread.join()
-        with contextlib.suppress(OSError):  # one that stays is out of date soon
-            storage.delete_file(heartbeat_path(instant))
+        heart.stop()
 
 
 def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:

@@ -8,7 +8,7 @@
     prepare   the engine looks at its rows as far as it can               refuses bad rows
     clean up  what died writers left
     metadata  the metadata table as the options want it: built, settled, or dropped
-    begin     requested ─► inflight
+    begin     requested ─► inflight                               with signs of life where others may look for them
     execute   the engine: tag ─► deal out ─► write file groups            ─► write stats
     commit    write stats ─► commit metadata ─► metadata table ─► completed instant  visible
     maintain  the metadata table is compacted when that is due            a failure is a warning
@@ -33,8 +33,11 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.draft import commit_schema, draft_plan
+from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
@@ -134,10 +137,28 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
     clock = InstantClock(state.config.timezone, options.clock_skew_ms)
     plan = draft_plan(state, options, engine.input_schema())
     engine.prepare(plan)
-    state = clean_up(create_table(target) if target.new is not None else state, clock)
+    failed = failed_writes(options)
+    state = clean_up(create_table(target) if target.new is not None else state, clock, failed)
+    state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
+    requested = clock.next_time(state.timeline.newest_time)
+    with beating_as_writer(state.storage, requested, failed) as heart:
+        transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
+        instant, outcome = _execute(engine, transaction, state, plan, options, heart)
+    if instant:
+        maintain_metadata(state, options.metadata, clock)
+    return _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
+
+
+def _execute(
+    engine: Engine,
+    transaction: Transaction,
+    state: TableState,
+    plan: WritePlan,
+    options: WriteOptions,
+    heart: Heartbeat | None,
+) -> tuple[str, WriteOutcome]:
+    """From begun to visible; no instant when there was nothing to commit."""
     runner = engine.index_runner()
-    state = ensure_metadata(state, plan, options.metadata, clock, runner)
-    transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING)
     try:
         instant = transaction.instant.requested
         measured = columns_with_stats(state, plan, options.metadata)
@@ -146,11 +167,13 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:
             withdraw(transaction)
-            return _result("", plan.operation, [], started, outcome)
+            return "", outcome
         metadata = _metadata(plan, options, outcome.stats, replaced)
 
         def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
-            record_in_metadata(state, plan, options.metadata, instant, made, clock, runner)
+            if heart is not None:
+                heart.require_alive()
+            record_in_metadata(state, plan, options.metadata, instant, made, transaction.clock, runner)
 
         commit(transaction, metadata, [record])
     except CommitStateUnknownError:
@@ -164,8 +187,7 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
     except BaseException as error:
         _abandon(transaction, error)
         raise
-    maintain_metadata(state, options.metadata, clock)
-    return _result(instant, plan.operation, outcome.stats, started, outcome)
+    return instant, outcome
 
 
 def _replace_locked(engine: Engine, target: Target, options: WriteOptions, started: float) -> WriteResult:

@@ -23,14 +23,18 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
+from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
 __all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "noted_on", "withdraw"]
+
+_ONE_WRITER = FailedWrites()
 
 Participant = Callable[[Storage, Instant, CommitMetadata], None]
 """Takes part in a commit just before it becomes visible, for example to update a metadata table."""
@@ -46,6 +50,7 @@ class Transaction:
         instant: the inflight instant.
         clock: gives the completion time.
         operation: as commit metadata names it (``UPSERT``).
+        heart: its signs of life; None when it gives none.
     """
 
     storage: Storage
@@ -53,10 +58,16 @@ class Transaction:
     instant: Instant
     clock: InstantClock
     operation: str
+    heart: Heartbeat | None = None
 
 
-def clean_up(state: TableState, clock: InstantClock) -> TableState:
+def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE_WRITER) -> TableState:
     """Leave no trace of writers that died; the state afterwards.
+
+    Args:
+        state: the table.
+        clock: gives times.
+        failed: which pending writes are those of writers that died.
 
     Raises:
         CommitConflictError: the table is being restored.
@@ -69,9 +80,7 @@ def clean_up(state: TableState, clock: InstantClock) -> TableState:
     changed = False
     if finish_rollbacks(storage, config, timeline, clock):
         timeline, changed = load_timeline(storage, config), True
-    planned = {instant.requested for instant in state.pending_services}
-    failed = [instant for instant in timeline.pending_writes if instant.requested not in planned]
-    for instant in sorted(failed, key=lambda one: one.requested, reverse=True):
+    for instant in given_up_writes(replace(state, timeline=timeline), failed):
         roll_back(storage, config, instant, clock, timeline.newest_time)
         changed = True
     state = open_state(storage) if changed else state
@@ -79,7 +88,9 @@ def clean_up(state: TableState, clock: InstantClock) -> TableState:
     return state
 
 
-def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool) -> Transaction:
+def begin(
+    state: TableState, clock: InstantClock, operation: str, replaces: bool, requested: str | None = None
+) -> Transaction:
     """Put the write on the timeline.
 
     Args:
@@ -87,16 +98,18 @@ def begin(state: TableState, clock: InstantClock, operation: str, replaces: bool
         clock: gives the requested time.
         operation: as commit metadata names it.
         replaces: whether the write ends file groups, and is a replace commit.
+        requested: the requested time, if it is known already.
     """
     storage, config = state.storage, state.config
     action = "replacecommit" if replaces else "deltacommit" if config.is_mor else "commit"
-    instant = Instant(clock.next_time(state.timeline.newest_time), action, State.REQUESTED)
-    requested = (
+    time = clock.next_time(state.timeline.newest_time) if requested is None else requested
+    instant = Instant(time, action, State.REQUESTED)
+    replacement = (
         RequestedReplace("DELETE_PARTITION", extra_metadata={})
         if operation == "DELETE_PARTITION"
         else RequestedReplace()
     )
-    plan = encode_requested_replace(requested) if replaces else b""
+    plan = encode_requested_replace(replacement) if replaces else b""
     create_requested(storage, config, instant, plan)
     profile = encode_commit_metadata(CommitMetadata(operation_type=operation), config.layout_version, replaces)
     transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
