@@ -13,6 +13,7 @@
     ├── SchemaMismatchError         the incoming schema cannot become the table's: fix the schema
     ├── CommitError                 the write did not become visible; the table is as before: run it again
     │   ├── CommitConflictError     another writer changed the same file groups: run it again
+    │   │   └── ServiceTakenError   somebody else carries the service out, or has done so: leave it to them
     │   └── CommitStateUnknownError whether the write became visible is not known: look before running it again
     └── LockError                   the table's lock could not be had or was lost
         └── LockTimeoutError        ... within the time allowed: wait, or find the holder
@@ -35,6 +36,7 @@ __all__ = [
     "LockError",
     "LockTimeoutError",
     "SchemaMismatchError",
+    "ServiceTakenError",
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
@@ -108,6 +110,10 @@ class CommitError(HudiError):
 
 class CommitConflictError(CommitError):
     """Another writer changed the same file groups in the meantime."""
+
+
+class ServiceTakenError(CommitConflictError):
+    """Somebody else is carrying the service out, has carried it out, or has taken it off the timeline."""
 
 
 class CommitStateUnknownError(CommitError):

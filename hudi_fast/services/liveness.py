@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant
@@ -21,11 +21,11 @@ def require_abandoned(storage: Storage, instant: Instant, rule: HeartbeatRule = 
         rule: for how long a sign of life counts.
 
     Raises:
-        CommitConflictError: it has shown signs of life.
+        ServiceTakenError: it has shown signs of life.
     """
     if not is_alive(storage, instant.requested, rule):
         return
-    raise CommitConflictError(
+    raise ServiceTakenError(
         f"The {instant.action} {instant.requested} of {storage.uri} is being carried out by another writer, which gave "
         f"a sign of life in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
         "end."

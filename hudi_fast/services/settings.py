@@ -14,6 +14,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
 from hudi_fast.storage.base import Storage
+from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
 
 __all__ = ["ServiceSettings"]
 
@@ -29,6 +30,7 @@ class ServiceSettings:
         clustering: when file groups are clustered, which, and how.
         clean: which file slices stay, and when the others are deleted.
         archive: when instants are archived, and how the archive is kept.
+        waits: whether to wait for a service of the same kind that somebody else is carrying out.
     """
 
     write: WriteOptions
@@ -37,6 +39,7 @@ class ServiceSettings:
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     clean: CleanOptions = field(default_factory=CleanOptions)
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
+    waits: bool = True
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> ServiceSettings:
@@ -75,3 +78,13 @@ class ServiceSettings:
     def lock_seconds(self) -> float:
         """How long to wait for the table's lock."""
         return self.write.lock_wait_ms / 1000
+
+    @property
+    def service_lock_seconds(self) -> float:
+        """How long to wait for the lock of a service that somebody else is carrying out."""
+        return self.lock_seconds if self.waits else 0.0
+
+    @property
+    def failed_writes(self) -> FailedWrites:
+        """Which pending writes are those of writers that died, and how signs of life are given."""
+        return failed_writes(self.write)

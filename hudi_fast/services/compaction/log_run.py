@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.formats.log_blocks import scan_log_blocks
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import (
@@ -26,6 +26,7 @@ from hudi_fast.services.compaction.plan import (
 from hudi_fast.services.compaction.run import service_metadata, service_work
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
 from hudi_fast.services.compaction.work import CompactionWork, Executor
+from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import begin_service, commit_service, guarded, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
@@ -33,6 +34,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.heartbeat import is_alive
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested, delete_instant_files
@@ -67,7 +69,7 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
         state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-        state = _without_died(settled_state(state, clock), clock)
+        state = _without_died(settled_state(state, clock, settings.failed_writes), clock, settings)
         threshold = settings.compaction.log_blocks_threshold
         if if_due and not log_compaction_is_due(storage, state.config, state.timeline, threshold):
             return None
@@ -102,7 +104,7 @@ def run_pending_log_compactions(
     done = []
     for instant in state.timeline.pending_log_compactions:
         plan = read_compaction_plan(storage, state.config, instant)
-        with contextlib.suppress(CommitConflictError):
+        with contextlib.suppress(ServiceTakenError):
             one = ScheduledCompaction(instant.requested, plan, _ACTION)
             done.append((one.instant, run_log_compaction(storage, one, settings, execute)))
     return done
@@ -123,7 +125,7 @@ def run_log_compaction(
         What was written; one stat for each log file.
 
     Raises:
-        CommitConflictError: it is not pending, or the slices that it names were compacted since; it is withdrawn.
+        ServiceTakenError: it is not pending, or the slices that it names were compacted since; it is withdrawn.
         CommitError: it failed, and is gone; the table is as before.
     """
     with table_lock(storage, settings.lock_seconds):
@@ -144,9 +146,11 @@ def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:
     return sum(1 for log in slice_.log_files for _ in scan_log_blocks(storage, log.path)) >= threshold
 
 
-def _without_died(state: TableState, clock: InstantClock) -> TableState:
+def _without_died(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
     """The state once log compactions that died are rolled back."""
-    died = [one for one in state.timeline.pending_log_compactions if one.state is State.INFLIGHT]
+    rule = settings.failed_writes.heartbeat
+    inflight = [one for one in state.timeline.pending_log_compactions if one.state is State.INFLIGHT]
+    died = [one for one in inflight if not is_alive(state.storage, one.requested, rule)]
     for instant in died:
         roll_back(state.storage, state.config, instant, clock, state.timeline.newest_time)
     return open_state(state.storage) if died else state
@@ -158,13 +162,16 @@ def _begin(
     state = open_state(storage)
     require_merge_on_read(state)
     config, clock = state.config, InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-    state = with_metadata(_without_died(clean_up(state, clock), clock), clock, settings)
+    failed = settings.failed_writes
+    state = with_metadata(_without_died(clean_up(state, clock, failed), clock, settings), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
     if instant is None or instant.action != _ACTION:
-        raise CommitConflictError(
+        raise ServiceTakenError(
             f"The log compaction {scheduled.instant} of {storage.uri} is not pending: it died, or it was completed. "
             "Plan another one."
         )
+    if instant.state is State.INFLIGHT:
+        require_abandoned(storage, instant, failed.heartbeat)
     newer = [
         one
         for one in state.timeline.instants
@@ -172,9 +179,9 @@ def _begin(
     ]
     if newer:
         delete_instant_files(storage, config, instant)
-        raise CommitConflictError(
+        raise ServiceTakenError(
             f"The log compaction {scheduled.instant} of {storage.uri} is out of date: the {newer[0].action} "
             f"{newer[0].requested} came after it. It was withdrawn; plan another one."
         )
     work = service_work(state, instant, settings)
-    return begin_service(state, instant, clock, "LOG_COMPACT"), work, state
+    return begin_service(state, instant, clock, "LOG_COMPACT", failed.heartbeat), work, state

@@ -32,6 +32,7 @@ from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.writing.failed_writes import FailedWrites
 from hudi_fast.writing.transaction import clean_up
 
 __all__ = [
@@ -87,7 +88,7 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
         state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-        state = settled_state(state, clock)
+        state = settled_state(state, clock, settings.failed_writes)
         now = clock.next_time(state.timeline.newest_time)
         if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
             return None
@@ -168,10 +169,10 @@ def require_merge_on_read(state: TableState) -> None:
         )
 
 
-def settled_state(state: TableState, clock: InstantClock) -> TableState:
+def settled_state(state: TableState, clock: InstantClock, failed: FailedWrites) -> TableState:
     """The state once what died writers left is rolled back: under the lock a pending write is nobody's any more."""
     rollbacks = any(instant.action == "rollback" for instant in state.timeline.pending())
-    return clean_up(state, clock) if rollbacks or state.timeline.pending_writes else state
+    return clean_up(state, clock, failed) if rollbacks or state.timeline.pending_writes else state
 
 
 def _was_complete(view: TableView, log: LogFile, now: str) -> bool:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.compaction.work import CompactionWork, Executor
@@ -65,13 +65,13 @@ def run_compaction(
         What was written; one stat for each slice.
 
     Raises:
-        CommitConflictError: it is no longer pending, or another writer is carrying it out.
+        ServiceTakenError: it is no longer pending, or another writer is carrying it out.
         CommitError: it failed, and waits again.
         CorruptTableError: a file of the plan is gone or cannot be understood.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
     lock = partial(table_lock, storage, settings.lock_seconds)
-    with lock(service_lock_path("compaction")):
+    with table_lock(storage, settings.service_lock_seconds, service_lock_path("compaction")):
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)
@@ -89,7 +89,7 @@ def run_pending_compactions(
     for one in pending_compactions(load_state(storage)):
         try:
             done.append((one.instant, run_compaction(storage, one, settings, execute)))
-        except CommitConflictError:
+        except ServiceTakenError:
             if one.instant in {instant.requested for instant in load_state(storage).timeline.pending_compactions}:
                 raise
     return done
@@ -124,20 +124,21 @@ def _begin(
     state = open_state(storage)
     require_merge_on_read(state)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-    state = with_metadata(clean_up(state, clock), clock, settings)
+    failed = settings.failed_writes
+    state = with_metadata(clean_up(state, clock, failed), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
     if instant is None or instant.action != _ACTION:
-        raise CommitConflictError(
+        raise ServiceTakenError(
             f"The compaction {scheduled.instant} of {storage.uri} is not pending: it was "
             f"{'taken off the timeline' if instant is None else 'completed'}. Plan another one."
         )
     if instant.state is State.INFLIGHT:
-        require_abandoned(storage, instant)
+        require_abandoned(storage, instant, failed.heartbeat)
         roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
         state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     work = service_work(state, instant, settings)
-    return begin_service(state, instant, clock, "COMPACT"), work
+    return begin_service(state, instant, clock, "COMPACT", failed.heartbeat), work
 
 
 def _execute(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
+from hudi_fast.errors import ServiceTakenError
 from hudi_fast.services.compaction.log_run import (
     run_log_compaction,
     run_pending_log_compactions,
@@ -14,7 +16,6 @@ from hudi_fast.services.compaction.plan import ScheduledCompaction, schedule_com
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction.work import CompactionResult, combined_result
 from hudi_fast.services.verbs import Options, ServiceVerbs
-from hudi_fast.timeline.commit_metadata import WriteStat
 
 __all__ = ["CompactionVerbs"]
 
@@ -58,7 +59,7 @@ class CompactionVerbs(ServiceVerbs):
             pending_only: plan nothing new.
 
         Raises:
-            CommitConflictError: ``plan`` is no longer pending.
+            ServiceTakenError: ``plan`` is no longer pending, or another program is carrying one out.
             CommitError: it failed, and waits on the timeline again.
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table or the strategy is not supported.
@@ -73,7 +74,8 @@ class CompactionVerbs(ServiceVerbs):
         if plan is None and not pending_only:
             planned = schedule_compaction(self._storage, settings, settings.compaction.has_trigger)
             if planned is not None:
-                done.append((planned.instant, run_compaction(self._storage, planned, settings, execute)))
+                with contextlib.suppress(ServiceTakenError):  # somebody else has been quicker
+                    done.append((planned.instant, run_compaction(self._storage, planned, settings, execute)))
         return combined_result("compact", done, time.monotonic() - started)
 
     def plan_log_compact(self, options: Options | None = None) -> ScheduledCompaction | None:
@@ -96,7 +98,7 @@ class CompactionVerbs(ServiceVerbs):
             plan: carry out this one alone.
 
         Raises:
-            CommitConflictError: ``plan`` is no longer pending, or out of date.
+            ServiceTakenError: ``plan`` is no longer pending, or out of date.
             CommitError: it failed; the table is as before.
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table is not supported.
@@ -104,10 +106,12 @@ class CompactionVerbs(ServiceVerbs):
         started = time.monotonic()
         settings = self._settings(options)
         execute = self._carriers(spark, settings).compact
-        done: list[tuple[str, list[WriteStat]]] = []
-        if plan is None:
-            done = run_pending_log_compactions(self._storage, settings, execute)
-            plan = schedule_log_compaction(self._storage, settings, settings.compaction.has_log_trigger)
         if plan is not None:
-            done.append((plan.instant, run_log_compaction(self._storage, plan, settings, execute)))
+            done = [(plan.instant, run_log_compaction(self._storage, plan, settings, execute))]
+        else:
+            done = run_pending_log_compactions(self._storage, settings, execute)
+            planned = schedule_log_compaction(self._storage, settings, settings.compaction.has_log_trigger)
+            if planned is not None:
+                with contextlib.suppress(ServiceTakenError):  # somebody else has been quicker
+                    done.append((planned.instant, run_log_compaction(self._storage, planned, settings, execute)))
         return combined_result("log_compact", done, time.monotonic() - started)

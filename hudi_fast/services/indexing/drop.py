@@ -29,6 +29,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_requested
@@ -90,7 +91,7 @@ def undo_indexing(storage: Storage, planned: ScheduledIndex, keep_plan: bool = F
         delete_instant_files(storage, config, instant)
 
 
-def settle_indexings(state: TableState, clock: InstantClock) -> bool:
+def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule) -> bool:
     """Leave no trace of indexings that died: call it under the indexings' lock and the table's.
 
     One whose partitions are whole lacks nothing but its completion, and gets that.
@@ -98,12 +99,13 @@ def settle_indexings(state: TableState, clock: InstantClock) -> bool:
     Args:
         state: the table.
         clock: gives times.
+        rule: for how long a sign of life counts.
 
     Returns:
         Whether anything changed.
 
     Raises:
-        CommitConflictError: another program is carrying one out.
+        ServiceTakenError: another program is carrying one out.
     """
     storage, config = state.storage, state.config
     changed = False
@@ -111,7 +113,7 @@ def settle_indexings(state: TableState, clock: InstantClock) -> bool:
     for instant in state.timeline.of_action(_ACTION):
         if instant.state is not State.INFLIGHT:
             continue
-        require_abandoned(storage, instant)
+        require_abandoned(storage, instant, rule)
         parts = read_index_plan(state, instant)
         names = {one.partition for one in parts}
         if names and names <= set(config.metadata_partitions):

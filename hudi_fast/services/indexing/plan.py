@@ -128,7 +128,7 @@ def schedule_index(storage: Storage, request: IndexRequest, settings: ServiceSet
     with table_lock(storage, settings.lock_seconds):
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-        planned = schedule_in(clean_up(state, clock), request, settings)
+        planned = schedule_in(clean_up(state, clock, settings.failed_writes), request, settings)
         return None if planned is None else replace(planned, waited=True)
 
 

@@ -20,6 +20,7 @@ Sources: metadata reference 2.5, 2.10, 2.13; ScheduleIndexActionExecutor, RunInd
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, ServiceTakenError
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable
@@ -56,6 +57,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.heartbeat import beating
 from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, to_inflight
@@ -152,14 +154,14 @@ def run_scheduled_index(
     """Carry out an indexing that waits on the timeline; if it fails it waits again.
 
     Raises:
-        CommitConflictError: it is no longer pending.
+        ServiceTakenError: it is no longer pending.
         HudiError: as :func:`build_index`.
     """
 
     def find(state: TableState) -> ScheduledIndex:
         waiting = {one.instant: one for one in scheduled_indexes(state)}
         if scheduled.instant not in waiting:
-            raise CommitConflictError(
+            raise ServiceTakenError(
                 f"The indexing {scheduled.instant} of {storage.uri} is not pending: it was completed, or taken off the "
                 "timeline. Plan another one."
             )
@@ -183,7 +185,7 @@ def _run(
         planned.extend([] if found is None else [found])
         return found
 
-    with table_lock(storage, settings.lock_seconds, INDEX_LOCK_PATH):
+    with table_lock(storage, settings.service_lock_seconds, INDEX_LOCK_PATH):
         try:
             result = _build(storage, settings, runner, plan, asked)
         except CommitStateUnknownError:
@@ -213,22 +215,26 @@ def _build(
     plan: Callable[[TableState], ScheduledIndex | None],
     asked: str,
 ) -> IndexResult:
-    with table_lock(storage, settings.lock_seconds):
-        clock, state, is_new = _ready(storage, settings, runner)
-        planned = plan(state)
-        if planned is None:
-            return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
-        work = work_of(state, planned, settings)
-        if not work.partitions:  # others have built them since it was planned
-            to_inflight(storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED))
-            _complete(state, work, clock)
-            return IndexResult(asked, work.instant)
-        if state.config.version < _FIRST_WITH_LAYOUT_2:
-            return _build_locked(state, work, settings, clock, runner)
-        begun = _begin(state, work, settings, clock)
-    stats = [stat for _, sources in begun.sources for stat in runner(sources, begun.writer)]
-    with table_lock(storage, settings.lock_seconds):
-        _finish(storage, begun, stats)
+    rule = settings.failed_writes.heartbeat
+    with contextlib.ExitStack() as life:
+        with table_lock(storage, settings.lock_seconds):
+            clock, state, is_new = _ready(storage, settings, runner)
+            planned = plan(state)
+            if planned is None:
+                return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
+            work = work_of(state, planned, settings)
+            heart = life.enter_context(beating(storage, work.instant, rule.interval_ms, rule.misses))
+            if not work.partitions:  # others have built them since it was planned
+                to_inflight(storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED))
+                _complete(state, work, clock)
+                return IndexResult(asked, work.instant)
+            if state.config.version < _FIRST_WITH_LAYOUT_2:
+                return _build_locked(state, work, settings, clock, runner)
+            begun = _begin(state, work, settings, clock)
+        stats = [stat for _, sources in begun.sources for stat in runner(sources, begun.writer)]
+        with table_lock(storage, settings.lock_seconds):
+            heart.require_alive()
+            _finish(storage, begun, stats)
     groups = sum(len(found) for found in begun.writer.targets.values())
     return _result(work, stats, groups)
 
@@ -245,8 +251,8 @@ def _ready(storage: Storage, settings: ServiceSettings, runner: Runner) -> tuple
     """The table without traces of what died, its metadata table in order; whether that is new."""
     state = open_state(storage)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-    state = clean_up(state, clock)
-    if settle_indexings(state, clock):
+    state = clean_up(state, clock, settings.failed_writes)
+    if settle_indexings(state, clock, settings.failed_writes.heartbeat):
         state = open_state(storage)
     plan, options = service_plan(state, settings), settings.write.metadata
     config = state.config
