@@ -1,0 +1,291 @@
+"""Structs of Thrift's compact protocol, taken apart field by field and put together again.
+
+::
+
+    bytes ── ThriftReader ─► fields_of ─► {number: (type, encoded value)} ── some changed ─► struct ─► bytes
+
+What is not looked into stays as it is encoded: also fields that the reader has never heard of. Every length is checked
+against what is there.
+
+Source: the compact protocol of Apache Thrift.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from hudi_fast.errors import CorruptTableError
+
+__all__ = [
+    "BINARY",
+    "I16",
+    "I32",
+    "I64",
+    "LIST",
+    "STRUCT",
+    "Change",
+    "Fields",
+    "ThriftReader",
+    "binary",
+    "fields_of",
+    "integer",
+    "integer_of",
+    "struct",
+    "struct_list",
+    "structs",
+]
+
+I16, I32, I64 = 4, 5, 6
+BINARY, LIST, STRUCT = 8, 9, 12
+_SET, _MAP = 10, 11
+_VARINTS = frozenset({I16, I32, I64})
+_FIXED = {3: 1, 7: 8, 13: 16}
+"""Types of a fixed length: byte, double, UUID."""
+_BOOLS = frozenset({1, 2})
+"""True and false: of a field the type is the value, of an element a byte is."""
+
+_DEEPEST = 64
+_LONGEST_VARINT = 10
+
+Fields: TypeAlias = dict[int, tuple[int, bytes]]
+"""A struct: type and encoded value of each field, by its number."""
+
+Change: TypeAlias = "tuple[int, Callable[[ThriftReader], bytes]]"
+"""A field that is looked into: its type, and what makes its value from the one that begins at a reader."""
+
+
+# ---- taking apart
+
+
+def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
+    """The fields of the struct that begins here.
+
+    Args:
+        reader: at the struct's first byte; afterwards behind its last.
+        known: fields that are changed, by number.
+
+    Raises:
+        CorruptTableError: the struct is cut short, or a field of ``known`` has another type.
+    """
+    found: Fields = {}
+    number = 0
+    while kind := reader.field(number):
+        number = reader.number
+        if number in known:
+            wanted, change = known[number]
+            if kind != wanted:
+                raise reader.wrong(f"field {number} of type {wanted}", f"type {kind}")
+            found[number] = kind, change(reader)
+        else:
+            found[number] = kind, b"" if kind in _BOOLS else reader.copy(kind)
+    return found
+
+
+def structs(reader: ThriftReader, changes: Mapping[int, Callable[[ThriftReader], bytes]], what: str) -> list[bytes]:
+    """The elements of the list of structs that begins here, each as it is encoded, some of them changed.
+
+    Args:
+        reader: at the list's first byte; afterwards behind its last.
+        changes: what makes an element from the one that begins at the reader, by its number.
+        what: the elements' name, for messages.
+
+    Raises:
+        CorruptTableError: the list is cut short or none of structs, or lacks an element of ``changes``.
+    """
+    kind, count = reader.list_head()
+    if kind != STRUCT:
+        raise reader.wrong("a list of structs", f"elements of type {kind}")
+    for number in changes:
+        if not 0 <= number < count:
+            raise reader.wrong(f"{what} {number}", f"{count} of them")
+    return [changes[number](reader) if number in changes else reader.copy(STRUCT) for number in range(count)]
+
+
+class ThriftReader:
+    """A place in encoded values; checks every length against what is there."""
+
+    def __init__(self, content: bytes, path: str | None) -> None:
+        self.at = 0
+        self.number = 0
+        self._content = content
+        self._path = path
+
+    def wrong(self, expected: str, found: str) -> CorruptTableError:
+        """The error to raise."""
+        return CorruptTableError(
+            f"The footer of a Parquet file cannot be understood: expected {expected}, found {found}. The file is cut "
+            "short or damaged; restore it, or write it again.",
+            self._path,
+        )
+
+    def need(self, number: int, fields: Fields) -> None:
+        """Raise unless the field is there."""
+        if number not in fields:
+            raise self.wrong(f"field {number}", "none")
+
+    def check_end(self) -> None:
+        """Raise if there is more."""
+        if self.at != len(self._content):
+            raise self.wrong("a struct", f"{len(self._content) - self.at} bytes behind it")
+
+    def copy(self, kind: int) -> bytes:
+        """The value that begins here, as it is encoded; of a field that is no boolean."""
+        start = self.at
+        self.skip(kind)
+        return self._content[start : self.at]
+
+    def integer(self) -> int:
+        """The integer of any width that begins here."""
+        zigzag = self._varint()
+        return (zigzag >> 1) ^ -(zigzag & 1)
+
+    def content(self) -> bytes:
+        """The binary value or text that begins here."""
+        count = self._varint()
+        start = self.at
+        self._move(count)
+        return self._content[start : self.at]
+
+    def field(self, before: int) -> int:
+        """The type of the next field of a struct, 0 at the struct's end; :attr:`number` is the field's."""
+        head = self._byte()
+        if not head & 0x0F:
+            if head:
+                raise self.wrong("the end of a struct", f"byte {head:#x}")
+            return 0
+        if head >> 4:
+            self.number = before + (head >> 4)
+        else:
+            self.number = self.integer()
+        return head & 0x0F
+
+    def list_head(self) -> tuple[int, int]:
+        """Type and number of a list's elements."""
+        head = self._byte()
+        count = head >> 4 if head >> 4 < 15 else self._varint()
+        self._check(count)  # an element has a byte at least
+        return head & 0x0F, count
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass a value that is no boolean field."""
+        if depth > _DEEPEST:
+            raise self.wrong(f"at most {_DEEPEST} levels of structs and lists", "more")
+        if kind in _VARINTS:
+            self._varint()
+        elif kind == BINARY:
+            self._move(self._varint())
+        elif kind == STRUCT:
+            number = 0
+            while inner := self.field(number):
+                number = self.number
+                if inner not in _BOOLS:
+                    self.skip(inner, depth + 1)
+        elif kind in (LIST, _SET):
+            inner, count = self.list_head()
+            for _ in range(count):
+                self._element(inner, depth)
+        elif kind == _MAP:
+            self._map(depth)
+        else:
+            self._move(self._fixed(kind))
+
+    def _map(self, depth: int) -> None:
+        count = self._varint()
+        if count:
+            kinds = self._byte()
+            self._check(2 * count)
+            for _ in range(count):
+                self._element(kinds >> 4, depth)
+                self._element(kinds & 0x0F, depth)
+
+    def _element(self, kind: int, depth: int) -> None:
+        if kind in _BOOLS:
+            self._move(1)
+        else:
+            self.skip(kind, depth + 1)
+
+    def _fixed(self, kind: int) -> int:
+        if kind not in _FIXED:
+            raise self.wrong("a type of Thrift's compact protocol", f"type {kind}")
+        return _FIXED[kind]
+
+    def _byte(self) -> int:
+        try:
+            byte = self._content[self.at]
+        except IndexError:
+            raise self.wrong("1 more byte", "0") from None
+        self.at += 1
+        return byte
+
+    def _varint(self) -> int:
+        value = self._byte()
+        if value < 0x80:
+            return value
+        value &= 0x7F
+        for shift in range(7, 7 * _LONGEST_VARINT, 7):
+            byte = self._byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise self.wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
+
+    def _move(self, count: int) -> None:
+        self._check(count)
+        self.at += count
+
+    def _check(self, count: int) -> None:
+        if count > len(self._content) - self.at:
+            raise self.wrong(f"{count} more bytes", f"{len(self._content) - self.at}")
+
+
+def integer_of(fields: Fields, number: int, default: int = 0) -> int:
+    """An integer field's value; ``default`` where the struct lacks it."""
+    if number not in fields:
+        return default
+    return ThriftReader(fields[number][1], None).integer()
+
+
+# ---- putting together
+
+
+def struct(fields: Fields) -> bytes:
+    """The struct of these fields."""
+    parts = []
+    before = 0
+    for number, (kind, content) in sorted(fields.items()):
+        step = number - before
+        parts.append(bytes([step << 4 | kind]) if 0 < step < 16 else bytes([kind]) + _zigzag(number))
+        parts.append(content)
+        before = number
+    return b"".join([*parts, b"\0"])
+
+
+def struct_list(parts: Sequence[bytes]) -> bytes:
+    """The list of these encoded structs."""
+    count = len(parts)
+    head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
+    return head + b"".join(parts)
+
+
+def binary(content: bytes) -> tuple[int, bytes]:
+    """A field of bytes or text."""
+    return BINARY, _varint(len(content)) + content
+
+
+def integer(value: int, kind: int = I64) -> tuple[int, bytes]:
+    """A field that is an integer of up to 64 bits: :data:`I16`, :data:`I32` or :data:`I64`."""
+    return kind, _zigzag(value)
+
+
+def _zigzag(value: int) -> bytes:
+    return _varint(value << 1 ^ value >> 63)
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
