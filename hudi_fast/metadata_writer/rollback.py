@@ -16,7 +16,7 @@ Source: metadata reference 2.5 to 2.7; HoodieBackedTableMetadataWriter(TableVers
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +48,7 @@ from hudi_fast.timeline.plans import (
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
 
-__all__ = ["roll_back_metadata", "undo_delta_commit"]
+__all__ = ["list_log_files", "open_for_undoing", "roll_back_metadata", "undo_delta_commit"]
 
 _SUFFIX = "006"
 _TOKEN = "1-0-1"
@@ -61,6 +61,7 @@ def roll_back_metadata(
     rollback: str,
     clock: InstantClock,
     added: Mapping[str, Mapping[str, int]] | None = None,
+    removed: Mapping[str, Iterable[str]] | None = None,
 ) -> None:
     """Take the commit of a failed action out of the metadata table, if there is one.
 
@@ -71,13 +72,15 @@ def roll_back_metadata(
         rollback: requested time of the data table's rollback, which is inflight.
         clock: gives completion times.
         added: table version 6: log files that stay where they are, by partition path, names to sizes.
+        removed: table version 6: log files that are gone though others than the failed action listed them, by
+            partition path.
     """
-    opened = _open(storage)
+    opened = open_for_undoing(storage)
     if opened is None:
         return
     inner, inner_config, timeline = opened
-    if config.layout_version < 2 and added:
-        _list_files(inner, inner_config, timeline, rollback, added, clock)
+    if config.layout_version < 2 and (added or removed):
+        list_log_files(inner, inner_config, timeline, rollback, added or {}, removed or {}, clock)
     own = rollback + _SUFFIX if config.layout_version < 2 else rollback
     if _holds(timeline, failed) or _pending_rollback(timeline, own):
         undo_delta_commit(inner, inner_config, timeline, failed, own, clock)
@@ -118,8 +121,12 @@ def undo_delta_commit(
 # ---- what there is
 
 
-def _open(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
-    """Storage, configuration and timeline of the metadata table; None when there is none that can be understood."""
+def open_for_undoing(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
+    """Storage, configuration and timeline of the metadata table; None when there is none that can be understood.
+
+    Args:
+        storage: of the data table.
+    """
     if not has_metadata_folder(storage):
         return None
     inner = metadata_storage(storage)
@@ -225,24 +232,40 @@ def _take_back(
     return tuple(done)
 
 
-def _list_files(
+def list_log_files(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
-    rollback: str,
+    requested: str,
     added: Mapping[str, Mapping[str, int]],
+    removed: Mapping[str, Iterable[str]],
     clock: InstantClock,
 ) -> None:
-    """The delta commit by which log files that a rollback leaves, and those that it made, are listed."""
+    """List log files that a rollback leaves or made, not those that it deletes, by a delta commit.
+
+    If that is there already nothing is done.
+
+    Args:
+        storage: of the metadata table.
+        config: of the metadata table, which is of table version 6.
+        timeline: of the metadata table.
+        requested: of the delta commit.
+        added: partition path of the data table to names and sizes of log files.
+        removed: partition path of the data table to names of log files.
+        clock: gives the completion time.
+    """
     group = _files_group(storage)
     if group is None:  # damaged: it will be built anew
         return
-    found = timeline.find(rollback, "deltacommit")
+    found = timeline.find(requested, "deltacommit")
     if found is not None and found.action == "deltacommit":
         if found.state is State.COMPLETED:
             return
         delete_instant_files(storage, config, found)
     rows = [(path or ".", name, size) for path, files in sorted(added.items()) for name, size in sorted(files.items())]
+    gone = [(path or ".", name, 0) for path, names in sorted(removed.items()) for name in sorted(names)]
+    deleted = np.arange(len(rows) + len(gone)) >= len(rows)
+    rows += gone
     count = len(rows)
     table = pa.Table.from_arrays(
         [
@@ -250,16 +273,16 @@ def _list_files(
             pa.array(np.full(count, 2, np.int32)),
             pa.array([row[1] for row in rows], pa.string()),
             pa.array([row[2] for row in rows], pa.int64()),
-            pa.array(np.zeros(count, np.bool_)),
+            pa.array(deleted),
         ],
         schema=FILES,
     )
     schema = record_schema(config.version, stored_schema(storage, config, timeline))
     keys, values = encode_records(PartitionKind.FILES, table, schema)
-    start_delta_commit(storage, config, rollback)
-    writer = GroupWriter(storage, config, rollback, schema, {"files": (group,)})
+    start_delta_commit(storage, config, requested)
+    writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
     stat = writer.write("files", 0, keys, values)
-    finish_delta_commit(storage, config, rollback, [stat], schema, "UPSERT_PREPPED", clock)
+    finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
 
 
 def _files_group(storage: Storage) -> GroupTarget | None:

@@ -1,15 +1,18 @@
-"""Undoing a failed write: its files go, then its instants, and a rollback instant says so.
+"""Undoing an instant: its files go, then the instant itself, and a rollback instant says so.
 
 ::
 
-    requested (the plan: which files) ─► inflight ─► delete files, take log blocks back ─► the metadata table's commit
-                                                            ─► delete the failed instant ─► completed
+    requested (the plan: which files) ─► inflight
+        ─► a completed instant: partitions of the metadata table that cannot be taken back go; it becomes invisible
+        ─► delete files, take log blocks back ─► the metadata table's commit ─► delete the instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
 tells readers to pass over its blocks. A compaction that failed is requested again afterwards: its plan stands.
 
-Every step can be repeated, so a rollback that died is finished by the next writer from its plan. Sources:
-``MarkerBasedRollbackStrategy``, ``ListingBasedRollbackStrategy``, ``BaseRollbackActionExecutor``, ``RollbackHelperV1``
+Every step can be repeated, so a rollback that died is finished by the next writer from its plan. It is not complete
+before all files are gone: one that stayed would be taken for a committed one when the timeline has moved on.
+
+Sources: ``BaseRollbackActionExecutor``, ``CopyOnWriteRollbackActionExecutor``, ``RollbackHelper``, ``RollbackHelperV1``
 (Hudi 1.2.0).
 """
 
@@ -17,18 +20,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.formats.log_writer import command_block
+from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
+from hudi_fast.metadata_writer.restore import drop_lost_partitions
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
-from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, load_timeline, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.commit_metadata import decode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPartition,
@@ -42,102 +48,196 @@ from hudi_fast.timeline.transition import (
     complete,
     create_requested,
     delete_instant_files,
+    revert_to_inflight,
     revert_to_requested,
     to_inflight,
 )
-from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
 from hudi_fast.view.listing import StorageLister
-from hudi_fast.writing.markers import create_marker, delete_markers, has_markers, make_marker_folder, marked_files
+from hudi_fast.writing.markers import create_marker, delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.rollback_plan import log_of, plan_rollback
 
-__all__ = ["finish_rollbacks", "roll_back"]
+__all__ = [
+    "Deleter",
+    "RolledBack",
+    "delete_files",
+    "finish_rollbacks",
+    "read_rollback_plan",
+    "request_rollback",
+    "roll_back",
+    "undo",
+]
 
 _ROLLBACK_TOKEN = "1-0-1"
+_THREADS = 8
+_WAITS_AGAIN = "compaction"
+_ONLY_PENDING = ("compaction", "logcompaction", "clustering")
+
+Deleter = Callable[[Storage, Sequence[str]], list[bool]]
+"""Deletes files, given by paths relative to the table; for each whether it was there and is gone."""
 
 
-def finish_rollbacks(storage: Storage, config: TableConfig, timeline: Timeline, clock: InstantClock) -> int:
-    """Finish rollbacks that died; how many there were."""
-    pending = [instant for instant in timeline.pending() if instant.action == "rollback"]
-    for instant in pending:
-        path = f"{config.timeline_folder}/{instant.requested}.rollback.requested"
-        try:
-            plan = decode_rollback_plan(read_requested_body(storage, config, instant), path)
-        except CorruptTableError:  # cut off while it was requested: nothing was done yet, and it is planned anew
-            delete_instant_files(storage, config, instant)
-            continue
-        _carry_out(storage, config, instant, plan, clock)
-    return len(pending)
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """A rollback that is complete.
+
+    Attributes:
+        instant: the rollback.
+        metadata: what it did.
+    """
+
+    instant: Instant
+    metadata: RollbackMetadata
+
+    @property
+    def requested(self) -> str:
+        """Requested time of the rollback."""
+        return self.instant.requested
 
 
-def roll_back(
-    storage: Storage, config: TableConfig, failed: Instant, clock: InstantClock, newest: str | None
-) -> Instant:
-    """Undo a write, or a compaction, that is requested or inflight.
+def delete_files(storage: Storage, paths: Sequence[str]) -> list[bool]:
+    """Delete files in threads of this process; a few of them without.
+
+    Raises:
+        OSError: storage failed.
+    """
+    if len(paths) <= 1:
+        return [storage.delete_file(path) for path in paths]
+    with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(storage.delete_file, paths))
+
+
+def finish_rollbacks(
+    storage: Storage, config: TableConfig, timeline: Timeline, clock: InstantClock, delete: Deleter = delete_files
+) -> list[RolledBack | None]:
+    """Finish rollbacks that died, or take them off the timeline: those whose plan was cut off, or is out of date.
 
     Args:
         storage: the table's storage.
         config: its configuration.
-        failed: the pending instant.
+        timeline: as it is.
+        clock: gives completion times.
+        delete: deletes files.
+
+    Returns:
+        The rollbacks that are complete now; None for one that was taken off the timeline.
+    """
+    done: list[RolledBack | None] = []
+    for instant in timeline.pending():
+        if instant.action != "rollback":
+            continue
+        plan = read_rollback_plan(storage, config, instant)
+        if plan is None or _is_outdated(timeline, plan):
+            delete_instant_files(storage, config, instant)
+            done.append(None)
+        else:
+            done.append(_carry_out(storage, config, instant, plan, clock, delete))
+    return done
+
+
+def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:
+    """The plan of a pending rollback; None when it was cut off while it was requested: nothing was done then.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        rollback: the pending rollback.
+    """
+    path = f"{config.timeline_folder}/{rollback.requested}.rollback.requested"
+    try:
+        return decode_rollback_plan(read_requested_body(storage, config, rollback), path)
+    except CorruptTableError:
+        return None
+
+
+def request_rollback(
+    storage: Storage, config: TableConfig, plan: RollbackPlan, clock: InstantClock, newest: str | None
+) -> Instant:
+    """Put a rollback on the timeline: from now on whoever writes to the table finishes it."""
+    rollback = Instant(clock.next_time(newest, plan.instant), "rollback", State.REQUESTED)
+    return create_requested(storage, config, rollback, encode_rollback_plan(plan))
+
+
+def roll_back(
+    storage: Storage,
+    config: TableConfig,
+    failed: Instant,
+    clock: InstantClock,
+    newest: str | None,
+    delete: Deleter = delete_files,
+    keep_plan: bool | None = None,
+) -> RolledBack:
+    """Undo a write or a planned service, pending or complete.
+
+    Args:
+        storage: the table's storage, under its lock.
+        config: its configuration.
+        failed: the instant; nothing may rest on it.
         clock: gives the rollback its times.
         newest: newest time on the timeline.
+        delete: deletes files.
+        keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
 
     Returns:
         The completed rollback.
+
+    Raises:
+        CommitError: a file could not be deleted; the next writer finishes the rollback.
+        CorruptTableError: what the instant did cannot be understood; nothing was done.
     """
-    plan = RollbackPlan(failed.requested, failed.action, _requests(storage, config, failed))
-    rollback = Instant(clock.next_time(newest, failed.requested), "rollback", State.REQUESTED)
-    create_requested(storage, config, rollback, encode_rollback_plan(plan))
-    return _carry_out(storage, config, rollback, plan, clock)
+    plan = plan_rollback(storage, config, failed)
+    rollback = request_rollback(storage, config, plan, clock, newest)
+    return _carry_out(storage, config, rollback, plan, clock, delete, keep_plan)
 
 
-# ---- the plan
+def undo(
+    storage: Storage,
+    config: TableConfig,
+    rollback: Instant,
+    plan: RollbackPlan,
+    clock: InstantClock,
+    delete: Deleter = delete_files,
+    keep_plan: bool | None = None,
+    list_logs: bool = True,
+) -> RollbackMetadata:
+    """Carry a rollback out, but for its completion.
 
+    Args:
+        storage: the table's storage, under its lock.
+        config: its configuration.
+        rollback: requested or inflight.
+        plan: what it does.
+        clock: gives times to the metadata table.
+        delete: deletes files.
+        keep_plan: as for :func:`roll_back`.
+        list_logs: whether log files that stay, before table version 8, are listed in the metadata table.
 
-def _requests(storage: Storage, config: TableConfig, failed: Instant) -> tuple[RollbackRequest, ...]:
-    deleted: list[RollbackRequest] = []
-    appended: dict[tuple[str, str, str], dict[str, int]] = {}
-    for path in sorted(_files_of(storage, config, failed)):
-        partition = path.rpartition("/")[0]
-        log = _log_of(path)
-        if config.layout_version > 1 or log is None or log.instant == failed.requested:
-            deleted.append(RollbackRequest(partition, files_to_be_deleted=(storage.absolute(path),)))
-        elif (found := storage.stat(path)) is not None:
-            appended.setdefault((partition, log.file_id, log.instant), {})[storage.absolute(path)] = found.size
-    blocks = (
-        RollbackRequest(partition, file_id, base, log_blocks_to_be_deleted=files)
-        for (partition, file_id, base), files in appended.items()
+    Returns:
+        What was done.
+    """
+    started = time.monotonic()
+    if rollback.state is State.REQUESTED:
+        to_inflight(storage, config, rollback)
+    _unpublish(storage, config, plan)
+    done = _delete_data(storage, plan, delete)
+    for request in plan.requests:
+        if request.log_blocks_to_be_deleted:
+            part = done.setdefault(request.partition_path, _Done())
+            part.failed_logs.update(request.log_blocks_to_be_deleted)
+            part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
+    added, removed = _changed_logs(done) if list_logs else ({}, {})
+    roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
+    _delete_instant(storage, config, plan, plan.action == _WAITS_AGAIN if keep_plan is None else keep_plan)
+    return RollbackMetadata(
+        start_time=rollback.requested,
+        instant=plan.instant,
+        action=plan.action,
+        millis=int((time.monotonic() - started) * 1000),
+        partitions=tuple(
+            RollbackPartition(name, tuple(one.deleted), tuple(one.failed), one.rollback_logs, one.failed_logs)
+            for name, one in sorted(done.items())
+        ),
     )
-    return (*deleted, *blocks)
-
-
-def _files_of(storage: Storage, config: TableConfig, failed: Instant) -> list[str]:
-    """Files that the failed write may have made: from its markers, or where it left none by listing everything."""
-    if has_markers(storage, failed.requested):
-        return list(marked_files(storage, failed.requested))
-    if failed.state is State.REQUESTED:
-        return []
-    lister = StorageLister(storage)
-    updated = _updated_slices(storage, config, failed) if config.layout_version < 2 else frozenset()
-    found = []
-    for partition in lister.partitions():
-        for entry in lister.files(partition):
-            base, log = parse_base_file(entry), parse_log_file(entry)
-            # Log files that are named after a compaction (table version 6) are those of writers that went on.
-            named = base if failed.action == "compaction" else base or log
-            if named is not None and named.instant == failed.requested:
-                found.append(entry.path)
-            elif log is not None and (partition, log.file_id, log.instant) in updated:
-                found.append(entry.path)
-    return found
-
-
-def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> frozenset[tuple[str, str, str]]:
-    """Partition path, file id and base instant of the slices that the write was about to log to, by its own account."""
-    path = f"{config.timeline_folder}/{failed.file_name}"
-    try:
-        profile = decode_commit_metadata(read_instant_body(storage, config, failed), path)
-    except CorruptTableError:  # cut off: it had not begun
-        return frozenset()
-    return frozenset((stat.partition_path, stat.file_id, stat.prev_commit) for stat in profile.write_stats())
 
 
 # ---- carrying it out
@@ -154,49 +254,80 @@ class _Done:
 
 
 def _carry_out(
-    storage: Storage, config: TableConfig, rollback: Instant, plan: RollbackPlan, clock: InstantClock
-) -> Instant:
-    started = time.monotonic()
-    if rollback.state is State.REQUESTED:
-        to_inflight(storage, config, rollback)
-    done: dict[str, _Done] = {}
-    for request in plan.requests:
-        part = done.setdefault(request.partition_path, _Done())
-        for path in request.files_to_be_deleted:
-            (part.deleted if storage.delete_file(_relative(storage, path)) else part.failed).append(path)
-        if request.log_blocks_to_be_deleted:
-            part.failed_logs.update(request.log_blocks_to_be_deleted)
-            part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
-    stay = {name: _sizes_by_name({**one.failed_logs, **one.rollback_logs}) for name, one in done.items()}
-    added = {name: sizes for name, sizes in stay.items() if sizes}
-    roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added)
-    _delete_failed(storage, config, plan)
-    body = encode_rollback_metadata(
-        RollbackMetadata(
-            start_time=rollback.requested,
-            instant=plan.instant,
-            action=plan.action,
-            millis=int((time.monotonic() - started) * 1000),
-            partitions=tuple(
-                RollbackPartition(name, tuple(one.deleted), tuple(one.failed), one.rollback_logs, one.failed_logs)
-                for name, one in sorted(done.items())
-            ),
-        )
-    )
+    storage: Storage,
+    config: TableConfig,
+    rollback: Instant,
+    plan: RollbackPlan,
+    clock: InstantClock,
+    delete: Deleter,
+    keep_plan: bool | None = None,
+) -> RolledBack:
+    metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
     inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
+    body = encode_rollback_metadata(metadata)
     completed = complete(storage, config, inflight, body, clock.next_time(rollback.requested))
     delete_markers(storage, plan.instant)
     delete_markers(storage, rollback.requested)
-    return completed
+    storage.delete_file(heartbeat_path(plan.instant))
+    return RolledBack(completed, metadata)
+
+
+def _is_outdated(timeline: Timeline, plan: RollbackPlan) -> bool:
+    """Whether it was to undo an attempt at a service that another attempt has completed since."""
+    return plan.action in _ONLY_PENDING and _completed(timeline, plan) is not None
+
+
+def _completed(timeline: Timeline, plan: RollbackPlan) -> Instant | None:
+    found = timeline.find(plan.instant, plan.action)
+    wanted = comparable_action(plan.action)
+    is_it = found is not None and comparable_action(found.action) == wanted and found.is_completed
+    return found if is_it else None
+
+
+def _unpublish(storage: Storage, config: TableConfig, plan: RollbackPlan) -> None:
+    """Make a completed instant pending again, at once: no reader sees a part of it."""
+    found = _completed(load_timeline(storage, config), plan)
+    partitions = {request.partition_path for request in plan.requests}
+    if found is not None and found.action == "replacecommit" and has_hashing(storage):
+        for partition in partitions:  # while it is complete its bucket ranges count without their mark
+            storage.delete_file(marker_path(partition, plan.instant))
+    if found is not None:
+        drop_lost_partitions(storage, config, (plan.instant,))
+        revert_to_inflight(storage, config, found)
+    if comparable_action(plan.action) == "replacecommit" and has_hashing(storage):
+        for partition in partitions:
+            storage.delete_file(marker_path(partition, plan.instant))
+            storage.delete_file(hashing_path(partition, plan.instant))
+
+
+def _delete_data(storage: Storage, plan: RollbackPlan, delete: Deleter) -> dict[str, _Done]:
+    named = [(one.partition_path, path) for one in plan.requests for path in one.files_to_be_deleted]
+    relative = [_relative(storage, path) for _, path in named]
+    done: dict[str, _Done] = {request.partition_path: _Done() for request in plan.requests}
+    for (partition, path), where, was_there in zip(named, relative, delete(storage, relative), strict=True):
+        if not was_there and storage.exists(where):
+            raise CommitError(
+                f"The rollback of the {plan.action} {plan.instant} of {storage.uri} is not complete: the file {where} "
+                "could not be deleted. The instant does not count any more; the next write finishes its rollback."
+            )
+        (done[partition].deleted if was_there else done[partition].failed).append(path)
+    return done
+
+
+def _changed_logs(done: Mapping[str, _Done]) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
+    """By partition path, before table version 8: log files that stay or were made; those that are gone."""
+    stay = {name: _sizes_by_name({**one.failed_logs, **one.rollback_logs}) for name, one in done.items()}
+    gone = {name: [path.rpartition("/")[2] for path in one.deleted if log_of(path)] for name, one in done.items()}
+    return {name: one for name, one in stay.items() if one}, {name: one for name, one in gone.items() if one}
 
 
 def _sizes_by_name(logs: Mapping[str, int]) -> dict[str, int]:
     return {path.rpartition("/")[2]: size for path, size in logs.items()}
 
 
-def _delete_failed(storage: Storage, config: TableConfig, plan: RollbackPlan) -> None:
+def _delete_instant(storage: Storage, config: TableConfig, plan: RollbackPlan, keep_plan: bool) -> None:
     inflight = Instant(plan.instant, plan.action, State.INFLIGHT)
-    if plan.action == "compaction":
+    if keep_plan:
         revert_to_requested(storage, config, inflight)
     else:
         delete_instant_files(storage, config, inflight)
@@ -209,7 +340,7 @@ def _take_back(storage: Storage, rollback: str, failed: str, request: RollbackRe
     """
     partition = request.partition_path
     names = {path.rpartition("/")[2] for path in request.log_blocks_to_be_deleted}
-    slices = {(log.file_id, log.instant) for log in map(_log_of, names) if log is not None}
+    slices = {(log.file_id, log.instant) for log in map(log_of, names) if log is not None}
     make_marker_folder(storage, rollback)
     made = [path for path in marked_files(storage, rollback) if path.rpartition("/")[0] == partition]
     logs = _logs(storage, partition, slices)
@@ -229,10 +360,6 @@ def _logs(storage: Storage, partition: str, slices: Iterable[tuple[str, str]]) -
     found = (parse_log_file(entry) for entry in StorageLister(storage).files(partition))
     wanted = set(slices)
     return [log for log in found if log is not None and (log.file_id, log.instant) in wanted]
-
-
-def _log_of(path: str) -> LogFile | None:
-    return parse_log_file(FileStat(path, 0, 0, False))
 
 
 def _relative(storage: Storage, path: str) -> str:

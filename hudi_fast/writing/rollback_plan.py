@@ -1,0 +1,157 @@
+"""Which files undoing an instant touches: the plan of its rollback.
+
+::
+
+    completed    files that its own commit metadata names
+    inflight     files that its markers announce; where it left none, all folders are listed for its files
+    requested    none: it made no file
+                                    ─► from table version 8: each is deleted
+                                    ─► before: log files that were added to an older slice are to be answered
+
+So the cost is that of the write and not of the table, but for a write that died before it opened its marker folder.
+Before table version 8 log files are named after the slice that they are on top of. Those on top of a completed
+instant's files go with these: nothing counts in them, since whatever was logged there is undone already.
+
+Sources: ``MarkerBasedRollbackStrategy``, ``ListingBasedRollbackStrategy`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import FileStat, Storage, check_relative
+from hudi_fast.timeline.active import read_instant_body, read_requested_body
+from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest
+from hudi_fast.timeline.service_plans import decode_compaction_plan
+from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.listing import StorageLister
+from hudi_fast.writing.markers import has_markers, marked_files
+
+__all__ = ["log_of", "plan_rollback"]
+
+
+def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
+    """What undoing an instant does; nothing is written.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        instant: a commit, delta commit, replace commit, clustering, compaction or log compaction in any state.
+        restoring: whether a restore takes it back, which has taken back what was logged on top of a compaction too.
+
+    Returns:
+        The plan; it names files by absolute path.
+
+    Raises:
+        CorruptTableError: the metadata of a completed instant, or a marker, cannot be understood.
+    """
+    deleted: list[RollbackRequest] = []
+    appended: dict[tuple[str, str, str], dict[str, int]] = {}
+    for path in sorted(_files_of(storage, config, instant, restoring)):
+        partition = path.rpartition("/")[0]
+        log = log_of(path)
+        if config.layout_version > 1 or log is None or log.instant == instant.requested:
+            deleted.append(RollbackRequest(partition, files_to_be_deleted=(storage.absolute(path),)))
+        elif (found := storage.stat(path)) is not None:
+            appended.setdefault((partition, log.file_id, log.instant), {})[storage.absolute(path)] = found.size
+    blocks = (
+        RollbackRequest(partition, file_id, base, log_blocks_to_be_deleted=files)
+        for (partition, file_id, base), files in appended.items()
+    )
+    return RollbackPlan(instant.requested, instant.action, (*deleted, *blocks))
+
+
+def log_of(path: str) -> LogFile | None:
+    """The log file that a path names; None when it names something else."""
+    return parse_log_file(FileStat(path, 0, 0, False))
+
+
+def _files_of(storage: Storage, config: TableConfig, instant: Instant, restoring: bool) -> set[str]:
+    """Files that the instant made, or may have made."""
+    if instant.is_completed:
+        found = set(_named_by(_metadata_of(storage, config, instant)))
+    else:
+        found = set(_files_of_pending(storage, config, instant))
+    goes_whole = instant.is_completed or (restoring and instant.action == "compaction")
+    if goes_whole and config.layout_version < 2 and config.is_mor:
+        partitions = {path.rpartition("/")[0] for path in found if _begins_at(path, instant.requested)}
+        if instant.action == "compaction":
+            partitions |= _planned_partitions(storage, config, instant)
+        found |= set(_logs_on_top(storage, partitions, instant.requested))
+    return found
+
+
+def _begins_at(path: str, instant: str) -> bool:
+    entry = FileStat(path, 0, 0, False)
+    named = parse_base_file(entry) or parse_log_file(entry)
+    return named is not None and named.instant == instant
+
+
+# ---- completed
+
+
+def _metadata_of(storage: Storage, config: TableConfig, instant: Instant) -> CommitMetadata:
+    path = f"{config.timeline_folder}/{instant.file_name}"
+    return decode_commit_metadata(read_instant_body(storage, config, instant), path)
+
+
+def _named_by(metadata: CommitMetadata) -> Iterator[str]:
+    for stat in metadata.write_stats():
+        if stat.path:
+            yield check_relative(stat.path)
+        yield from map(check_relative, stat.cdc_stats or ())
+
+
+# ---- pending
+
+
+def _files_of_pending(storage: Storage, config: TableConfig, failed: Instant) -> Iterable[str]:
+    if has_markers(storage, failed.requested):
+        return marked_files(storage, failed.requested)
+    if failed.state is State.REQUESTED:
+        return ()
+    return _listed(storage, config, failed)
+
+
+def _listed(storage: Storage, config: TableConfig, failed: Instant) -> Iterator[str]:
+    lister = StorageLister(storage)
+    updated = _updated_slices(storage, config, failed) if config.layout_version < 2 else frozenset()
+    for partition in lister.partitions():
+        for entry in lister.files(partition):
+            base, log = parse_base_file(entry), parse_log_file(entry)
+            # Log files that are named after a compaction (table version 6) are those of writers that went on.
+            named = base if failed.action == "compaction" else base or log
+            if named is not None and named.instant == failed.requested:
+                yield entry.path
+            elif log is not None and (partition, log.file_id, log.instant) in updated:
+                yield entry.path
+
+
+def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> frozenset[tuple[str, str, str]]:
+    """Partition path, file id and base instant of the slices that the write was about to log to, by its own account."""
+    path = f"{config.timeline_folder}/{failed.file_name}"
+    try:
+        profile = decode_commit_metadata(read_instant_body(storage, config, failed), path)
+    except CorruptTableError:  # cut off: it had not begun
+        return frozenset()
+    return frozenset((stat.partition_path, stat.file_id, stat.prev_commit) for stat in profile.write_stats())
+
+
+# ---- slices that go as a whole
+
+
+def _planned_partitions(storage: Storage, config: TableConfig, compaction: Instant) -> set[str]:
+    plan = decode_compaction_plan(read_requested_body(storage, config, compaction))
+    return {one.partition_path for one in plan.operations}
+
+
+def _logs_on_top(storage: Storage, partitions: Iterable[str], begins: str) -> Iterator[str]:
+    lister = StorageLister(storage)
+    for partition in sorted(partitions):
+        for log in map(parse_log_file, lister.files(partition)):
+            if log is not None and log.instant == begins:
+                yield log.path
