@@ -21,7 +21,7 @@ OUTSIDE = {
     "cli": {"click", "rich", "pyarrow"},
     "kernels": {"numpy", "numba", "llvmlite"},
     "formats": {"pyarrow", "numpy", "fastavro", "pyroaring"},
-    "timeline": {"fastavro"},
+    "timeline": {"fastavro", "pyarrow"},
     "config": set(),
     "errors": set(),
     "storage": {"pyarrow"},

@@ -1,53 +1,32 @@
-"""The archived timeline of layout 2 (an LSM tree of Parquet files), as far as readers of data need it.
+"""The archived timeline: instants that have left the active one because they are old.
 
 ::
 
-    _version_ ─► number of the newest manifest ─► manifest_<n>: names of the files that count
-        ─► <first>_<last>_<level>.parquet that may hold the wanted instants ─► their completion times
+    layout 1   .commits_.archive.<n>: a log of Avro records, one per state of an instant    archived_log
+    layout 2   <first>_<last>_<level>.parquet below a manifest, one row per instant         archived_lsm
 
-Nothing is read before somebody asks, and of the files only two columns. Instants are archived when they are old, so
-few queries ask: only for log files of archived writes whose file group has been compacted since.
+Nothing is read before somebody asks. Layout 2 answers for a range of times from the files and row groups that may hold
+it, and reads bodies only when they are wanted; layout 1 has no ranges and is read from its newest file back. Few
+queries ask: for log files of archived writes whose file group has been compacted since, and for the history.
 
-Source: LSMTimeline, ArchivedTimelineLoaderV2, release 1.2.0.
+An instant whose archiving was interrupted may still be on the active timeline, too.
+
+Source: ArchivedTimelineLoaderV1/V2, release 1.2.0; spec section 3.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.storage.base import Storage, check_relative
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archived_instant import ArchivedInstant
+from hudi_fast.timeline.archived_log import read_log, read_log_times
+from hudi_fast.timeline.archived_lsm import lsm_completions, read_lsm, read_lsm_times
+from hudi_fast.timeline.instant import Instant, State
 
 __all__ = ["ArchivedInstant", "ArchivedTimeline", "ArchivedTimes"]
-
-_COLUMNS = ("instantTime", "completionTime")
-_MANIFEST = re.compile(r"manifest_(\d+)")
-_DATA_FILE = re.compile(r"(\d+)_(\d+)_\d\.parquet")
-
-
-@dataclass(frozen=True, slots=True)
-class ArchivedInstant:
-    """One instant as the archive keeps it.
-
-    Attributes:
-        requested: requested time.
-        completion: completion time; layout 1: when the completed file was last modified.
-        action: of the completed instant (``commit`` for a compaction).
-        metadata: body of the completed file; None if it was empty.
-        plan: body of the requested file of actions that have a plan, else None.
-    """
-
-    requested: str
-    completion: str
-    action: str
-    metadata: bytes | None = None
-    plan: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +49,37 @@ class ArchivedTimeline:
         Args:
             begin: requested time; None for no bound.
             end: requested time; None for no bound.
-            actions: those wanted; empty for all.
+            actions: those wanted, as complete instants have them; empty for all.
+
+        Raises:
+            CorruptTableError: a file of the archive cannot be read.
         """
-        raise NotImplementedError
+        folder = self.config.history_folder
+        rows: Iterable[tuple[str, str | None, str]]
+        if self.config.layout_version < 2:
+            rows = read_log_times(self.storage, folder, begin, end, actions)
+        else:
+            rows = read_lsm_times(self.storage, folder, begin, end)
+        return [
+            Instant(requested, action, State.COMPLETED, completion or None)
+            for requested, completion, action in rows
+            if not actions or action in actions
+        ]
 
     def read(self, begin: str | None = None, end: str | None = None) -> Iterator[ArchivedInstant]:
-        """Instants with bodies, requested from ``begin`` to ``end``, both included, oldest first."""
-        raise NotImplementedError
+        """Instants with bodies, requested from ``begin`` to ``end``, both included, oldest first.
+
+        Raises:
+            CorruptTableError: a file of the archive cannot be read.
+        """
+        folder = self.config.history_folder
+        read = read_log if self.config.layout_version < 2 else read_lsm
+        return read(self.storage, folder, begin, end)
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTimes:
-    """Completion times of archived instants.
+    """Completion times of archived instants of layout 2.
 
     Attributes:
         storage: the table's storage.
@@ -97,44 +95,4 @@ class ArchivedTimes:
         Raises:
             CorruptTableError: a manifest or data file cannot be read.
         """
-        found: dict[str, str] = {}
-        if not wanted:
-            return found
-        for name in self._data_files():
-            match = _DATA_FILE.fullmatch(name)
-            if match is None or any(match[1] <= one <= match[2] for one in wanted):
-                pairs = self._read_times(f"{self.folder}/{name}")
-                found |= {time: done for time, done in pairs if time in wanted and done}
-        return found
-
-    def _data_files(self) -> list[str]:
-        number = self._newest_manifest()
-        if number is None:
-            return []
-        path = f"{self.folder}/manifest_{number}"
-        try:
-            manifest = json.loads(self.storage.read_bytes(path))
-            return [check_relative(str(entry["fileName"])) for entry in manifest["files"]]
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise CorruptTableError(
-                f"Table {self.storage.uri}: the archived timeline's manifest cannot be read ({error!r}); expected "
-                'JSON with "files". Restore it, or remove the folder if the history may be lost.',
-                path,
-            ) from error
-
-    def _newest_manifest(self) -> int | None:
-        try:
-            return int(self.storage.read_bytes(f"{self.folder}/_version_"))
-        except (OSError, ValueError):  # between two versions, or lost: the newest manifest itself
-            names = [_MANIFEST.fullmatch(entry.name) for entry in self.storage.list_dir(self.folder)]
-            return max((int(match[1]) for match in names if match is not None), default=None)
-
-    def _read_times(self, path: str) -> list[tuple[str, str | None]]:
-        try:
-            with open_base_file(self.storage, path) as reader:
-                rows = reader.read(_COLUMNS)
-        except CorruptTableError as error:
-            raise CorruptTableError(
-                f"Table {self.storage.uri}: a file of the archived timeline cannot be read. Restore it. ({error})", path
-            ) from error
-        return list(zip(*(rows.column(name).to_pylist() for name in _COLUMNS), strict=True))
+        return lsm_completions(self.storage, self.folder, wanted) if wanted else {}
