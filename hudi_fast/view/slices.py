@@ -23,7 +23,7 @@ from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
 
-__all__ = ["FileSlice", "TableView", "base_slices", "latest_slices"]
+__all__ = ["FileSlice", "TableView", "archived_completions", "base_slices", "latest_slices", "slice_begin"]
 
 Group = tuple[str, str]
 """Partition path and file id."""
@@ -93,7 +93,7 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
         CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
     bases, logs = _files_that_count(view, partition)
-    completions = _completions(view, partition, bases, logs)
+    completions = archived_completions(view, partition, bases, logs)
     found = (
         _newest(view, partition, file_id, bases.get(file_id, {}), logs.get(file_id, ()), completions)
         for file_id in sorted(bases.keys() | logs.keys())
@@ -165,7 +165,7 @@ def _newest(
     if pending is not None:
         by_slice.setdefault(pending, [])
     for log in logs:
-        by_slice.setdefault(_slice_of(view, log, by_slice, completions), []).append(log)
+        by_slice.setdefault(slice_begin(view, log, by_slice, completions), []).append(log)
     committed = sorted(one for one in by_slice if _is_committed(view, one, pending))
     if not committed:
         return None
@@ -178,8 +178,15 @@ def _newest(
     return FileSlice(partition, file_id, bases.get(before), (*by_slice[before], *by_slice[last]), last)
 
 
-def _slice_of(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
-    """Where the slice begins that a log file belongs to."""
+def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
+    """Where the slice begins that a log file belongs to.
+
+    Args:
+        view: the pinned state.
+        log: the log file.
+        slices: where slices of its group begin.
+        completions: of archived writes, from :func:`archived_completions`.
+    """
     if view.table_version < _LOGS_NAMED_BY_WRITE:
         return log.instant
     begins = sorted(slices)
@@ -203,10 +210,20 @@ def _completion(view: TableView, instant: str, archived: Mapping[str, str]) -> s
     return view.timeline.completion_of(instant) or archived.get(instant)
 
 
-def _completions(
+def archived_completions(
     view: TableView, partition: str, bases: Mapping[str, Mapping[str, BaseFile]], logs: Mapping[str, Sequence[LogFile]]
 ) -> dict[str, str]:
-    """Completion times of archived writes, of those where they decide: a slice of the group begins after the write."""
+    """Completion times of archived writes, of those where they decide: a slice of the group begins after the write.
+
+    Args:
+        view: the pinned state.
+        partition: partition path.
+        bases: of each file id, its base files by instant.
+        logs: of each file id, its log files.
+
+    Raises:
+        CorruptTableError: they cannot be read.
+    """
     if view.table_version < _LOGS_NAMED_BY_WRITE or view.archive is None:
         return {}
     wanted: set[str] = set()

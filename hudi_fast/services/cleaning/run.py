@@ -1,32 +1,333 @@
-"""Carrying a planned clean out."""
+"""Carrying a planned clean out.
+
+::
+
+    begin     the table's lock: clean up, look whether the plan still fits, requested ─► inflight
+    delete    no lock: files, many at once                                          (writers go on)
+    finish    the table's lock: folders of empty partitions, the metadata table, inflight ─► completed
+
+A lock of the services' own is held all the while: it falls when its holder dies, so an inflight clean that is found
+under it belongs to nobody alive, and is carried out again: what is gone already counts as deleted. A file that cannot
+be deleted stays listed, and the clean's metadata names it for the next one: see
+:mod:`hudi_fast.services.cleaning.last_clean`.
+
+Sources: ``CleanActionExecutor``, ``BaseHoodieTableServiceClient#clean`` (Hudi 1.2.0).
+"""
 
 from __future__ import annotations
 
-from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.storage.base import Storage
+import contextlib
+import time
+import warnings
+from dataclasses import dataclass, replace
 
-__all__ = ["clean_after_write", "clean_before_write", "run_clean", "run_pending_cleans"]
+from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError, HudiWarning, LockTimeoutError, ServiceTakenError
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_writer.change import change_of_clean
+from hudi_fast.metadata_writer.commit import update_metadata
+from hudi_fast.metadata_writer.rollback import roll_back_metadata
+from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.carriers import Carriers
+from hudi_fast.services.cleaning.held import CheckedPlan, check_plan
+from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
+from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
+from hudi_fast.services.deleting import delete_files
+from hudi_fast.services.heartbeat import beating
+from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.running import with_metadata
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import service_lock_path, table_lock
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
+from hudi_fast.timeline.transition import complete, delete_instant_files, to_inflight
+from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.failed_writes import expired_writes
+from hudi_fast.writing.metadata_table import maintain_metadata, producer_context
+from hudi_fast.writing.rollback import roll_back
+from hudi_fast.writing.transaction import clean_up
+
+__all__ = ["clean", "clean_after_write", "clean_before_write", "run_clean"]
+
+_ACTION = "clean"
+_LAYOUT_WITH_PLAN_INFLIGHT = 1
+"""Readers of layout 1 look for the plan in the inflight file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A clean that is inflight."""
+
+    state: TableState
+    instant: Instant
+    clock: InstantClock
+    plan: CleanPlan
+    checked: CheckedPlan
+    started: float
 
 
 def run_clean(
     storage: Storage, scheduled: ScheduledClean, settings: ServiceSettings, carriers: Carriers
 ) -> FinishedClean:
-    """Carry out a clean that stands on the timeline."""
-    raise NotImplementedError
+    """Carry out a clean that stands on the timeline, as it was planned or not at all.
+
+    Args:
+        storage: the table's storage.
+        scheduled: which one.
+        settings: how the table is locked.
+        carriers: who deletes.
+
+    Raises:
+        ServiceTakenError: it is no longer pending, or another writer is carrying it out.
+        CommitConflictError: since it was planned, a savepoint or a service has laid hold of a file of it, or a query
+            needs one.
+        CommitError: storage failed; it stays pending, and the next clean carries it out.
+        CorruptTableError: the plan names what is no data file of the table. Nothing was deleted.
+    """
+    with table_lock(storage, settings.service_lock_seconds, service_lock_path(_ACTION)):
+        done = _carry_out(storage, scheduled.instant, settings, carriers, strictly=True)
+    if done is None:
+        raise _not_pending(storage, scheduled.instant, "taken off the timeline")
+    return done
 
 
-def run_pending_cleans(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> list[FinishedClean]:
-    """Carry out the cleans that wait on the timeline, oldest first."""
-    raise NotImplementedError
+def clean(
+    storage: Storage,
+    settings: ServiceSettings,
+    carriers: Carriers,
+    if_due: bool,
+    pending_only: bool = False,
+    wait_seconds: float | None = None,
+) -> list[FinishedClean]:
+    """Carry out the cleans that wait on the timeline, oldest first, then plan one and carry that out.
+
+    A file of a waiting plan that may no longer be deleted is passed over with a warning.
+
+    Args:
+        storage: the table's storage.
+        settings: policy and trigger.
+        carriers: who deletes.
+        if_due: ask the trigger before planning.
+        pending_only: plan nothing.
+        wait_seconds: how long to wait for another clean to end; None for as long as the settings say.
+
+    Raises:
+        LockTimeoutError: another clean is at work.
+        HudiError: as :func:`run_clean`.
+    """
+    wait = settings.service_lock_seconds if wait_seconds is None else wait_seconds
+    done: list[FinishedClean | None] = []
+    with table_lock(storage, wait, service_lock_path(_ACTION)):
+        timeline = _timeline_of(storage)
+        for instant in timeline.of_action(_ACTION):
+            if not instant.is_completed:
+                done.append(_carry_out(storage, instant.requested, settings, carriers, strictly=False))
+        if not pending_only:
+            if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
+                with table_lock(storage, settings.lock_seconds):
+                    _settled(storage, settings)
+            planned = schedule_clean(storage, settings, if_due)
+            if planned is not None:
+                done.append(_carry_out(storage, planned.instant, settings, carriers, strictly=False))
+    return [one for one in done if one is not None]
 
 
 def clean_after_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
-    """Clean once a write is visible, if that is wanted and due; None when it is not."""
-    raise NotImplementedError
+    """Clean once a write is visible, if that is wanted and due.
+
+    What is not due, as the timeline alone tells, costs one listing.
+
+    Args:
+        storage: the table's storage.
+        settings: of the write.
+        carriers: who deletes.
+
+    Returns:
+        None when it was not due, there was nothing to delete, or another clean is at work.
+
+    Raises:
+        HudiError: it failed; the next clean carries it out.
+    """
+    return _clean_beside_write(storage, settings, carriers) if settings.clean.automatic else None
 
 
 def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
-    """What ``hoodie.prewrite.cleaner.policy`` asks for before a write; None for nothing."""
-    raise NotImplementedError
+    """What ``hoodie.prewrite.cleaner.policy`` asks for before a write begins, which holds no lock yet.
+
+    Args:
+        storage: the table's storage; there need not be a table.
+        settings: of the write.
+        carriers: who deletes.
+
+    Returns:
+        What was cleaned; None for nothing.
+
+    Raises:
+        HudiError: it failed; the write must not begin.
+    """
+    policy = settings.clean.before_write
+    if policy == "NONE" or not storage.exists(PROPERTIES_PATH):
+        return None
+    if policy == "CLEAN":
+        return _clean_beside_write(storage, settings, carriers)
+    with table_lock(storage, settings.lock_seconds):
+        _settled(storage, settings)
+    return None
+
+
+# ---- inside
+
+
+def _clean_beside_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
+    started = time.monotonic()
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    if not clean_may_be_due(config, load_timeline(storage, config), settings.clean):
+        return None
+    try:
+        done = clean(storage, settings, carriers, if_due=True, wait_seconds=0)
+    except LockTimeoutError:
+        return None
+    return combined_result(done, time.monotonic() - started) if done else None
+
+
+def _carry_out(
+    storage: Storage, requested: str, settings: ServiceSettings, carriers: Carriers, strictly: bool
+) -> FinishedClean | None:
+    """Under the services' own lock; None for a plan that was cut off, which is off the timeline then."""
+    with table_lock(storage, settings.lock_seconds):
+        begun = _begin(storage, requested, settings, strictly)
+    if begun is None:
+        return None
+    with beating(storage, requested):
+        paths = [path for some in begun.checked.paths.values() for path in some]
+        deleted = delete_files(storage, paths, carriers.delete)
+        with table_lock(storage, settings.lock_seconds):
+            return _finish(storage, begun, set(deleted.failed), settings)
+
+
+def _begin(storage: Storage, requested: str, settings: ServiceSettings, strictly: bool) -> _Begun | None:
+    """Make the clean inflight, unless it does not fit the table any more."""
+    started = time.monotonic()
+    state, clock = _settled(storage, settings)
+    instant = state.timeline.find(requested, _ACTION)
+    if instant is None or instant.action != _ACTION or instant.is_completed:
+        raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
+    if instant.state is State.INFLIGHT:
+        require_abandoned(storage, instant, settings.failed_writes.heartbeat)
+        roll_back_metadata(storage, state.config, requested, clock.next_time(state.timeline.newest_time), clock)
+        state = open_state(storage)
+    plan = read_clean_plan(storage, state.config, instant)
+    if plan is None:
+        delete_instant_files(storage, state.config, instant)
+        return None
+    checked = check_plan(state, plan, f"{state.config.timeline_folder}/{requested}.clean.requested")
+    _tell_kept(storage, requested, checked, strictly)
+    if state.config.metadata_partitions:
+        state = with_metadata(state, clock, settings)
+    if instant.state is State.REQUESTED:
+        in_layout_1 = state.config.layout_version == _LAYOUT_WITH_PLAN_INFLIGHT
+        to_inflight(storage, state.config, instant, encode_clean_plan(plan) if in_layout_1 else b"")
+    return _Begun(state, replace(instant, state=State.INFLIGHT, file_name=None), clock, plan, checked, started)
+
+
+def _settled(storage: Storage, settings: ServiceSettings) -> tuple[TableState, InstantClock]:
+    """The table once writes that failed are rolled back, those among them that are left to cleans; under its lock."""
+    state = open_state(storage)
+    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    state = clean_up(state, clock, settings.failed_writes)
+    expired = expired_writes(state, settings.failed_writes)
+    for instant in expired:
+        roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
+    return open_state(storage) if expired else state, clock
+
+
+def _tell_kept(storage: Storage, requested: str, checked: CheckedPlan, strictly: bool) -> None:
+    if not checked.kept:
+        return
+    path, reason = min(checked.kept.items())
+    what = (
+        f"The clean {requested} of {storage.uri} was planned to delete {len(checked.kept)} files that must stay now, "
+        f"for example {path}: {reason}."
+    )
+    if strictly:
+        raise CommitConflictError(
+            f"{what} Nothing was deleted. Call clean() without a plan: it deletes the others and closes this one."
+        )
+    warnings.warn(f"{what} They stay.", HudiWarning, stacklevel=4)
+
+
+def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: ServiceSettings) -> FinishedClean:
+    """Record what was deleted, in the metadata table too, and complete the clean."""
+    state, clock, requested = open_state(storage), begun.clock, begun.instant.requested
+    instant = state.timeline.find(requested, _ACTION)
+    if instant is None or instant.state is not State.INFLIGHT:
+        raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
+    clock.next_time(state.timeline.newest_time)  # it completes after all of them
+    gone_partitions = [one for one in begun.plan.partitions_to_be_deleted if _delete_partition(storage, one)]
+    parts = _parts(begun, failed, gone_partitions)
+    if state.config.metadata_partitions:
+        state = with_metadata(state, clock, settings)
+        change = change_of_clean(requested, {one.partition_path: one.deleted for one in parts}, gone_partitions)
+        options = settings.write.metadata
+        context = producer_context(state, service_plan(state, settings), options, metadata_of(state), ())
+        update_metadata(context, change, clock, in_threads(), options.partitioned_index_min_groups)
+    metadata = CleanMetadata(
+        requested,
+        begun.plan.earliest_instant_to_retain or "",
+        begun.plan.last_completed,
+        int((time.monotonic() - begun.started) * 1000),
+        parts,
+        begun.plan.extra_metadata,
+    )
+    complete(storage, state.config, begun.instant, encode_clean_metadata(metadata), clock.next_time(requested))
+    maintain_metadata(state, settings.write.metadata, clock)
+    size = sum(bytes_ for path, bytes_ in begun.checked.sizes.items() if path not in failed)
+    return FinishedClean(requested, metadata, size)
+
+
+def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple[CleanPartition, ...]:
+    """What was done in each partition of the plan; what had to stay counts as failed."""
+    kept: dict[str, list[str]] = {}
+    for path in begun.checked.kept:
+        folder, _, name = path.rpartition("/")
+        kept.setdefault(folder, []).append(name)
+    parts = []
+    for partition in dict.fromkeys([*begun.checked.paths, *gone_partitions]):
+        paths = begun.checked.paths.get(partition, ())
+        parts.append(
+            CleanPartition(
+                partition,
+                begun.plan.policy,
+                tuple(path.rpartition("/")[2] for path in paths if path not in failed),
+                (*(path.rpartition("/")[2] for path in paths if path in failed), *kept.get(partition, ())),
+                partition in gone_partitions,
+            )
+        )
+    return tuple(parts)
+
+
+def _delete_partition(storage: Storage, partition: str) -> bool:
+    """Take a partition's folder away if it holds its marker alone; whether it is gone."""
+    with contextlib.suppress(OSError):
+        others = [one for one in storage.list_dir(partition) if one.name not in PARTITION_MARKERS]
+        if any(not one.name.endswith(".crc") for one in others):
+            return False
+        storage.delete_dir(partition)
+    try:
+        return not storage.exists(partition)
+    except OSError:
+        return False
+
+
+def _timeline_of(storage: Storage) -> Timeline:
+    return load_timeline(storage, TableConfig.from_properties(load_properties(storage), storage.uri))
+
+
+def _not_pending(storage: Storage, requested: str, what: str) -> ServiceTakenError:
+    return ServiceTakenError(f"The clean {requested} of {storage.uri} is not pending: it was {what}. Plan another one.")

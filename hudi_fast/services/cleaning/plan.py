@@ -1,0 +1,288 @@
+"""Planning a clean: which files of outdated slices are deleted.
+
+::
+
+    timeline alone ─► may one be due? ─► last clean: is it? what does it leave? ─► earliest commit to retain
+        ─► partitions ─► slices of each ─► outdated by the policy, and held by nothing ─► <instant>.clean.requested
+
+The timeline is asked before anything is opened, so a clean that is not due costs one listing. Looking for files takes
+no lock: what is out of date stays so whatever writers do meanwhile, and what a savepoint or a service lays hold of in
+between is found when the plan is carried out. There is one plan at a time, and one that deletes nothing is not
+written, unless ``hoodie.write.empty.clean.interval.hours`` says so.
+
+Sources: ``CleanPlanActionExecutor``, ``CleanPlanner`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.services.cleaning.held import held_files, kept_names
+from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
+from hudi_fast.services.cleaning.partitions import chosen_partitions, touched_partitions
+from hudi_fast.services.cleaning.retention import BY_VERSIONS, Held, earliest_to_retain, outdated
+from hudi_fast.services.cleaning.work import ScheduledClean
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.active import Timeline, load_timeline, read_requested_body
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, encode_clean_plan
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.history_slices import past_slices
+from hudi_fast.view.listing import PARTITION_MARKERS
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["clean_may_be_due", "pending_cleans", "read_clean_plan", "schedule_clean"]
+
+_LISTING_THREADS = 8
+_MS_OF_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """What a clean is to do, before any file is looked for.
+
+    Attributes:
+        earliest: earliest commit to retain; None for a policy that has none.
+        touched: partitions to look into; None for all.
+        last: what the last clean left.
+        is_checkpoint: write the plan down even if it deletes nothing.
+    """
+
+    earliest: Instant | None
+    touched: set[str] | None
+    last: LastClean
+    is_checkpoint: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _PartitionPlan:
+    """What a clean deletes in one partition: paths relative to the table, with their sizes."""
+
+    partition: str
+    files: tuple[tuple[str, int], ...]
+    is_deleted: bool
+
+
+def clean_may_be_due(config: TableConfig, timeline: Timeline, options: CleanOptions) -> bool:
+    """Whether a clean is worth looking into, as far as the timeline alone tells.
+
+    Args:
+        config: the table's configuration.
+        timeline: its active timeline.
+        options: policy and trigger.
+    """
+    if any(not one.is_completed for one in timeline.of_action("clean")):
+        return True
+    if len(timeline.writes()) < options.trigger_commits:
+        return False
+    return (
+        options.policy == BY_VERSIONS or earliest_to_retain(timeline, options, _now_ms(), config.timezone) is not None
+    )
+
+
+def schedule_clean(
+    storage: Storage, settings: ServiceSettings, if_due: bool, dry_run: bool = False
+) -> ScheduledClean | None:
+    """Put a clean on the timeline.
+
+    Args:
+        storage: the table's storage.
+        settings: policy and trigger.
+        if_due: ask the trigger first.
+        dry_run: write nothing.
+
+    Returns:
+        What was planned, or what waits already; None when it is not due, or there is nothing to delete.
+
+    Raises:
+        CommitConflictError: the table is being restored.
+        CorruptTableError: a file of the timeline cannot be understood.
+    """
+    options = settings.clean
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    timeline = load_timeline(storage, config)
+    waiting = pending_cleans(storage, config, timeline)
+    if waiting:
+        return waiting[0]
+    if _look_ahead(storage, config, timeline, options, if_due) is None:
+        return None
+    state = open_state(storage)
+    outlook = _look_ahead(storage, state.config, state.timeline, options, if_due)
+    if outlook is None:
+        return None
+    plan, sizes = _plan(state, outlook, options)
+    if not plan.files and not plan.partitions_to_be_deleted and not outlook.is_checkpoint:
+        return None
+    return ScheduledClean("", plan, sizes) if dry_run else _put_on_timeline(storage, plan, sizes, settings)
+
+
+def pending_cleans(storage: Storage, config: TableConfig, timeline: Timeline) -> list[ScheduledClean]:
+    """Cleans that wait to be carried out, or whose process died over it, oldest first.
+
+    Raises:
+        CorruptTableError: a plan is gone or cannot be understood.
+    """
+    pending = [one for one in timeline.of_action("clean") if not one.is_completed]
+    plans = ((one, read_clean_plan(storage, config, one)) for one in pending)
+    return [ScheduledClean(one.requested, plan) for one, plan in plans if plan is not None]
+
+
+def read_clean_plan(storage: Storage, config: TableConfig, instant: Instant) -> CleanPlan | None:
+    """The plan of a pending clean; None for one that was cut off while it was planned.
+
+    Raises:
+        CorruptTableError: it is gone or cannot be understood.
+    """
+    body = read_requested_body(storage, config, instant)
+    path = f"{config.timeline_folder}/{instant.requested}.clean.requested"
+    return decode_clean_plan(body, path) if body else None
+
+
+# ---- what is to be done
+
+
+def _look_ahead(
+    storage: Storage, config: TableConfig, timeline: Timeline, options: CleanOptions, if_due: bool
+) -> _Outlook | None:
+    """What is to be done, from the timeline and the bodies on it; None when nothing is."""
+    if not timeline.writes():
+        return None
+    now = _now_ms()
+    if options.policy != BY_VERSIONS and earliest_to_retain(timeline, options, now, config.timezone) is None:
+        return None
+    last = last_clean(storage, config, timeline)
+    if if_due and not _is_due(timeline, options, last):
+        return None
+    earliest = earliest_to_retain(timeline, options, now, config.timezone, last.earliest or None)
+    if earliest is None and options.policy != BY_VERSIONS:
+        return None
+    touched = touched_partitions(storage, config, timeline, options, last, earliest)
+    is_checkpoint = earliest is not None and _is_checkpoint_due(config, options, last, earliest.requested, now)
+    if touched is not None:
+        touched |= set(last.failed)
+        if not touched and not is_checkpoint:
+            return None
+    return _Outlook(earliest, touched, last, is_checkpoint)
+
+
+def _is_due(timeline: Timeline, options: CleanOptions, last: LastClean) -> bool:
+    since = [one for one in timeline.writes() if one.requested > last.last_completed]
+    return len(since) >= options.trigger_commits
+
+
+def _is_checkpoint_due(config: TableConfig, options: CleanOptions, last: LastClean, earliest: str, now: int) -> bool:
+    """Whether a clean is to be recorded that has nothing to delete."""
+    if options.empty_clean_hours < 0 or earliest <= last.earliest:
+        return False
+    if not last.instant:
+        return True
+    return now - ms_from_instant(last.instant, config.timezone) >= options.empty_clean_hours * _MS_OF_HOUR
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+# ---- which files
+
+
+def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[CleanPlan, dict[str, int]]:
+    """The plan, and the sizes of its files by their absolute paths."""
+    storage, earliest = state.storage, outlook.earliest
+    everything = state.view.lister.partitions() if outlook.touched is None else outlook.touched
+    partitions = chosen_partitions({*everything, *outlook.last.failed}, options)
+    held = held_files(state)
+
+    def look(name: str) -> _PartitionPlan:
+        return _plan_partition(
+            state,
+            name,
+            held,
+            options,
+            None if earliest is None else earliest.requested,
+            outlook.last.failed.get(name, ()),
+        )
+
+    if len(partitions) > 1:
+        with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="hudi_fast") as pool:
+            found = list(pool.map(look, partitions))
+    else:
+        found = [look(name) for name in partitions]
+    found = [one for one in found if one.files or one.is_deleted]
+    last_write = state.timeline.last_completed_write
+    saved = sorted(one.requested for one in state.timeline.of_action("savepoint") if one.is_completed)
+    extra = {TAKEN_OVER_KEY: "some" if options.filters_partitions else "all"}
+    plan = CleanPlan(
+        options.policy,
+        None if earliest is None else earliest.requested,
+        "commit" if earliest is None else earliest.action,
+        "" if last_write is None else last_write.requested,
+        {one.partition: tuple(storage.absolute(path) for path, _ in one.files) for one in found},
+        tuple(one.partition for one in found if one.is_deleted),
+        {**extra, SAVEPOINTS_KEY: ",".join(saved)} if saved else extra,
+    )
+    return plan, {storage.absolute(path): size for one in found for path, size in one.files}
+
+
+def _plan_partition(
+    state: TableState,
+    partition: str,
+    held: Held,
+    options: CleanOptions,
+    earliest: str | None,
+    failed: Sequence[str],
+) -> _PartitionPlan:
+    """What goes in one partition; ``failed``: names that an earlier clean could not delete."""
+    groups = past_slices(state.view, partition)
+    found = outdated(partition, groups, state.view.replaced, held, options, earliest)
+    files = {file.path: file.size for one in found.slices for file in one.files()}
+    if failed:
+        kept = kept_names(partition, groups, state, held)
+        for name in failed:
+            path = f"{partition}/{name}" if partition else name
+            entry = None if path in files or name in kept else state.storage.stat(path)
+            if entry is not None:
+                files[path] = entry.size
+    is_deleted = found.is_empty and partition != "" and _holds_nothing_else(state, partition, set(files))
+    return _PartitionPlan(partition, tuple(sorted(files.items())), is_deleted)
+
+
+def _holds_nothing_else(state: TableState, partition: str, files: set[str]) -> bool:
+    """Whether a partition is there, as a folder or in the metadata table, and is empty once ``files`` are gone."""
+    entries = state.storage.list_dir(partition)
+    others = [one for one in entries if one.name not in PARTITION_MARKERS and not one.name.endswith(".crc")]
+    if any(one.path not in files for one in others):
+        return False
+    return bool(entries) or (metadata_of(state) is not None and partition in state.view.lister.partitions())
+
+
+# ---- onto the timeline
+
+
+def _put_on_timeline(
+    storage: Storage, plan: CleanPlan, sizes: dict[str, int], settings: ServiceSettings
+) -> ScheduledClean:
+    with table_lock(storage, settings.lock_seconds):
+        config = TableConfig.from_properties(load_properties(storage), storage.uri)
+        timeline = load_timeline(storage, config)
+        waiting = pending_cleans(storage, config, timeline)
+        if waiting:
+            return waiting[0]
+        if any(one.action == "restore" for one in timeline.pending()):
+            raise CommitConflictError(
+                f"{storage.uri} has a pending restore; no clean may begin before it is done. Finish the restore first."
+            )
+        now = InstantClock(config.timezone, settings.write.clock_skew_ms).next_time(timeline.newest_time)
+        create_requested(storage, config, Instant(now, "clean", State.REQUESTED), encode_clean_plan(plan))
+        return ScheduledClean(now, plan, sizes)

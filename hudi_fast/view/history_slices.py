@@ -1,0 +1,119 @@
+"""All slices of a file group, not the newest alone: what there is to keep or to delete.
+
+::
+
+    files of a partition ─► those of complete writes, change logs among them ─► per file group: its slices, newest first
+
+Slices are cut as :mod:`hudi_fast.view.slices` cuts them, so a log file is in the same slice for a query and for a
+clean. File groups that a replace commit took away are here too. Pure in the view and in what its lister answers.
+
+Source: ``AbstractTableFileSystemView#getAllFileGroupsStateless``, ``HoodieFileGroup`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hudi_fast.storage.base import FileStat
+from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.slices import TableView, archived_completions, slice_begin
+
+__all__ = ["PastSlice", "past_slices"]
+
+_LOGS_NAMED_BY_WRITE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PastSlice:
+    """One version of a file group, with every file that goes when it goes.
+
+    Attributes:
+        begins: requested time of the write, or pending compaction, that it begins at.
+        base_files: none where there are log files alone; more than one if an attempt of a task left some.
+        log_files: change logs among them, in no order.
+    """
+
+    begins: str
+    base_files: tuple[BaseFile, ...] = ()
+    log_files: tuple[LogFile, ...] = ()
+
+    def files(self) -> Iterator[BaseFile | LogFile]:
+        """All its files."""
+        yield from self.base_files
+        yield from self.log_files
+
+
+def past_slices(view: TableView, partition: str, entries: list[FileStat] | None = None) -> dict[str, list[PastSlice]]:
+    """The slices of each file group of a partition, newest first, by file id.
+
+    Args:
+        view: the pinned state, at the end of the timeline.
+        partition: partition path.
+        entries: the partition's files; None to ask the view's lister.
+
+    Returns:
+        Groups without a file of a complete write are left out. A group in a pending compaction has the slice that
+        begins there, even if nothing was logged to it yet.
+
+    Raises:
+        CorruptTableError: completion times of archived writes are needed and cannot be read.
+    """
+    bases: dict[str, dict[str, list[BaseFile]]] = {}
+    logs: dict[str, list[LogFile]] = {}
+    counts: dict[str, bool] = {}
+    for entry in view.lister.files(partition) if entries is None else entries:
+        base = parse_base_file(entry)
+        if base is not None:
+            if _counts(view, base.instant, counts):
+                bases.setdefault(base.file_id, {}).setdefault(base.instant, []).append(base)
+            continue
+        log = parse_log_file(entry)
+        if log is not None and (view.table_version < _LOGS_NAMED_BY_WRITE or _counts(view, log.instant, counts)):
+            logs.setdefault(log.file_id, []).append(log)
+    one_each = {file_id: {begins: found[-1] for begins, found in some.items()} for file_id, some in bases.items()}
+    completions = archived_completions(view, partition, one_each, logs)
+    groups: dict[str, list[PastSlice]] = {}
+    for file_id in bases.keys() | logs.keys():
+        found = _slices(view, partition, file_id, bases.get(file_id, {}), logs.get(file_id, []), completions)
+        committed = [
+            one
+            for one in found
+            if one.begins == _pending(view, partition, file_id) or _counts(view, one.begins, counts)
+        ]
+        if committed:
+            groups[file_id] = committed
+    return groups
+
+
+def _slices(
+    view: TableView,
+    partition: str,
+    file_id: str,
+    bases: dict[str, list[BaseFile]],
+    logs: list[LogFile],
+    completions: dict[str, str],
+) -> list[PastSlice]:
+    """The slices of a group, newest first, those of writes that are not complete among them."""
+    pending = _pending(view, partition, file_id)
+    if not logs and pending is None:
+        return [PastSlice(begins, tuple(bases[begins])) for begins in sorted(bases, reverse=True)]
+    cut: dict[str, list[LogFile]] = {begins: [] for begins in bases}
+    if pending is not None:
+        cut.setdefault(pending, [])
+    logs.sort(key=lambda log: (log.instant, log.version, log.write_token))
+    for log in logs:
+        cut.setdefault(slice_begin(view, log, cut, completions), []).append(log)
+    return [PastSlice(begins, tuple(bases.get(begins, ())), tuple(cut[begins])) for begins in sorted(cut, reverse=True)]
+
+
+def _pending(view: TableView, partition: str, file_id: str) -> str | None:
+    return view.pending_compactions.get((partition, file_id))
+
+
+def _counts(view: TableView, instant: str, known: dict[str, bool]) -> bool:
+    """Whether the write is complete; many files share few instants."""
+    found = known.get(instant)
+    if found is None:
+        found = known[instant] = view.timeline.is_completed_or_archived(instant)
+    return found
