@@ -8,6 +8,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_met
 from hudi_fast.timeline.index_plans import decode_index_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_rollback_metadata, decode_savepoint
+from hudi_fast.timeline.restore_plans import decode_restore_metadata
 from hudi_fast.timeline.service_plans import decode_compaction_plan, decode_requested_replace
 
 __all__ = ["describe_completed", "describe_pending"]
@@ -88,6 +89,16 @@ def _rollback(body: bytes, path: str | None) -> Details:
     }
 
 
+def _restore(body: bytes, path: str | None) -> Details:
+    done = decode_restore_metadata(body, path)
+    parts = [part for rollback in done.rollbacks.values() for part in rollback.partitions]
+    return {
+        "files_deleted": sum(len(part.deleted) for part in parts),
+        "partitions": len({part.partition_path for part in parts}),
+        "rolled_back": [requested for requested, _ in done.instants],
+    }
+
+
 def _savepoint(body: bytes, path: str | None) -> Details:
     saved = decode_savepoint(body, path)
     return {"partitions": len(saved.files), "comment": saved.comments}
@@ -100,6 +111,7 @@ def _indexing(body: bytes, path: str | None) -> Details:
 _BODIES: dict[str, Callable[[bytes, str | None], Details]] = {
     "clean": _clean,
     "rollback": _rollback,
+    "restore": _restore,
     "savepoint": _savepoint,
     "indexing": _indexing,
 }

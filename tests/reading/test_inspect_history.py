@@ -78,6 +78,14 @@ def test_rollbacks_name_what_they_undid(golden):
     assert (saved["partitions"], saved["comment"]) == (3, "")
 
 
+def test_restores_name_all_that_they_undid(golden):
+    rows = rows_of(hf.HudiTable.open(golden("cow_v9_restored").table))
+    (restore,) = [row for row in rows if row["action"] == "restore"]
+    assert restore["rolled_back"] == sorted(restore["rolled_back"], reverse=True)
+    assert not set(restore["rolled_back"]) & {row["instant"] for row in rows}
+    assert restore["files_deleted"] > 0
+
+
 def test_cleans_count_the_files_that_they_deleted(golden):
     table = hf.HudiTable.open(golden("cow_v9_archived").table)
     cleans = [row for row in rows_of(table) if row["action"] == "clean"]

@@ -6,6 +6,7 @@ from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.services.repairing.run import run_repair
 from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.writing.failed_writes import failed_writes
 
 __all__ = ["RepairVerbs"]
 
@@ -21,19 +22,19 @@ class RepairVerbs(ServiceVerbs):
         is what :meth:`validate` finds out.
 
         Args:
-            options: none that matters yet; the same as for :meth:`repair`.
+            options: for how long the signs of life of others count: ``hoodie.client.heartbeat.interval_in_ms``,
+                ``hoodie.client.heartbeat.tolerable.misses``.
 
         Raises:
             CorruptTableError: ``hoodie.properties`` cannot be understood.
         """
-        self._settings(options)
-        return plan_repair(self._storage)
+        return plan_repair(self._storage, failed_writes(self._settings(options).write).heartbeat)
 
     def repair(self, options: Options | None = None, plan: RepairPlan | None = None) -> RepairResult:
         """Remove what can be removed without harm; never a file that a query, a savepoint or a pending service needs.
 
         Args:
-            options: how long to wait for the table's lock.
+            options: as for :meth:`plan_repair`, and how long to wait for the table's lock.
             plan: do this and nothing else; None for what :meth:`plan_repair` finds now.
 
         Raises:

@@ -1,0 +1,315 @@
+"""Data files that nobody needs: no commit counts them, or a clean could not delete them.
+
+A file is named after an instant, and is an orphan when that instant
+
+- was rolled back or restored away, or
+- is on no timeline although active timeline and archive reach back to it, or
+- is complete and does not list the file: an attempt of a task that did not win.
+
+Whatever a snapshot reads, a savepoint protects, a plan names or the metadata table lists is not deleted, orphan or not;
+the finding then says what a person should look at. Where the timeline cannot be read nothing is called an orphan.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hudi_fast.errors import CorruptTableError, HudiError
+from hudi_fast.metadata.lister import MetadataLister
+from hudi_fast.services.repairing.findings import Finding
+from hudi_fast.services.repairing.look import Look
+from hudi_fast.storage.base import FileStat
+from hudi_fast.timeline.active import read_instant_body, read_requested_body
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
+from hudi_fast.timeline.plans import (
+    decode_clean_metadata,
+    decode_rollback_metadata,
+    decode_rollback_plan,
+    decode_savepoint,
+)
+from hudi_fast.timeline.restore_plans import decode_restore_metadata
+from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import load_state, read_commit
+
+__all__ = ["find_data_files"]
+
+_THREADS = 8
+_LOGS_NAMED_BY_WRITE = 8
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What the timelines say about files.
+
+    Attributes:
+        listed: paths that completed writes of the active timeline name.
+        groups: for partition path, file id and requested time: versions of the log files listed, None for base files.
+        told: requested times of those writes whose body says which files they wrote.
+        undone: requested times that rollbacks and restores of the active timeline undid.
+        being_undone: those that pending rollbacks are about.
+        archived: requested times of the archive's writes.
+        reaches: the oldest requested time that the archive has; None when it has none.
+        read: paths that a snapshot reads.
+        saved: paths that a savepoint protects; None when one cannot be read, and all might be.
+    """
+
+    listed: frozenset[str]
+    groups: Mapping[tuple[str, str, str], Sequence[int | None]]
+    told: frozenset[str]
+    undone: frozenset[str]
+    being_undone: frozenset[str]
+    archived: frozenset[str]
+    reaches: str | None
+    read: frozenset[str]
+    saved: frozenset[str] | None
+
+
+def find_data_files(look: Look) -> Iterator[Finding]:
+    """Findings of the kinds ``orphan file`` and ``failed delete``.
+
+    Raises:
+        CorruptTableError: the timeline or the archive cannot be read.
+    """
+    if any(one.action == "restore" for one in look.timeline.pending()):
+        return
+    known = _known(look)
+    listed_inside = _MetadataNames(look)
+    for partition, entries in look.partitions.items():
+        for entry in entries:
+            file = parse_base_file(entry) or parse_log_file(entry)
+            why = None if file is None else _why_orphan(look, known, entry, file)
+            if file is None or why is None:
+                continue
+            doubt = _doubt(look, known, listed_inside, partition, file)
+            advice = f"{why} {doubt or 'It is deleted.'}"
+            yield Finding("orphan file", file.instant, entry.path, entry.size, doubt is None, advice)
+    yield from _failed_deletes(look, known, listed_inside)
+
+
+# ---- orphans
+
+
+def _why_orphan(look: Look, known: _Known, entry: FileStat, file: BaseFile | LogFile) -> str | None:
+    """Why no commit counts a file; None when one does, or may."""
+    time = file.instant
+    instant = look.timeline.find(time)
+    if entry.path in known.listed or time in known.archived or time in known.being_undone:
+        return None
+    if instant is not None:
+        if not instant.is_completed or time not in known.told or _may_be_of_another(look, known, file):
+            return None
+        return f"The {instant.action} {time} does not list it: left by an attempt that did not win."
+    if time in known.undone:
+        return f"The instant {time} was rolled back."
+    first = look.timeline.first_write_requested
+    covered = (first is not None and time > first) or (known.reaches is not None and time > known.reaches)
+    if not covered or time > (look.timeline.newest_time or ""):
+        return None
+    return f"The instant {time} is on no timeline, although they reach back beyond it."
+
+
+def _may_be_of_another(look: Look, known: _Known, file: BaseFile | LogFile) -> bool:
+    """Whether a file of a complete instant may be another write's: a log file that is named after its slice.
+
+    Before table version 8 all of them are, and an upgraded table still has some: later writes logged to the slice that
+    the instant began, with a base file or a log file of a lower version.
+    """
+    if isinstance(file, BaseFile):
+        return False
+    if look.config.version < _LOGS_NAMED_BY_WRITE:
+        return True
+    written = known.groups.get((file.path.rpartition("/")[0], file.file_id, file.instant), ())
+    return any(one is None or one != file.version for one in written)
+
+
+def _doubt(look: Look, known: _Known, inside: _MetadataNames, partition: str, file: BaseFile | LogFile) -> str | None:
+    """Why a file that no commit counts is left alone all the same; None when it may go."""
+    if known.saved is None:
+        return "A savepoint cannot be read, and might protect it; it stays. Mend the savepoint first."
+    if file.path in known.saved:
+        return "A savepoint protects it; it stays. Delete the savepoint first, if it is no longer needed."
+    if inside.has(partition, file.name):
+        return "The metadata table lists it; it stays. Validate the metadata table, and build it anew if it is wrong."
+    if file.path in known.read and not _has_twin(look, known, partition, file):
+        return "Queries read it; it stays. Compare its rows with their source before it is deleted by hand."
+    return None
+
+
+def _has_twin(look: Look, known: _Known, partition: str, file: BaseFile | LogFile) -> bool:
+    """Whether the base file that the commit counts in its place is there: the same group, at the same instant."""
+    listed = (parse_base_file(entry) for entry in look.partitions[partition] if entry.path in known.listed)
+    wanted = file.file_id, file.instant
+    return isinstance(file, BaseFile) and any(
+        one is not None and (one.file_id, one.instant) == wanted for one in listed
+    )
+
+
+# ---- failed deletes
+
+
+def _failed_deletes(look: Look, known: _Known, inside: _MetadataNames) -> Iterator[Finding]:
+    """Files that a clean of the active timeline tried to delete and could not, and that are still there."""
+    present = {entry.path: entry for entries in look.partitions.values() for entry in entries}
+    for instant in look.timeline.of_action("clean"):
+        if not instant.is_completed:
+            continue
+        try:
+            parts = decode_clean_metadata(read_instant_body(look.storage, look.config, instant)).partitions
+        except CorruptTableError:  # a finding of its own
+            continue
+        for part in parts:
+            for name in part.failed:
+                entry = present.get(_path(part.partition_path, name))
+                file = None if entry is None else parse_base_file(entry) or parse_log_file(entry)
+                if entry is None or file is None:
+                    continue
+                doubt = _doubt(look, known, inside, part.partition_path, file)
+                why = f"The clean {instant.requested} could not delete it."
+                advice = f"{why} {doubt or 'It is deleted.'}"
+                yield Finding("failed delete", instant.requested, entry.path, entry.size, doubt is None, advice)
+
+
+# ---- what is known
+
+
+class _MetadataNames:
+    """Files that the metadata table lists, asked partition by partition; nothing is listed by one that is distrusted.
+
+    Mutable: remembers what was asked.
+    """
+
+    def __init__(self, look: Look) -> None:
+        usable = look.metadata is not None and look.metadata_problem is None
+        self._lister = MetadataLister(look.metadata) if usable and look.metadata is not None else None
+        self._names: dict[str, frozenset[str]] = {}
+
+    def has(self, partition: str, name: str) -> bool:
+        """Whether it lists that file; a metadata table that fails to answer may list it."""
+        if self._lister is None:
+            return False
+        if partition not in self._names:
+            try:
+                self._names[partition] = frozenset(entry.name for entry in self._lister.files(partition))
+            except HudiError:
+                return True
+        return name in self._names[partition]
+
+
+def _known(look: Look) -> _Known:
+    writes = look.timeline.writes()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        commits = list(pool.map(lambda one: _commit_of(look, one), writes))
+    told = frozenset(one.requested for one, commit in zip(writes, commits, strict=True) if commit is not None)
+    listed = {path for commit in commits if commit is not None for path in _paths_of(commit)}
+    archived = _archived(look)
+    view = load_state(look.storage).view
+    read = {
+        file.path
+        for partition in look.partitions
+        for one in latest_slices(view, partition)
+        for file in (one.base_file, *one.log_files)
+        if file is not None
+    }
+    saved = _saved(look)
+    undone = _undone(look) - {one.requested for one in writes}
+    reaches = min((one.requested for one in archived), default=None)
+    names = frozenset(one.requested for one in archived if one.action in WRITE_ACTIONS)
+    return _Known(
+        frozenset(listed),
+        _by_group(listed),
+        told,
+        frozenset(undone),
+        _being_undone(look),
+        names,
+        reaches,
+        frozenset(read),
+        saved,
+    )
+
+
+def _by_group(listed: Iterable[str]) -> dict[tuple[str, str, str], list[int | None]]:
+    found: dict[tuple[str, str, str], list[int | None]] = {}
+    for path in listed:
+        entry = FileStat(path, 0, 0, False)
+        base, log = parse_base_file(entry), parse_log_file(entry)
+        file = base or log
+        if file is not None:
+            key = path.rpartition("/")[0], file.file_id, file.instant
+            found.setdefault(key, []).append(None if log is None else log.version)
+    return found
+
+
+def _commit_of(look: Look, instant: Instant) -> CommitMetadata | None:
+    """The body of a completed write; None when it is lost."""
+    try:
+        commit = read_commit(look.storage, look.config, instant)
+    except CorruptTableError:
+        return None
+    return commit if commit.partition_to_write_stats or commit.partition_to_replace_file_ids else None
+
+
+def _paths_of(commit: CommitMetadata) -> Iterator[str]:
+    for stat in commit.write_stats():
+        yield stat.path
+        yield from stat.cdc_stats or ()
+        for name in stat.log_files or ():
+            yield _path(stat.partition_path, name)
+
+
+def _archived(look: Look) -> list[Instant]:
+    """Instants of the archive, if there are files of instants that are not on the active timeline."""
+    on_timeline = {one.requested for one in look.timeline.instants}
+    entries = (entry for found in look.partitions.values() for entry in found)
+    parsed = (parse_base_file(entry) or parse_log_file(entry) for entry in entries)
+    if all(one is None or one.instant in on_timeline for one in parsed):
+        return []
+    return ArchivedTimeline(look.storage, look.config).instants()
+
+
+def _undone(look: Look) -> set[str]:
+    """What completed rollbacks and restores of the active timeline undid, unless a pending one is still at it."""
+    done: set[str] = set()
+    for instant in look.timeline.of_action("rollback", "restore"):
+        if not instant.is_completed:
+            continue
+        try:
+            body = read_instant_body(look.storage, look.config, instant)
+            if instant.action == "rollback":
+                done.add(decode_rollback_metadata(body).instant)
+            else:
+                done.update(requested for requested, _ in decode_restore_metadata(body).instants)
+        except CorruptTableError:  # a finding of its own
+            continue
+    return done
+
+
+def _being_undone(look: Look) -> frozenset[str]:
+    pending = [one for one in look.timeline.of_action("rollback") if not one.is_completed]
+    found: set[str] = set()
+    for instant in pending:
+        with contextlib.suppress(CorruptTableError):  # a finding of its own
+            found.add(decode_rollback_plan(read_requested_body(look.storage, look.config, instant)).instant)
+    return frozenset(found)
+
+
+def _saved(look: Look) -> frozenset[str] | None:
+    paths: set[str] = set()
+    for instant in look.timeline.of_action("savepoint"):
+        if not instant.is_completed:
+            continue
+        try:
+            files = decode_savepoint(read_instant_body(look.storage, look.config, instant)).files
+        except CorruptTableError:
+            return None
+        paths.update(_path(partition, name) for partition, names in files.items() for name in names)
+    return frozenset(paths)
+
+
+def _path(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name
