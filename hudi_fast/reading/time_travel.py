@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata.state import open_state
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.plans import decode_clean_metadata
+from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.table_state import TableState
 
 __all__ = ["state_for_query"]
@@ -46,15 +48,46 @@ def _refuse_pending(state: TableState, as_of: str) -> None:
 
 
 def _refuse_cleaned(state: TableState, as_of: str) -> None:
-    cleans = [one for one in state.timeline.of_action("clean") if one.completion is not None]
-    if not cleans:
+    """Cleans after that time may have deleted what it saw; those before it left what was the newest then."""
+    if as_of in {one.requested for one in state.timeline.of_action("savepoint")}:
         return
-    path = f"{state.config.timeline_folder}/{cleans[-1].file_name}"
-    clean = decode_clean_metadata(read_instant_body(state.storage, state.config, cleans[-1]), path)
-    retained = clean.earliest_instant_to_retain or state.timeline.first_write_requested or ""
-    saved = {one.requested for one in state.timeline.of_action("savepoint")}
-    if as_of < retained and as_of not in saved:
-        raise ConfigError(
-            f"Cleaner cleaned up the timestamp of interest: {as_of} is older than {retained}, the earliest instant "
-            f"that {state.storage.uri} retains. Travel to a later time, or retain more commits."
-        )
+    cleans = [one for one in state.timeline.of_action("clean") if one.is_completed]
+    for instant in reversed(cleans):
+        path = f"{state.config.timeline_folder}/{instant.file_name}"
+        clean = decode_clean_metadata(read_instant_body(state.storage, state.config, instant), path)
+        retained = clean.earliest_instant_to_retain
+        if not retained and instant is cleans[-1]:
+            retained = state.timeline.first_write_requested or ""
+        if as_of < retained:
+            raise ConfigError(
+                f"Cleaner cleaned up the timestamp of interest: {as_of} is older than {retained}, the earliest instant "
+                f"that {state.storage.uri} retains. Travel to a later time, or retain more commits."
+            )
+        if instant.requested <= as_of:
+            return
+        if not clean.earliest_instant_to_retain:
+            _refuse_versions_cleaned(state, as_of, clean)
+
+
+def _refuse_versions_cleaned(state: TableState, as_of: str, clean: CleanMetadata) -> None:
+    """A policy without an earliest retained commit: look whether a file that it deleted is one that the time saw."""
+    for part in clean.partitions:
+        seen: dict[str, str] = {}
+        for name in part.deleted:
+            entry = FileStat(name, 0, 0, False)
+            file = parse_base_file(entry) or parse_log_file(entry)
+            if file is not None and file.instant <= as_of:
+                seen[file.file_id] = max(seen.get(file.file_id, ""), file.instant)
+        left = past_slices(state.view, part.partition_path) if seen else {}
+        for file_id, deleted in seen.items():
+            replaced_at = state.view.replaced.get((part.partition_path, file_id))
+            if replaced_at is not None and replaced_at <= as_of:
+                continue  # it was gone before that time
+            if replaced_at is None and file_id not in left:
+                continue  # so it was before the timeline begins
+            if not any(deleted < one.begins <= as_of for one in left.get(file_id, ())):
+                raise ConfigError(
+                    f"Cleaner cleaned up the timestamp of interest: the clean {clean.start_time} of "
+                    f"{state.storage.uri} deleted files of the file group {file_id} in partition "
+                    f"{part.partition_path!r} that {as_of} sees. Travel to a later time, or retain more file versions."
+                )
