@@ -12,16 +12,17 @@ Source: ``BaseHoodieTableServiceClient`` (Hudi 1.2.0).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar
 
-from hudi_fast.errors import CommitError, CommitStateUnknownError
+from hudi_fast.errors import CommitError, CommitStateUnknownError, LockTimeoutError, ServiceTakenError
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
@@ -33,7 +34,7 @@ from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata,
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.transaction import Transaction, abandon, commit, noted_on
 
-__all__ = ["Lock", "begin_service", "commit_service", "guarded", "with_metadata"]
+__all__ = ["Lock", "begin_service", "commit_service", "guarded", "service_lock", "with_metadata"]
 
 Lock = Callable[[], AbstractContextManager[None]]
 """Takes the table's lock."""
@@ -45,6 +46,29 @@ _BY_DEFAULT = HeartbeatRule()
 def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
     """The state once the metadata table is as a service's settings want it; under the table's lock."""
     return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
+
+
+@contextlib.contextmanager
+def service_lock(storage: Storage, settings: ServiceSettings, path: str) -> Iterator[None]:
+    """The lock that a service holds as long as it runs; only one of a kind runs at a time.
+
+    Args:
+        storage: the table's storage.
+        settings: whether to wait for it, and how long.
+        path: of the lock.
+
+    Raises:
+        LockTimeoutError: somebody else held it for longer than the options wait.
+        ServiceTakenError: somebody else holds it, and the settings do not wait.
+    """
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(table_lock(storage, settings.service_lock_seconds, path))
+        except LockTimeoutError as error:
+            if settings.waits:
+                raise
+            raise ServiceTakenError(f"Somebody else runs a service of that kind on {storage.uri}: {error}") from error
+        yield
 
 
 def begin_service(

@@ -8,6 +8,7 @@ from hudi_fast.services.clustering.verbs import ClusteringVerbs
 from hudi_fast.services.compaction.verbs import CompactionVerbs
 from hudi_fast.services.indexing.verbs import IndexVerbs
 from hudi_fast.services.repairing.verbs import RepairVerbs
+from hudi_fast.services.scheduling.verbs import SchedulingVerbs
 from hudi_fast.services.undoing.verbs import UndoVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
 from hudi_fast.services.validation.verbs import ValidationVerbs
@@ -25,6 +26,7 @@ class TableServices(
     ValidationVerbs,
     RepairVerbs,
     UpgradeVerbs,
+    SchedulingVerbs,
 ):
     """The services of one table. Every call sees the table as it is then.
 

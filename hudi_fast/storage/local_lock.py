@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from hudi_fast.errors import LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["LOCK_PATH", "service_lock_path", "table_lock"]
+__all__ = ["LOCK_PATH", "is_held", "service_lock_path", "table_lock"]
 
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
 
@@ -78,6 +78,26 @@ def _is_same_file(descriptor: int, path: str) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
+
+
+def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
+    """Whether somebody on this machine holds one of the table's locks; for telling, not for relying on it.
+
+    Args:
+        storage: a table on a local file system.
+        path: which lock.
+    """
+    try:
+        descriptor = os.open(storage.fs_path(path), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def service_lock_path(service: str) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Heartbeat", "HeartbeatRule", "beating", "heartbeat_path", "is_alive"]
+__all__ = ["Heartbeat", "HeartbeatRule", "beating", "heartbeat_path", "is_alive", "is_fresh"]
 
 _FOLDER = ".hoodie/.heartbeat"
 
@@ -147,6 +147,18 @@ def beating(storage: Storage, instant: str, interval_ms: int = 60_000, misses: i
         heart.stop()
 
 
+def is_fresh(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
+    """Whether an instant has given a sign of life that counts, whoever gave it.
+
+    Args:
+        storage: the table's storage.
+        instant: its requested time.
+        rule: for how long a sign counts.
+    """
+    beat = storage.stat(heartbeat_path(instant))
+    return beat is not None and time.time() * 1000 - beat.modified_ms <= rule.lasts_ms
+
+
 def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
     """Whether an instant shows signs of life of another program or machine.
 
@@ -155,12 +167,10 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
         instant: its requested time. The caller holds the lock that working on it needs.
         rule: for how long a sign counts.
     """
-    path = heartbeat_path(instant)
-    beat = storage.stat(path)
-    if beat is None or time.time() * 1000 - beat.modified_ms > rule.lasts_ms:
+    if not is_fresh(storage, instant, rule):
         return False
     try:
-        return storage.read_bytes(path) != _signature()
+        return storage.read_bytes(heartbeat_path(instant)) != _signature()
     except FileNotFoundError:  # it has just ended
         return False
 

@@ -23,7 +23,7 @@ from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, with_metadata
+from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
@@ -71,7 +71,7 @@ def run_compaction(
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
     lock = partial(table_lock, storage, settings.lock_seconds)
-    with table_lock(storage, settings.service_lock_seconds, service_lock_path("compaction")):
+    with service_lock(storage, settings, service_lock_path("compaction")):
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)

@@ -91,7 +91,7 @@ def undo_indexing(storage: Storage, planned: ScheduledIndex, keep_plan: bool = F
         delete_instant_files(storage, config, instant)
 
 
-def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule) -> bool:
+def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule, wanted: str = "") -> bool:
     """Leave no trace of indexings that died: call it under the indexings' lock and the table's.
 
     One whose partitions are whole lacks nothing but its completion, and gets that.
@@ -100,6 +100,7 @@ def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule
         state: the table.
         clock: gives times.
         rule: for how long a sign of life counts.
+        wanted: the indexing that is to be carried out next: of that one the plan stays.
 
     Returns:
         Whether anything changed.
@@ -120,7 +121,7 @@ def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule
             done = [replace(one, upto=last_write(state), extra_metadata={}) for one in parts]
             complete(storage, config, instant, encode_index_metadata(done), clock.next_time(state.timeline.newest_time))
         else:
-            undo_indexing(storage, ScheduledIndex(instant.requested, parts))
+            undo_indexing(storage, ScheduledIndex(instant.requested, parts), keep_plan=instant.requested == wanted)
         named |= names
         changed = True
     left = set(config.metadata_partitions_inflight) - named

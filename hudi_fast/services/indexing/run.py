@@ -51,6 +51,7 @@ from hudi_fast.services.indexing.plan import (
     work_of,
 )
 from hudi_fast.services.indexing.request import IndexRequest, wanted_indexes
+from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -167,7 +168,7 @@ def run_scheduled_index(
             )
         return waiting[scheduled.instant]
 
-    return _run(storage, settings, runner, find, scheduled.partition)
+    return _run(storage, settings, runner, find, scheduled.partition, scheduled.instant)
 
 
 def _run(
@@ -176,7 +177,9 @@ def _run(
     runner: Runner,
     find: Callable[[TableState], ScheduledIndex | None],
     asked: str,
+    planned_at: str = "",
 ) -> IndexResult:
+    """Build what ``find`` finds; if it died before at ``planned_at`` its plan stays for that."""
     started = time.monotonic()
     planned: list[ScheduledIndex] = []
 
@@ -185,9 +188,9 @@ def _run(
         planned.extend([] if found is None else [found])
         return found
 
-    with table_lock(storage, settings.service_lock_seconds, INDEX_LOCK_PATH):
+    with service_lock(storage, settings, INDEX_LOCK_PATH):
         try:
-            result = _build(storage, settings, runner, plan, asked)
+            result = _build(storage, settings, runner, plan, asked, planned_at)
         except CommitStateUnknownError:
             raise
         except BaseException as error:
@@ -214,11 +217,12 @@ def _build(
     runner: Runner,
     plan: Callable[[TableState], ScheduledIndex | None],
     asked: str,
+    planned_at: str,
 ) -> IndexResult:
     rule = settings.failed_writes.heartbeat
     with contextlib.ExitStack() as life:
         with table_lock(storage, settings.lock_seconds):
-            clock, state, is_new = _ready(storage, settings, runner)
+            clock, state, is_new = _ready(storage, settings, runner, planned_at)
             planned = plan(state)
             if planned is None:
                 return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
@@ -247,12 +251,14 @@ def _result(work: IndexWork, stats: Sequence[WriteStat], groups: int) -> IndexRe
 # ---- the table's lock
 
 
-def _ready(storage: Storage, settings: ServiceSettings, runner: Runner) -> tuple[InstantClock, TableState, bool]:
+def _ready(
+    storage: Storage, settings: ServiceSettings, runner: Runner, planned_at: str
+) -> tuple[InstantClock, TableState, bool]:
     """The table without traces of what died, its metadata table in order; whether that is new."""
     state = open_state(storage)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
     state = clean_up(state, clock, settings.failed_writes)
-    if settle_indexings(state, clock, settings.failed_writes.heartbeat):
+    if settle_indexings(state, clock, settings.failed_writes.heartbeat, planned_at):
         state = open_state(storage)
     plan, options = service_plan(state, settings), settings.write.metadata
     config = state.config

@@ -1,0 +1,134 @@
+"""Which services wait on a table's timeline, and which of them somebody is carrying out now.
+
+::
+
+    timeline ─► pending instants of services ─► plans: how many file groups ─► signs of life, locks ─► PendingService
+
+A service that is inflight without being alive died; whoever runs services next takes it over. Pending writes are none:
+the next writer, or clean, rolls back what is left of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import LOCK_PATH, is_held, service_lock_path
+from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_fresh
+from hudi_fast.timeline.instant import Instant, State, ms_from_instant
+from hudi_fast.view.pending import pending_clusterings, read_compaction_plan
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["PendingService", "pending_services", "pending_table"]
+
+_LOCKS = {
+    "compact": service_lock_path("compaction"),
+    "log_compact": LOCK_PATH,
+    "cluster": service_lock_path("clustering"),
+    "clean": service_lock_path("clean"),
+    "index": INDEX_LOCK_PATH,
+    "rollback": LOCK_PATH,
+    "restore": LOCK_PATH,
+}
+_SERVICES = {
+    "compaction": "compact",
+    "logcompaction": "log_compact",
+    "clustering": "cluster",
+    "replacecommit": "cluster",
+    "clean": "clean",
+    "indexing": "index",
+    "rollback": "rollback",
+    "restore": "restore",
+}
+_SCHEMA = pa.schema(
+    {
+        "instant": pa.string(),
+        "action": pa.string(),
+        "state": pa.string(),
+        "service": pa.string(),
+        "file_groups": pa.int64(),
+        "alive": pa.bool_(),
+        "seconds": pa.float64(),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingService:
+    """A service that is planned or has begun.
+
+    Attributes:
+        instant: on the timeline.
+        service: the verb that carries it out: ``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``,
+            ``rollback`` or ``restore``.
+        file_groups: that it is about; None where plans are not made of them.
+        alive: whether somebody is carrying it out now.
+        seconds: since it was requested.
+    """
+
+    instant: Instant
+    service: str
+    file_groups: int | None
+    alive: bool
+    seconds: float
+
+
+def pending_services(state: TableState, settings: ServiceSettings) -> list[PendingService]:
+    """Services that are pending, oldest first.
+
+    Args:
+        state: the table.
+        settings: for how long a sign of life counts.
+
+    Raises:
+        CorruptTableError: a plan cannot be understood.
+    """
+    rule, now = settings.failed_writes.heartbeat, time.time() * 1000
+    planned = pending_clusterings(state.storage, state.config, state.timeline)
+    clusterings = {one.requested: sum(len(group.slices) for group in plan.groups) for one, plan in planned}
+    found = []
+    for instant in state.timeline.pending():
+        service = _SERVICES.get(instant.action)
+        if service is None or (instant.action == "replacecommit" and instant.requested not in clusterings):
+            continue
+        alive = instant.state is State.INFLIGHT and _is_alive(state.storage, instant.requested, service, rule)
+        seconds = (now - ms_from_instant(instant.requested, state.config.timezone)) / 1000
+        groups = clusterings.get(instant.requested) if service == "cluster" else _file_groups(state, instant)
+        found.append(PendingService(instant, service, groups, alive, max(seconds, 0.0)))
+    return sorted(found, key=lambda one: one.instant.requested)
+
+
+def pending_table(services: Sequence[PendingService]) -> pa.Table:
+    """One row for each: ``instant``, ``action``, ``state``, ``service``, ``file_groups``, ``alive``, ``seconds``."""
+    rows = [
+        {
+            "instant": one.instant.requested,
+            "action": one.instant.action,
+            "state": one.instant.state.name,
+            "service": one.service,
+            "file_groups": one.file_groups,
+            "alive": one.alive,
+            "seconds": round(one.seconds, 3),
+        }
+        for one in services
+    ]
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _is_alive(storage: Storage, instant: str, service: str, rule: HeartbeatRule) -> bool:
+    """Signs of life that count: another machine's or program's, or this one's while the lock is held."""
+    if is_alive(storage, instant, rule):
+        return True
+    return is_fresh(storage, instant, rule) and is_held(storage, _LOCKS[service])
+
+
+def _file_groups(state: TableState, instant: Instant) -> int | None:
+    if instant.action in ("compaction", "logcompaction"):
+        return len(read_compaction_plan(state.storage, state.config, instant).operations)
+    return None
