@@ -183,6 +183,18 @@ class Storage:
         self._make_parent(target)
         self.fs.move(self.fs_path(source), self.fs_path(target))
 
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        """Let a file of a local storage have been modified at a time (milliseconds since the epoch).
+
+        Timelines up to table version 6 keep nothing else of when an action was complete.
+
+        Raises:
+            UnsupportedFeatureError: an object store: its times are its own.
+        """
+        if not self.is_local:
+            raise UnsupportedFeatureError(f"The time of a file of {self.uri} cannot be set: {path}.")
+        os.utime(self.fs_path(path), ns=(modified_ms * 1_000_000,) * 2)
+
     def exchange(self, other: Storage) -> None:
         """Let the root folders of two local storages change places, at once where the operating system can."""
         exchange_folders(self._root, other._root)

@@ -32,7 +32,7 @@ FAULT_KINDS = ("before", "after", "tear")
 
 CHANGING_CALLS = frozenset(
     {"write_bytes", "create_exclusive", "open_output", "stream_write", "stream_close", "make_dir", "delete_file"}
-    | {"delete_dir", "move", "exchange"}
+    | {"delete_dir", "move", "set_modified", "exchange"}
 )
 """Names of the calls that change files; the others only look."""
 
@@ -134,6 +134,10 @@ class RecordingStorage(Storage):
     def move(self, source: str, target: str) -> None:
         """See ``Storage``."""
         self._run("move", source, lambda: Storage.move(self, source, target))
+
+    def set_modified(self, path: str, modified_ms: int) -> None:
+        """See ``Storage``."""
+        self._run("set_modified", path, lambda: Storage.set_modified(self, path, modified_ms))
 
     def exchange(self, other: Storage) -> None:
         """See ``Storage``."""

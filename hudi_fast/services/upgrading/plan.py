@@ -1,10 +1,56 @@
-"""What changing the table version will do, decided before anything is done."""
+"""What changing the table version will do, and what stands in the way: decided before anything is done.
+
+::
+
+    properties, timeline, newest slices, metadata partitions ─► refused, by name ─► steps in words
+
+The steps, as :mod:`hudi_fast.services.upgrading.run` carries them out (6 to 8, 8 to 9 and back; 7 is no target):
+
+=====================  =================================================================================================
+failed writes          rolled back, in the form of the old version
+pending compactions    completed; (log) compactions alone
+log files              all newest slices of MERGE_ON_READ tables are compacted: log files are named and merged otherwise
+metadata table         9 to 8: partitions whose index is of version 2 go. 8 to 6: all but files, column_stats,
+                       bloom_filters and a record index whose keys are unique in the table. What stays is compacted and
+                       moved along
+active timeline        6 to 8 and back: :mod:`hudi_fast.services.upgrading.timeline`
+archived timeline      6 to 8 and back: :mod:`hudi_fast.services.upgrading.history`
+index definitions      8 to 9: those without a version get version 1
+properties             :mod:`hudi_fast.services.upgrading.properties`
+=====================  =================================================================================================
+
+Everything else of a table is the same in all versions: base files, partition markers, bodies of cleans, rollbacks,
+savepoints and plans. Source: UpgradeDowngrade and its handlers, release 1.2.0.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["UpgradePlan", "UpgradeResult"]
+from hudi_fast.config.merge_mode import CUSTOM
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.metadata.definitions import index_version, load_definitions
+from hudi_fast.metadata.layout import PartitionKind, kind_of
+from hudi_fast.metadata.state import metadata_of
+from hudi_fast.services.compaction.plan import compactable_slices
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.upgrading.move import leftovers, target_config
+from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints, path_between
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.timeline.instant import State
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["UpgradePlan", "UpgradeResult", "decide", "hints_of", "leaving_partitions", "logged_slices", "refuse"]
+
+_CARRIED_OUT = frozenset({"commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "rollback"})
+"""Pending actions that an upgrade completes or takes back; those of savepoints mean nothing and stay."""
+
+_VERSION_6_KINDS = frozenset(
+    {PartitionKind.FILES, PartitionKind.COLUMN_STATS, PartitionKind.BLOOM_FILTERS, PartitionKind.RECORD_INDEX}
+)
+_END_OF_TIME = "9" * 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +60,7 @@ class UpgradePlan:
     Attributes:
         before: the table version now.
         after: the version asked for: 6, 8 or 9.
-        steps: what will happen, in order, in words; empty when the table has that version already.
+        steps: what will happen, in order, in words; empty when there is nothing to do.
     """
 
     before: int
@@ -29,7 +75,7 @@ class UpgradeResult:
     Attributes:
         before: the table version before.
         after: the version now.
-        steps: what was done, in order, in words; empty when the table had that version already.
+        steps: what was done, in order, in words; empty when there was nothing to do.
         seconds: how long it took.
     """
 
@@ -37,3 +83,197 @@ class UpgradeResult:
     after: int
     steps: tuple[str, ...]
     seconds: float
+
+
+def decide(state: TableState, version: int, settings: ServiceSettings) -> UpgradePlan:
+    """The plan for a table as it is.
+
+    Args:
+        state: the table.
+        version: the version asked for.
+        settings: of the call.
+
+    Raises:
+        ConfigError: the table has something that must be settled first, or that the version cannot express.
+        UnsupportedFeatureError: not a version to go to or to come from, or a feature that cannot be carried over.
+    """
+    config = state.config
+    refuse(state, version, settings)
+    if version == config.version:
+        found = len(leftovers(state.storage, config))
+        left = f"delete {found} files of the other timeline layout that an earlier change left"
+        return UpgradePlan(version, version, (left,) if found else ())
+    slices = logged_slices(state)
+    if slices:
+        service_plan(state, settings)  # refuses what cannot be compacted
+    steps = (*_preparing(state, slices), *_metadata_steps(state, version), *_moving(state, version, settings))
+    return UpgradePlan(config.version, version, steps)
+
+
+def refuse(state: TableState, version: int, settings: ServiceSettings) -> None:
+    """Raise what stands in the way of a version; arguments and errors as of :func:`decide`."""
+    config = state.config
+    where = f"The table {state.storage.uri} of version {config.version}"
+    if version not in VERSIONS:
+        raise UnsupportedFeatureError(f"{where} cannot get table version {version!r}; supported: 6, 8, 9.")
+    if version == config.version:
+        return
+    if config.version not in VERSIONS:
+        raise UnsupportedFeatureError(
+            f"{where} cannot be upgraded here: only 6, 8 and 9 are. Bring it to version 6 with a release of Apache "
+            "Hudi before 1.0."
+        )
+    _refuse_pending(state, where)
+    _refuse_features(config, version, where)
+    _refuse_merging(config, version, where)
+    steps = path_between(config.version, version)
+    if settings.write.complex_validation and {(8, 9), (9, 8)} & set(steps):
+        _refuse_complex_key(config, where)
+
+
+def hints_of(settings: ServiceSettings) -> PropertyHints:
+    """What the options say that the table's properties may not."""
+    write = settings.write
+    fields = write.partition_path_fields
+    typed = fields and all(":" in field for field in fields)
+    return PropertyHints(",".join(fields or ()) if typed else None, write.delete_field, write.delete_marker)
+
+
+def logged_slices(state: TableState) -> list[FileSlice]:
+    """The newest slices that have log files; none for a COPY_ON_WRITE table."""
+    if not state.config.is_mor:
+        return []
+    partitions = state.view.lister.partitions()
+    return list(compactable_slices(state.view, partitions, _END_OF_TIME, (), set()))
+
+
+def leaving_partitions(state: TableState, version: int) -> dict[str, str]:
+    """Partitions of the metadata table that the version has no place for, and why.
+
+    Args:
+        state: the table.
+        version: the version asked for.
+    """
+    config, steps = state.config, path_between(state.config.version, version)
+    definitions = load_definitions(state.storage, config)
+    table = metadata_of(state)
+    going: dict[str, str] = {}
+    for name in config.metadata_partitions:
+        if (9, 8) in steps and index_version(name, config.version, definitions) != "V1":
+            going[name] = "an index of version 2"
+        elif (8, 6) in steps and kind_of(name) not in _VERSION_6_KINDS:
+            going[name] = "not known to version 6"
+        elif (8, 6) in steps and table is not None and table.is_by_partition(name):
+            going[name] = "by partition, not known to version 6"
+    return going
+
+
+# ---- what is refused
+
+
+def _refuse_pending(state: TableState, where: str) -> None:
+    planned = {one.requested for one in state.pending_services}
+    for instant in state.timeline.pending():
+        if instant.action == "savepoint" or (instant.action in _CARRIED_OUT and instant.requested not in planned):
+            continue
+        action = "clustering" if instant.requested in planned else instant.action
+        raise ConfigError(
+            f"{where} has a pending {action} ({instant.requested}); complete it or take it back before its version is "
+            "changed."
+        )
+    building = state.config.metadata_partitions_inflight
+    if building:
+        raise ConfigError(
+            f"{where} has indexes that are being built ({', '.join(building)}); complete or drop them before its "
+            "version is changed."
+        )
+
+
+def _refuse_features(config: TableConfig, version: int, where: str) -> None:
+    raw = config.raw
+    if raw.get("hoodie.bootstrap.base.path"):
+        raise UnsupportedFeatureError(
+            f"{where} is a bootstrapped one (hoodie.bootstrap.base.path); change its version with Apache Hudi."
+        )
+    if raw.get("hoodie.table.format", "native").lower() != "native":
+        raise UnsupportedFeatureError(
+            f"{where} has hoodie.table.format={raw['hoodie.table.format']}; only native tables change their version."
+        )
+    if config.slash_separated_dates and version < 9:
+        raise UnsupportedFeatureError(
+            f"{where} has hoodie.datasource.write.slash.separated.date.partitioning, which version {version} does not "
+            "know: its partition paths would be written otherwise."
+        )
+
+
+def _refuse_merging(config: TableConfig, version: int, where: str) -> None:
+    payload = config.payload_class or config.legacy_payload_class
+    if version == 6 and config.merge_mode == CUSTOM and payload is None:
+        raise UnsupportedFeatureError(
+            f"{where} has hoodie.record.merge.mode=CUSTOM without a payload class, which version 6 merges by; it can "
+            "go to version 8."
+        )
+
+
+def _refuse_complex_key(config: TableConfig, where: str) -> None:
+    if config.key_generator == "COMPLEX" and len(config.record_key_fields) == 1:
+        raise ConfigError(
+            f"{where} has the complex key generator over the one column {config.record_key_fields[0]}: releases differ "
+            "in whether its keys read `value` or `column:value`, and version 9 always writes `column:value`. If its "
+            "keys are of that form (or you will say hoodie.write.complex.keygen.new.encoding), set "
+            "hoodie.write.complex.keygen.validation.enable=false and run it again."
+        )
+
+
+# ---- what happens
+
+
+def _preparing(state: TableState, slices: list[FileSlice]) -> list[str]:
+    planned = {one.requested for one in state.pending_services}
+    failed = [one for one in state.timeline.pending_writes if one.requested not in planned]
+    steps = [f"roll back the failed {one.action} {one.requested}" for one in failed]
+    for one in state.timeline.pending():
+        if one.action in ("compaction", "logcompaction", "rollback"):
+            what = "complete" if one.state is State.INFLIGHT or one.action == "rollback" else "carry out"
+            steps.append(f"{what} the pending {one.action} {one.requested}")
+    if slices:
+        steps.append(f"compact {len(slices)} file groups that have log files")
+    return steps
+
+
+def _metadata_steps(state: TableState, version: int) -> list[str]:
+    config = state.config
+    going = leaving_partitions(state, version)
+    steps = [f"drop the metadata partition {name}: {why}" for name, why in going.items()]
+    kept = [name for name in config.metadata_partitions if name not in going]
+    if kept and metadata_of(state) is None:
+        steps.append(f"build the metadata table anew, which cannot be trusted ({', '.join(kept)})")
+    elif kept:
+        steps.append(f"move the metadata table along ({', '.join(kept)})")
+    return steps
+
+
+def _moving(state: TableState, version: int, settings: ServiceSettings) -> list[str]:
+    config = state.config
+    target = target_config(config.raw, version, hints_of(settings), state.storage.uri)
+    steps = []
+    if target.layout_version != config.layout_version:
+        forms = "with completion times in names and bodies in Avro" if version >= 8 else "bodies of commits in JSON"
+        steps.append(f"write the timeline to {target.timeline_folder}, {forms}")
+        steps.append(f"write the archived timeline to {target.history_folder}")
+    if (8, 9) in path_between(config.version, version):
+        steps.append("give index definitions without a version version 1")
+    before, after = config.raw, target.raw
+    changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
+    steps.append(
+        "change hoodie.properties: " + "; ".join(_change_of(before.get(key), after.get(key), key) for key in changed)
+    )
+    if target.layout_version != config.layout_version:
+        steps.append(f"delete the timeline in {config.timeline_folder} and the archived one in {config.history_folder}")
+    return steps
+
+
+def _change_of(before: str | None, after: str | None, key: str) -> str:
+    if after is None:
+        return f"{key} removed (was {before})"
+    return f"{key}={after}" + ("" if before is None else f" (was {before})")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult
+from hudi_fast.services.upgrading.run import plan_upgrade, run_upgrade
 from hudi_fast.services.verbs import Options, ServiceVerbs
 
 __all__ = ["UpgradeVerbs"]
@@ -15,11 +15,39 @@ class UpgradeVerbs(ServiceVerbs):
     """Changing the table version."""
 
     def plan_upgrade(self, version: int, options: Options | None = None) -> UpgradePlan:
-        """What :meth:`upgrade` would do; nothing is written."""
-        raise UnsupportedFeatureError("Changing the table version is not supported yet. Use Apache Hudi for it.")
+        """What :meth:`upgrade` would do, step by step; nothing is written.
+
+        Args:
+            version: 6, 8 or 9; a lower one than the table's is a downgrade.
+            options: as of :meth:`upgrade`.
+
+        Raises:
+            ConfigError: something must be settled first, such as a pending clustering.
+            UnsupportedFeatureError: a version or feature that cannot be carried over.
+        """
+        return plan_upgrade(self._storage, version, self._settings(options))
 
     def upgrade(
         self, version: int, options: Options | None = None, spark: Any = None, plan: UpgradePlan | None = None
     ) -> UpgradeResult:
-        """Change the table version."""
-        raise UnsupportedFeatureError("Changing the table version is not supported yet. Use Apache Hudi for it.")
+        """Let the table have another version: up to 8 or 9, or down to 8 or 6. Its rows and history stay.
+
+        Failed writes are rolled back and log files compacted on the way. A crash leaves a table of the one version or
+        the other; run it again then. Stop writers on other machines first.
+
+        Args:
+            version: 6, 8 or 9; nothing happens when the table has it.
+            options: how files are written, locks; ``hoodie.datasource.write.partitionpath.field`` with types for a
+                custom key generator that leaves version 6, ``hoodie.payload.delete.field`` and ``.marker`` for a table
+                that comes to version 9, ``hoodie.write.complex.keygen.validation.enable``.
+            spark: a Spark session: log files are compacted in tasks there. Without, in threads.
+            plan: what :meth:`plan_upgrade` gave; the call is refused if something else would happen now.
+
+        Raises:
+            CommitConflictError: the table is no longer as planned, or writers log faster than is compacted.
+            ConfigError: something must be settled first; nothing has changed.
+            LockTimeoutError: others held the lock of the table or of a service.
+            UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
+        """
+        settings = self._settings(options)
+        return run_upgrade(self._storage, version, settings, self._carriers(spark, settings), plan)

@@ -1,0 +1,91 @@
+"""The archived timeline in another layout: all instants are read in the one form and appended in the other.
+
+::
+
+    layout 1: .hoodie/<archivelog.folder>, a log   ◄──────►   layout 2: .hoodie/timeline/history, an LSM tree
+
+What lies at the target is what an earlier attempt left, and goes first. The new archive is compared with the old one,
+instant by instant, before anybody reads it; the old one is deleted when nobody does any more. (Apache Hudi leaves it,
+and to version 6 it writes ``archived`` whatever folder the table's properties name.)
+
+Source: LegacyArchivedMetaEntryReader, SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archive_writer import append_archive
+from hudi_fast.timeline.archived import ArchivedInstant, ArchivedTimeline
+
+__all__ = ["copy_archive", "remove_archive"]
+
+_BATCH = 200
+_OLD_FILES = (".commits_.archive", "mergeArchivePlan")
+
+
+def copy_archive(storage: Storage, source: TableConfig, target: TableConfig, options: ArchiveOptions) -> int:
+    """Write the archived timeline in the form that it has in another layout.
+
+    Args:
+        storage: of the table.
+        source: its configuration now.
+        target: its configuration once it has the other layout.
+        options: how archives are written.
+
+    Returns:
+        How many instants it holds.
+
+    Raises:
+        ConfigError: both archives would be in one folder.
+        CorruptTableError: the archive cannot be read, or reads back differently; the old one is as it was.
+    """
+    if source.history_folder == target.history_folder:
+        raise ConfigError(
+            f"The archived timeline of {storage.uri} is in {source.history_folder} in both layouts; set "
+            "hoodie.archivelog.folder or hoodie.timeline.history.path to another folder first."
+        )
+    remove_archive(storage, target)
+    before = ArchivedTimeline(storage, source)
+    for batch in _batches(before.read()):
+        append_archive(storage, target, batch, options)
+    wanted = {(one.requested, one.action) for one in before.instants()}
+    found = {(one.requested, one.action) for one in ArchivedTimeline(storage, target).instants()}
+    if found != wanted:
+        lost = ", ".join(f"{action} {requested}" for requested, action in sorted(wanted - found)[:3])
+        raise CorruptTableError(
+            f"The archived timeline of {storage.uri} has {len(wanted)} instants and {len(found)} after it was "
+            f"rewritten{f'; the first missing: {lost}' if lost else ''}. The old one stays as it was.",
+            target.history_folder,
+        )
+    return len(wanted)
+
+
+def remove_archive(storage: Storage, config: TableConfig) -> None:
+    """Delete an archived timeline.
+
+    Args:
+        storage: of the table.
+        config: with the layout and folder of the archive.
+    """
+    if config.layout_version > 1:
+        storage.delete_dir(config.history_folder)
+        return
+    for entry in storage.list_dir(config.history_folder):
+        if not entry.is_dir and entry.name.startswith(_OLD_FILES):
+            storage.delete_file(entry.path)
+
+
+def _batches(rows: Iterable[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:
+    batch: list[ArchivedInstant] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,268 @@
+"""``hoodie.properties`` of a table from one version to the next: pure functions from properties to properties.
+
+What each step does (the metadata table has properties of its own, to which the same is done):
+
+==========  ============================================================================================================
+6 to 8      version 8, timeline layout 2, ``timeline.path``, ``initial.version``; the merge mode by payload class, table
+            type and ordering field (a MERGE_ON_READ table with an ordering field becomes event time, as its log files
+            were merged all along), with payload class and strategy id to go with it; the key generator by class **and**
+            type; ``field:TYPE`` of a custom key generator where the options give it
+8 to 9      Hudi's own payload classes go to ``legacy.payload.class`` and become mode, partial update mode and merge
+            properties; no strategy id beside an ordering; ``precombine.field`` becomes ``ordering.fields``
+9 to 8      the way back: ``compaction.payload.class`` from ``legacy.payload.class``, mode CUSTOM where the class is
+            more than an ordering, the strategy id; ``ordering.fields`` becomes ``precombine.field``
+8 to 6      version 6, timeline layout 1; neither mode nor strategy id; the key generator by class too, partition
+            fields without types
+==========  ============================================================================================================
+
+Version 7 lies between 6 and 8 and is no more than a number. Keys that a step does not speak of stay, though the version
+may not know them: so Apache Hudi does it. A strategy id is written in its old spelling as well, and only the new
+spelling is taken away.
+
+Where Apache Hudi 1.2.0 loses something it is kept here: going to version 6 a table without payload class gets the one
+of its mode, and one whose ordering field has its new name alone gets the old name too (releases before 1.0 know nothing
+else, and would merge by arrival); going to version 8 ``EventTimeAvroPayload`` means event time on COPY_ON_WRITE too.
+
+Sources: SevenToEightUpgradeHandler, EightToNineUpgradeHandler, NineToEightDowngradeHandler,
+EightToSevenDowngradeHandler, release 1.2.0, and what that release made of tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hudi_fast.config.key_generators import class_of_key_generator, key_generator_of_class, key_generator_of_type
+from hudi_fast.config.merge_mode import (
+    BUILT_IN_PAYLOADS,
+    COMMIT_TIME,
+    COMMIT_TIME_STRATEGY,
+    CUSTOM,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME,
+    EVENT_TIME_STRATEGY,
+    MERGE_PROPERTY_PREFIX,
+    OVERWRITE_PAYLOAD,
+    PAYLOAD_STRATEGY,
+)
+
+__all__ = ["VERSIONS", "PropertyHints", "changed_properties", "path_between"]
+
+VERSIONS = (6, 8, 9)
+"""Table versions between which a table can be moved, in order."""
+
+_VERSION = "hoodie.table.version"
+_LAYOUT = "hoodie.timeline.layout.version"
+_PAYLOAD = "hoodie.compaction.payload.class"
+_LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+_MODE = "hoodie.record.merge.mode"
+_STRATEGY = "hoodie.record.merge.strategy.id"
+_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
+_PARTIAL = "hoodie.table.partial.update.mode"
+_ORDERING = "hoodie.table.ordering.fields"
+_PRECOMBINE = "hoodie.table.precombine.field"
+_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
+_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
+_PARTITION_FIELDS = "hoodie.table.partition.fields"
+_DELETE_FIELD = "hoodie.payload.delete.field"
+_DELETE_MARKER = "hoodie.payload.delete.marker"
+
+_PACKAGE = "org.apache.hudi.common.model."
+_EVENT_TIME_PAYLOAD = _PACKAGE + "EventTimeAvroPayload"
+_MYSQL_PAYLOAD = _PACKAGE + "debezium.MySqlDebeziumAvroPayload"
+_MYSQL_ORDERING_BEFORE_9 = "_event_seq"
+_PLAIN_PAYLOADS = frozenset({DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD, OVERWRITE_PAYLOAD})
+"""Payload classes that are an ordering and nothing else."""
+
+_STRATEGY_OF = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
+_PAYLOAD_OF = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: OVERWRITE_PAYLOAD}
+
+Properties = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyHints:
+    """What only the options of the call can tell.
+
+    Attributes:
+        partition_fields: ``field:TYPE`` list of a custom key generator: version 6 does not store the types.
+        delete_field: column that marks deletes; becomes a merge property on version 9, with ``delete_marker``.
+        delete_marker: the value that does.
+    """
+
+    partition_fields: str | None = None
+    delete_field: str | None = None
+    delete_marker: str | None = None
+
+
+def path_between(before: int, after: int) -> tuple[tuple[int, int], ...]:
+    """The steps from one table version to another; empty for none.
+
+    Args:
+        before: one of :data:`VERSIONS`.
+        after: likewise.
+    """
+    first, last = VERSIONS.index(before), VERSIONS.index(after)
+    way = VERSIONS[first : last + 1] if last >= first else VERSIONS[last : first + 1][::-1]
+    return tuple(pairwise(way))
+
+
+def changed_properties(props: Mapping[str, str], after: int, hints: PropertyHints) -> Properties:
+    """All properties of a table once it has another version.
+
+    Args:
+        props: its properties now; their version is one of :data:`VERSIONS`.
+        after: the version that it is to have, one of :data:`VERSIONS`.
+        hints: from the options.
+    """
+    changed = dict(props)
+    for step in path_between(int(props[_VERSION]), after):
+        changed = _STEPS[step](changed, hints)
+        changed[_VERSION] = str(step[1])
+    return changed
+
+
+# ---- 6 to 8
+
+
+def _six_to_eight(props: Properties, hints: PropertyHints) -> Properties:
+    changed = {
+        **props,
+        _LAYOUT: "2",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.table.initial.version": props[_VERSION],
+        **_merge_keys(*_merging_of_six(props)),
+        **_generator_keys(props),
+    }
+    if _generator_name(props) == "CUSTOM" and hints.partition_fields:
+        changed[_PARTITION_FIELDS] = hints.partition_fields
+    return changed
+
+
+def _merging_of_six(props: Mapping[str, str]) -> tuple[str, str, str]:
+    """Payload class, mode and strategy id that a version 6 table stands for."""
+    payload = props.get(_PAYLOAD) or DEFAULT_PAYLOAD
+    if payload not in _PLAIN_PAYLOADS:
+        return payload, CUSTOM, PAYLOAD_STRATEGY
+    in_logs = props.get("hoodie.table.type") == "MERGE_ON_READ" and bool(_ordering_of(props))
+    mode = EVENT_TIME if in_logs or payload != OVERWRITE_PAYLOAD else COMMIT_TIME
+    return _PAYLOAD_OF[mode], mode, _STRATEGY_OF[mode]
+
+
+def _merge_keys(payload: str, mode: str, strategy: str) -> Properties:
+    return {_PAYLOAD: payload, _MODE: mode, **_strategy_keys(strategy)}
+
+
+def _strategy_keys(strategy: str) -> Properties:
+    return {_STRATEGY: strategy, _OLD_STRATEGY: strategy}
+
+
+def _ordering_of(props: Mapping[str, str]) -> str:
+    return props.get(_ORDERING) or props.get(_PRECOMBINE) or ""
+
+
+# ---- key generators
+
+
+def _generator_name(props: Mapping[str, str]) -> str | None:
+    class_name, type_name = props.get(_GENERATOR_CLASS), props.get(_GENERATOR_TYPE)
+    if class_name:
+        return key_generator_of_class(class_name) or "USER_PROVIDED"
+    return key_generator_of_type(type_name) if type_name else None
+
+
+def _generator_keys(props: Mapping[str, str]) -> Properties:
+    """The key generator as class and as type; nothing where the table names none."""
+    name, class_name = _generator_name(props), props.get(_GENERATOR_CLASS)
+    if name is None:
+        return {}
+    if class_name:
+        known = key_generator_of_class(class_name)
+        twin = "_AVRO" if known and "Avro" in class_name.rpartition(".")[2] else ""
+        return {_GENERATOR_CLASS: class_name, _GENERATOR_TYPE: name + twin}
+    own = class_of_key_generator(name)
+    return {} if own is None else {_GENERATOR_CLASS: own, _GENERATOR_TYPE: props[_GENERATOR_TYPE]}
+
+
+# ---- 8 to 9 and back
+
+
+def _eight_to_nine(props: Properties, hints: PropertyHints) -> Properties:
+    mode = props.get(_MODE)
+    payload = props.get(_PAYLOAD) or _PAYLOAD_OF.get(mode or "") or ""
+    folded = BUILT_IN_PAYLOADS.get(payload)
+    changed = dict(props)
+    if mode != CUSTOM:
+        changed.pop(_STRATEGY, None)
+    if folded is not None:
+        if payload not in _PLAIN_PAYLOADS:
+            changed |= {_MODE: folded.mode, **_strategy_keys(_STRATEGY_OF[folded.mode])}
+        if folded.partial_update_mode is not None:
+            changed[_PARTIAL] = folded.partial_update_mode
+        changed |= {MERGE_PROPERTY_PREFIX + key: value for key, value in folded.properties.items()}
+        changed[_LEGACY_PAYLOAD] = payload
+        changed.pop(_PAYLOAD, None)
+    if folded is None or not folded.properties:
+        changed |= _delete_keys(hints)
+    dictated = None if folded is None else folded.ordering_fields
+    ordering = ",".join(dictated) if dictated else _ordering_of(props)
+    if ordering:
+        changed[_ORDERING] = ordering
+        changed.pop(_PRECOMBINE, None)
+    return changed
+
+
+def _delete_keys(hints: PropertyHints) -> Properties:
+    if hints.delete_field is None or hints.delete_marker is None:
+        return {}
+    return {
+        MERGE_PROPERTY_PREFIX + _DELETE_FIELD: hints.delete_field,
+        MERGE_PROPERTY_PREFIX + _DELETE_MARKER: hints.delete_marker,
+    }
+
+
+def _nine_to_eight(props: Properties, _hints: PropertyHints) -> Properties:
+    legacy, mode = props.get(_LEGACY_PAYLOAD, ""), props.get(_MODE)
+    folded = BUILT_IN_PAYLOADS.get(legacy)
+    changed = dict(props)
+    changed.pop(_PARTIAL, None)
+    if mode in _STRATEGY_OF:
+        changed |= _strategy_keys(_STRATEGY_OF[mode])
+    if folded is not None:
+        changed[_PAYLOAD] = changed.pop(_LEGACY_PAYLOAD)
+        if legacy not in _PLAIN_PAYLOADS:
+            changed |= {_MODE: CUSTOM, **_strategy_keys(PAYLOAD_STRATEGY)}
+        for key in folded.properties:
+            changed.pop(MERGE_PROPERTY_PREFIX + key, None)
+    ordering = _MYSQL_ORDERING_BEFORE_9 if legacy == _MYSQL_PAYLOAD else _ordering_of(props)
+    if ordering:
+        changed[_PRECOMBINE] = ordering
+        changed.pop(_ORDERING, None)
+    return changed
+
+
+# ---- 8 to 6
+
+
+def _eight_to_six(props: Properties, _hints: PropertyHints) -> Properties:
+    changed = {**props, _LAYOUT: "1", **_generator_keys(props)}
+    mode = changed.pop(_MODE, None)
+    changed.pop(_STRATEGY, None)
+    if not props.get(_PAYLOAD) and mode in _PAYLOAD_OF:
+        changed[_PAYLOAD] = _PAYLOAD_OF[mode]
+    ordering = _ordering_of(props)
+    if ordering:
+        changed[_PRECOMBINE] = ordering
+    if _generator_name(props) == "CUSTOM" and props.get(_PARTITION_FIELDS):
+        names = (field.partition(":")[0].strip() for field in props[_PARTITION_FIELDS].split(","))
+        changed[_PARTITION_FIELDS] = ",".join(names)
+    return changed
+
+
+_STEPS: Mapping[tuple[int, int], Callable[[Properties, PropertyHints], Properties]] = {
+    (6, 8): _six_to_eight,
+    (8, 9): _eight_to_nine,
+    (9, 8): _nine_to_eight,
+    (8, 6): _eight_to_six,
+}

@@ -1,0 +1,184 @@
+"""The active timeline in another layout: every file of every state, under the name and in the form it has there.
+
+::
+
+    layout 1: .hoodie/                         layout 2: .hoodie/timeline/
+    T.commit            JSON     ──────────►   T_C.commit              Avro      C: when T.commit was last modified
+                                 ◄──────────                                     ... which it is set to be again
+    T.deltacommit.inflight  JSON ◄─────────►   T.deltacommit.inflight  Avro
+    T.replacecommit.requested    ◄─────────►   T.clustering.requested            where it holds a clustering plan
+    everything else              ◄─────────►   as it is
+
+Files are copied: what readers of the old layout see stays whole until the table's properties name the new one, and only
+then :func:`remove_timeline` takes it away. Both can be done again after a crash.
+
+Apache Hudi moves the files one by one before it changes the properties, so a crash leaves it with half a timeline; the
+names and bodies are the same, but that it writes an empty object where a requested file is empty, and that a pending
+replace commit without clustering plan is renamed too.
+
+Completion times come from the clock of a file system, and copying a table loses them. On version 8 and later they
+decide which slice a log file belongs to, so a time that cannot be true is set right: every write before a compaction
+was complete when that was planned (older releases refuse to plan one otherwise).
+
+Source: SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
+from hudi_fast.timeline.instant import (
+    Instant,
+    State,
+    instant_file_name,
+    instant_from_ms,
+    ms_from_instant,
+    parse_instant_file,
+)
+from hudi_fast.timeline.service_plans import decode_requested_replace
+
+__all__ = ["SCHEMA_FOLDER", "copy_timeline", "remove_timeline"]
+
+SCHEMA_FOLDER = ".hoodie/.schema"
+"""Where the history of a table's schema is: instants of the action ``schemacommit``."""
+
+_COMMITS = ("commit", "deltacommit")
+_THREADS = 8
+_SHORTEST_TIME = 14
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of the timeline: where it is, and what it stands for (with its completion time)."""
+
+    entry: FileStat
+    instant: Instant
+
+
+def copy_timeline(storage: Storage, source: TableConfig, target: TableConfig) -> int:
+    """Write the active timeline into the folder that it has in another layout; what lies there is written over.
+
+    Args:
+        storage: of the table.
+        source: its configuration now.
+        target: its configuration once it has the other layout.
+
+    Returns:
+        How many files were written.
+
+    Raises:
+        CorruptTableError: a commit cannot be understood; nothing that is read now has changed.
+    """
+    files = list(_files(storage, source.timeline_folder, source))
+    if target.layout_version > 1:
+        files = _with_possible_times(_with_clusterings(storage, files), source.is_mor)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(lambda one: _copy(storage, one, target), files))
+    if target.layout_version < 2:
+        for one in _files(storage, SCHEMA_FOLDER, source):
+            if one.entry.name != _name(one.instant, 1):
+                storage.write_bytes(f"{SCHEMA_FOLDER}/{_name(one.instant, 1)}", storage.read_bytes(one.entry.path))
+    return len(files)
+
+
+def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
+    """Delete the files of a timeline that nobody reads any more.
+
+    Args:
+        storage: of the table, whose properties name another layout.
+        folder: the timeline's, relative to the table.
+        layout: the layout of that timeline.
+
+    Returns:
+        How many files there were.
+    """
+    names = [one.path for one in storage.list_dir(folder) if not one.is_dir and _is_instant(one, layout)]
+    for path in names:
+        storage.delete_file(path)
+    return len(names)
+
+
+# ---- inside
+
+
+def _is_instant(entry: FileStat, layout: int) -> bool:
+    return parse_instant_file(entry.name, layout) is not None
+
+
+def _files(storage: Storage, folder: str, config: TableConfig) -> Iterator[_File]:
+    for entry in storage.list_dir(folder):
+        instant = None if entry.is_dir else parse_instant_file(entry.name, config.layout_version)
+        if instant is None:
+            continue
+        if instant.is_completed and instant.completion is None:
+            instant = replace(instant, completion=instant_from_ms(entry.modified_ms, config.timezone))
+        yield _File(entry, instant)
+
+
+def _with_clusterings(storage: Storage, files: Sequence[_File]) -> list[_File]:
+    """The same files with replace commits under the name that layout 2 has for them until they are complete."""
+    planned = set()
+    for one in files:
+        if one.instant.action == "replacecommit" and one.instant.state is State.REQUESTED:
+            body = storage.read_bytes(one.entry.path)
+            if body and decode_requested_replace(body, one.entry.path).clustering is not None:
+                planned.add(one.instant.requested)
+    return [
+        replace(one, instant=replace(one.instant, action="clustering"))
+        if one.instant.action == "replacecommit" and not one.instant.is_completed and one.instant.requested in planned
+        else one
+        for one in files
+    ]
+
+
+def _with_possible_times(files: Sequence[_File], is_mor: bool) -> list[_File]:
+    """The same files with completion times after the request, and before the next compaction was planned."""
+    compactions = sorted({one.instant.requested for one in files if one.instant.action == "compaction"})
+    return [
+        replace(one, instant=_with_possible_time(one.instant, compactions if is_mor else ()))
+        if one.instant.is_completed
+        else one
+        for one in files
+    ]
+
+
+def _with_possible_time(instant: Instant, compactions: Sequence[str]) -> Instant:
+    completion = instant.completion or instant.requested
+    following = next((time for time in compactions if time > instant.requested), None)
+    if following is not None and completion >= following and instant.action in (*_COMMITS, "replacecommit"):
+        completion = _moved(following, -1)
+    return replace(instant, completion=max(completion, _moved(instant.requested, 1)))
+
+
+def _moved(time: str, milliseconds: int) -> str:
+    """A time some milliseconds from another; in UTC throughout, so the zone plays no part."""
+    if time.startswith("0000") or len(time) < _SHORTEST_TIME:
+        return time
+    return instant_from_ms(ms_from_instant(time, "UTC") + milliseconds, "UTC")
+
+
+def _copy(storage: Storage, file: _File, target: TableConfig) -> None:
+    body = storage.read_bytes(file.entry.path)
+    instant, layout = file.instant, target.layout_version
+    if body and _holds_commit_metadata(instant):
+        replaces = instant.action == "replacecommit" and instant.is_completed
+        body = encode_commit_metadata(decode_commit_metadata(body, file.entry.path), layout, replaces)
+    path = f"{target.timeline_folder}/{_name(instant, layout)}"
+    storage.write_bytes(path, body)
+    if layout < 2 and instant.completion is not None:
+        storage.set_modified(path, ms_from_instant(instant.completion, target.timezone))
+
+
+def _holds_commit_metadata(instant: Instant) -> bool:
+    if instant.action == "replacecommit":
+        return instant.state is not State.REQUESTED
+    return instant.action in ("commit", "deltacommit")
+
+
+def _name(instant: Instant, layout: int) -> str:
+    return instant_file_name(replace(instant, file_name=None), layout)
