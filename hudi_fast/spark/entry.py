@@ -7,6 +7,7 @@ from typing import Any
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.spark.compaction import compact_on
+from hudi_fast.spark.deleting import delete_on
 from hudi_fast.spark.engine import SparkEngine
 from hudi_fast.spark.metadata import run_on as index_on
 from hudi_fast.spark.reader import read
@@ -27,4 +28,4 @@ def carriers_on(spark: Any, driver_bytes: int = 0) -> Carriers:
         driver_bytes: work that reads less than that is done by the driver itself.
     """
     local = in_process()
-    return Carriers(compact_on(spark, driver_bytes), local.cluster, index_on(spark, driver_bytes), local.delete)
+    return Carriers(compact_on(spark, driver_bytes), local.cluster, index_on(spark, driver_bytes), delete_on(spark))
