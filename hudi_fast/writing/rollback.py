@@ -7,7 +7,8 @@
         ─► delete files, take log blocks back ─► the metadata table's commit ─► delete the instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
-tells readers to pass over its blocks. A compaction that failed is requested again afterwards: its plan stands.
+tells readers to pass over its blocks. A compaction or clustering that failed is requested again afterwards: its plan
+stands.
 
 Every step can be repeated, so a rollback that died is finished by the next writer from its plan. It is not complete
 before all files are gone: one that stayed would be taken for a committed one when the timeline has moved on.
@@ -63,6 +64,7 @@ __all__ = [
     "delete_files",
     "finish_rollbacks",
     "read_rollback_plan",
+    "relative_path",
     "request_rollback",
     "roll_back",
     "undo",
@@ -70,7 +72,7 @@ __all__ = [
 
 _ROLLBACK_TOKEN = "1-0-1"
 _THREADS = 8
-_WAITS_AGAIN = "compaction"
+_WAITS_AGAIN = ("compaction", "clustering")
 _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
 
 Deleter = Callable[[Storage, Sequence[str]], list[bool]]
@@ -176,7 +178,8 @@ def roll_back(
         clock: gives the rollback its times.
         newest: newest time on the timeline.
         delete: deletes files.
-        keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
+        keep_plan: whether it is requested again afterwards; None: a pending compaction or clustering is (before table
+            version 8, where it is a replace commit like others: only a compaction), others are not.
 
     Returns:
         The completed rollback.
@@ -227,7 +230,7 @@ def undo(
             part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
     added, removed = _changed_logs(done) if list_logs else ({}, {})
     roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
-    _delete_instant(storage, config, plan, plan.action == _WAITS_AGAIN if keep_plan is None else keep_plan)
+    _delete_instant(storage, config, plan, plan.action in _WAITS_AGAIN if keep_plan is None else keep_plan)
     return RollbackMetadata(
         start_time=rollback.requested,
         instant=plan.instant,
@@ -302,7 +305,7 @@ def _unpublish(storage: Storage, config: TableConfig, plan: RollbackPlan) -> Non
 
 def _delete_data(storage: Storage, plan: RollbackPlan, delete: Deleter) -> dict[str, _Done]:
     named = [(one.partition_path, path) for one in plan.requests for path in one.files_to_be_deleted]
-    relative = [_relative(storage, path) for _, path in named]
+    relative = [relative_path(storage, path) for _, path in named]
     done: dict[str, _Done] = {request.partition_path: _Done() for request in plan.requests}
     for (partition, path), where, was_there in zip(named, relative, delete(storage, relative), strict=True):
         if not was_there and storage.exists(where):
@@ -347,7 +350,7 @@ def _take_back(storage: Storage, rollback: str, failed: str, request: RollbackRe
     for file_id, base in sorted(slices):
         version = max((log.version for log in logs if (log.file_id, log.instant) == (file_id, base)), default=0) + 1
         name = log_file_name(file_id, base, version, _ROLLBACK_TOKEN)
-        path = _relative(storage, storage.absolute(f"{partition}/{name}" if partition else name))
+        path = relative_path(storage, storage.absolute(f"{partition}/{name}" if partition else name))
         with contextlib.suppress(FileExistsError):  # an earlier attempt came as far as that
             create_marker(storage, rollback, path, "APPEND")
         storage.create_exclusive(path, command_block(rollback, failed))
@@ -362,8 +365,16 @@ def _logs(storage: Storage, partition: str, slices: Iterable[tuple[str, str]]) -
     return [log for log in found if log is not None and (log.file_id, log.instant) in wanted]
 
 
-def _relative(storage: Storage, path: str) -> str:
-    """Plans name files by absolute path, with or without a scheme, as their writer knew the table."""
+def relative_path(storage: Storage, path: str) -> str:
+    """A file of a plan, relative to the table: plans name files by absolute path, with or without a scheme.
+
+    Args:
+        storage: the table's storage.
+        path: as its writer knew the table.
+
+    Raises:
+        CorruptTableError: a file outside the table.
+    """
     base = storage.absolute("")
     for prefix in (base, f"file://{base}", f"file:{base}"):
         if path.startswith(prefix + "/") and "/../" not in path:

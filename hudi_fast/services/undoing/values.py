@@ -59,11 +59,13 @@ class PlannedRollback:
         instants: requested times of the instants that go, or wait again, in that order.
         files: that it touches.
         rebuilt: partitions of the metadata table that cannot be taken back, and are built anew.
+        asked: the instant that was asked for; None for all failed writes.
     """
 
     instants: tuple[str, ...]
     files: tuple[TouchedFile, ...] = ()
     rebuilt: tuple[str, ...] = ()
+    asked: str | None = None
 
     def to_arrow(self) -> pa.Table:
         """One row per file: ``instant, action, partition, file, bytes, what``."""
