@@ -20,7 +20,13 @@ from hudi_fast.timeline.service_plans import (
 )
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["compacted_groups", "operation_of", "pending_clusterings", "read_compaction_plan"]
+__all__ = [
+    "compacted_groups",
+    "operation_of",
+    "pending_clusterings",
+    "read_clustering_plan",
+    "read_compaction_plan",
+]
 
 _MIB = 1 << 20
 
@@ -30,12 +36,20 @@ def pending_clusterings(
 ) -> Iterator[tuple[Instant, ClusteringPlan]]:
     """Pending clusterings with their plans; in layout 1 they are replace commits that have a plan."""
     for instant in timeline.pending():
-        if instant.action not in ("clustering", "replacecommit"):
-            continue
-        path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
-        plan = decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
-        if plan is not None:
-            yield instant, plan
+        if instant.action in ("clustering", "replacecommit"):
+            plan = read_clustering_plan(storage, config, instant)
+            if plan is not None:
+                yield instant, plan
+
+
+def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> ClusteringPlan | None:
+    """The plan of a pending clustering; None for a replace commit that is none.
+
+    Raises:
+        CorruptTableError: it is gone or cannot be understood.
+    """
+    path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
+    return decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
 
 
 def compacted_groups(storage: Storage, config: TableConfig, instants: Sequence[Instant]) -> dict[tuple[str, str], str]:

@@ -17,16 +17,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import CommitConflictError, CorruptTableError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
@@ -134,7 +135,8 @@ def commit(transaction: Transaction, metadata: CommitMetadata, participants: Seq
     _reconcile(storage, instant, metadata)
     for participant in participants:
         participant(storage, instant, metadata)
-    body = encode_commit_metadata(metadata, config.layout_version, instant.action == "replacecommit")
+    replaces = comparable_action(instant.action) == "replacecommit"
+    body = encode_commit_metadata(metadata, config.layout_version, replaces)
     completed = complete(storage, config, instant, body, transaction.clock.next_time(instant.requested))
     with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
         delete_markers(storage, instant.requested)
@@ -150,7 +152,11 @@ def abandon(transaction: Transaction) -> None:
     timeline = load_timeline(storage, config)
     if any(one.requested == instant.requested for one in timeline.writes()):
         return
-    roll_back(storage, config, instant, transaction.clock, timeline.newest_time)
+    keep_plan: bool | None = None
+    if instant.action == "replacecommit":
+        with contextlib.suppress(CorruptTableError):  # others have rolled it back; what it wrote since goes, too
+            keep_plan = True if read_clustering_plan(storage, config, instant) is not None else None
+    roll_back(storage, config, instant, transaction.clock, timeline.newest_time, keep_plan=keep_plan)
 
 
 @contextlib.contextmanager

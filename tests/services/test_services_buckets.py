@@ -125,7 +125,7 @@ def test_rows_are_where_their_hash_says_after_buckets_split_and_merged(version, 
     hf.write(plain_rows(range(40, 80), ts=2, text="b"), tmp_path, settings)
     before = hf.HudiTable.open(tmp_path).to_arrow()
     result = resize(tmp_path, settings, SPLIT)
-    assert (result.operation, result.rows, result.file_groups) == ("cluster", 80, 16)
+    assert (result.operation, result.rows, result.file_groups, result.files_written) == ("cluster", 80, 8, 16)
     assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), before, ignore=["_hoodie_file_name"])
     assert_tidy(tmp_path)
     hashing = hashing_of(tmp_path, "p0")
@@ -138,7 +138,7 @@ def test_rows_are_where_their_hash_says_after_buckets_split_and_merged(version, 
     assert table_rows(tmp_path) == {f"k{n:05d}": (f"p{n % 2}", 5, f"c{n}") for n in range(100)}
     assert set(hf.HudiTable.open(tmp_path).files()["file_id"].to_pylist()) == groups
     merged = resize(tmp_path, settings, MERGE)
-    assert merged.file_groups == 2
+    assert merged.files_written == 2
     assert [len(hashing_of(tmp_path, part).nodes) for part in ("p0", "p1")] == [2, 2]
     assert len(table_rows(tmp_path)) == 100
     assert resize(tmp_path, settings, {}).instant == ""  # nothing is too large or too small
@@ -220,7 +220,18 @@ def test_ranges_that_a_dead_resizing_left_behind_do_not_count(tmp_path):
     assert len(table_rows(tmp_path)) == 20
 
 
-def test_other_clustering_is_refused(tmp_path):
+def test_other_tables_have_no_buckets_to_split(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path, {**options(), **MOR})
-    with pytest.raises(UnsupportedFeatureError, match="not supported yet, but for tables of consistent hashing"):
-        hf.HudiTable.open(tmp_path).services.cluster()
+    settings = ServiceSettings.from_options({})
+    with pytest.raises(UnsupportedFeatureError, match="no table of consistent hashing"):
+        resize_buckets(Storage(tmp_path), settings)
+    chosen = {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"}
+    with pytest.raises(UnsupportedFeatureError, match="no table of consistent hashing"):
+        hf.HudiTable.open(tmp_path).services.cluster(chosen)
+
+
+def test_buckets_are_not_planned_for(tmp_path):
+    settings = settings_of()
+    hf.write(plain_rows(range(20)), tmp_path, settings)
+    with pytest.raises(UnsupportedFeatureError, match="table of consistent hashing"):
+        hf.HudiTable.open(tmp_path).services.plan_cluster(settings)

@@ -342,16 +342,6 @@ def test_partitions_that_a_plan_left_out_are_in_the_next_one(tmp_path: Path) -> 
     assert services(tmp_path).compact().instants == (first.instant, second.instant)
 
 
-def test_other_services_are_refused_by_name(tmp_path: Path) -> None:
-    make(tmp_path, "9")
-    for name, arguments in (("cluster", ()), ("clean", ()), ("archive", ()), ("rollback", ("1",)), ("savepoint", ())):
-        with pytest.raises(hf.UnsupportedFeatureError, match="not supported yet"):
-            getattr(services(tmp_path), name)(*arguments)
-    for name, arguments in (("restore", ("1",)), ("upgrade", (9,))):
-        with pytest.raises(hf.UnsupportedFeatureError, match="not supported yet"):
-            getattr(services(tmp_path), name)(*arguments)
-
-
 class DistantStorage(Storage):
     """Says that it is not of this machine."""
 

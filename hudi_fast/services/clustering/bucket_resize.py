@@ -49,6 +49,7 @@ from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
+from hudi_fast.services.clustering.work import Finished
 from hudi_fast.services.compaction.plan import require_merge_on_read
 from hudi_fast.services.running import guarded, with_metadata
 from hudi_fast.services.settings import ServiceSettings
@@ -74,7 +75,7 @@ __all__ = ["resize_buckets"]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
-def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[tuple[str, list[WriteStat]]]:
+def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished]:
     """Split and merge the buckets of a table, those of partitions that a service is planned for left out.
 
     Args:
@@ -82,7 +83,7 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[tuple[st
         settings: bounds, and how files are written.
 
     Returns:
-        The instant and what was written; empty when all buckets are as they should be.
+        The replace commit; none when all buckets are as they should be.
 
     Raises:
         CommitError: it failed; the table is as before.
@@ -106,7 +107,8 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[tuple[st
         stats = guarded(
             transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext
         )
-        return [(instant, stats)]
+        ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
+        return [Finished(instant, ended, tuple(stats))]
 
 
 def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
@@ -125,8 +127,7 @@ def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
 def _require_consistent_hashing(storage: Storage) -> None:
     if not has_hashing(storage):
         raise UnsupportedFeatureError(
-            "Clustering is not supported yet, but for tables of consistent hashing, whose buckets it splits and "
-            f"merges; {storage.uri} has no bucket ranges. Use Apache Hudi for it."
+            f"{storage.uri} is no table of consistent hashing: there are no bucket ranges to split and merge."
         )
 
 

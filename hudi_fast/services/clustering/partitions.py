@@ -19,14 +19,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.services.compaction.triggers import written_since
-from hudi_fast.timeline.active import read_requested_body
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms
 from hudi_fast.timeline.service_plans import decode_requested_replace
 from hudi_fast.view.table_state import TableState, read_commit
 
-__all__ = ["PlannedPartitions", "choose_partitions", "filter_partitions", "last_completed_clustering"]
+__all__ = [
+    "PlannedPartitions",
+    "choose_partitions",
+    "filter_partitions",
+    "last_completed_clustering",
+]
 
 _HOURS = 24
 
@@ -58,7 +65,7 @@ def choose_partitions(state: TableState, options: ClusteringOptions, mode: str, 
         known = set(everything)
         candidates = [name for name in options.partitions if name in known]
         if options.incremental:
-            missing = _left_out(state, last_completed_clustering(state))
+            missing = _left_out(state, last_completed_clustering(state.storage, state.config, state.timeline))
     else:
         candidates = _matching(_touched(state, everything) if options.incremental else everything, options)
     hour = int(instant_from_ms(now_ms, state.config.timezone)[8:10])
@@ -90,18 +97,15 @@ def filter_partitions(names: Sequence[str], options: ClusteringOptions, mode: st
     return PlannedPartitions(tuple(ordered), missing)
 
 
-def last_completed_clustering(state: TableState) -> Instant | None:
+def last_completed_clustering(storage: Storage, config: TableConfig, timeline: Timeline) -> Instant | None:
     """The newest completed replace commit that a clustering made; None when there is none on the timeline."""
-    for instant in reversed(state.timeline.writes()):
-        if instant.action == "replacecommit":
-            if read_commit(state.storage, state.config, instant).operation_type == "CLUSTER":
-                return instant
-    return None
+    replaced = (instant for instant in reversed(timeline.writes()) if instant.action == "replacecommit")
+    return next((one for one in replaced if read_commit(storage, config, one).operation_type == "CLUSTER"), None)
 
 
 def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
     """Partitions written since the last clustering was planned, and those that it left out; all of them at first."""
-    last = last_completed_clustering(state)
+    last = last_completed_clustering(state.storage, state.config, state.timeline)
     if last is None:
         return everything
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.services.clustering.bucket_resize import resize_buckets
-from hudi_fast.services.compaction.work import CompactionResult, combined_result
+from hudi_fast.services.clustering.plan import ScheduledClustering, schedule_clustering
+from hudi_fast.services.clustering.run import cluster, run_clustering
+from hudi_fast.services.clustering.work import ClusteringResult, combined_result
 from hudi_fast.services.verbs import Options, ServiceVerbs
 
 __all__ = ["ClusteringVerbs"]
@@ -16,23 +16,60 @@ __all__ = ["ClusteringVerbs"]
 class ClusteringVerbs(ServiceVerbs):
     """Rewriting file groups into others."""
 
-    def cluster(self, options: Options | None = None, spark: Any = None) -> CompactionResult:
-        """Split the large buckets of a table of consistent hashing, and merge neighbouring small ones.
+    def plan_cluster(self, options: Options | None = None, dry_run: bool = False) -> ScheduledClustering | None:
+        """Put a clustering on the timeline for somebody to carry out: :meth:`cluster`, or Apache Hudi.
 
-        Other clustering is not supported yet. Writers wait meanwhile; rows keep their commit time.
+        Writers go on meanwhile. Inserts go to other file groups; what changes rows of a planned one is refused, or has
+        the clustering fail: ``hoodie.clustering.updates.strategy``.
 
         Args:
-            options: ``hoodie.bucket.index.min.num.buckets``, ``.max.num.buckets``, ``.split.threshold``,
-                ``.merge.threshold``, ``.hash.field``, and those that say how base files are written.
-            spark: not supported yet; buckets are rewritten in threads.
+            options: which file groups, and how they are to be rewritten. Without ``hoodie.clustering.inline``,
+                ``.schedule.inline`` and ``.async.enabled`` it is due now, else after as many commits as they say.
+            dry_run: only say what would be planned: nothing is written, and the instant of the result is empty.
+
+        Returns:
+            The plan, to look at or to pass to :meth:`cluster`; None when there is nothing to cluster.
 
         Raises:
-            CommitError: it failed; the table is as before.
-            ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options say.
-            UnsupportedFeatureError: no table of consistent hashing, or a Spark session.
+            ConfigError: an option is wrong, or does not go with the table.
+            UnsupportedFeatureError: an unknown strategy, or a table with a bucket index.
         """
-        if spark is not None:
-            raise UnsupportedFeatureError("Clustering on Spark is not supported yet. Use Apache Hudi for it.")
+        return schedule_clustering(self._storage, self._settings(options), dry_run)
+
+    def cluster(
+        self,
+        options: Options | None = None,
+        spark: Any = None,
+        plan: ScheduledClustering | None = None,
+        pending_only: bool = False,
+    ) -> ClusteringResult:
+        """Rewrite small file groups into larger ones, sorted if that is asked for; rows keep their commit time.
+
+        Clusterings that wait on the timeline are carried out first, then a new one is planned and carried out. Those
+        that writers have made untrue are rolled back. Of a table of consistent hashing the large buckets are split and
+        neighbouring small ones merged, without a plan and in threads of this process; writers wait meanwhile.
+
+        Args:
+            options: as for :meth:`plan_cluster`, and those that say how base files are written; for consistent hashing
+                ``hoodie.bucket.index.min.num.buckets``, ``.max.num.buckets``, ``.split.threshold``,
+                ``.merge.threshold`` and ``.hash.field``.
+            spark: a Spark session: groups are rewritten by its tasks. Without, in threads.
+            plan: carry out this one alone.
+            pending_only: plan nothing new.
+
+        Raises:
+            CommitConflictError: ``plan`` is no longer pending, or writers changed its file groups: then it is rolled
+                back.
+            CommitError: it failed, and waits on the timeline again.
+            ConfigError: an option is wrong, or does not go with the table.
+            CorruptTableError: a file of a plan is gone.
+            UnsupportedFeatureError: an unknown strategy, or a table that is not supported.
+        """
         started = time.monotonic()
-        done = resize_buckets(self._storage, self._settings(options))
-        return combined_result("cluster", done, time.monotonic() - started)
+        settings = self._settings(options)
+        carriers = self._carriers(spark, settings)
+        if plan is not None:
+            done = [run_clustering(self._storage, plan, settings, carriers.cluster)]
+        else:
+            done = cluster(self._storage, settings, carriers, pending_only)
+        return combined_result(done, time.monotonic() - started)

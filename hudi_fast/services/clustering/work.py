@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.merge.slice_merge import SliceMerge
 from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -102,6 +102,7 @@ class ClusteringResult:
         rows: of the files written.
         files_written: how many.
         bytes_written: their size.
+        copied_row_groups: row groups that came into them as they were stored.
         instants: requested times of all that were completed, oldest first.
         seconds: from call to visible.
     """
@@ -112,6 +113,7 @@ class ClusteringResult:
     rows: int = 0
     files_written: int = 0
     bytes_written: int = 0
+    copied_row_groups: int = 0
     instants: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -132,6 +134,7 @@ def combined_result(done: Iterable[Finished], seconds: float) -> ClusteringResul
         rows=sum(stat.num_writes for stat in stats),
         files_written=len(stats),
         bytes_written=sum(stat.file_size for stat in stats),
+        copied_row_groups=sum(stat.copied_row_groups for stat in stats),
         instants=instants,
         seconds=seconds,
     )
@@ -147,7 +150,7 @@ def slices_of(storage: Storage, group: ClusteringGroup) -> list[FileSlice]:
     """The file slices of a group, in the order of the plan.
 
     Raises:
-        CommitConflictError: a file of the plan is gone, or is none of Hudi's.
+        CorruptTableError: a file of the plan is gone, or is none of Hudi's.
     """
     return [_slice_of(storage, one) for one in group.slices]
 
@@ -159,20 +162,19 @@ def _slice_of(storage: Storage, planned: ClusteringSlice) -> FileSlice:
     found = [parse_log_file(_entry(storage, planned, path)) for path in planned.log_paths]
     logs: list[LogFile] = sorted((one for one in found if one is not None), key=log_order)
     if len(logs) < len(found) or (base is None and (planned.base_path or not logs)):
-        raise CommitConflictError(
-            f"A clustering plan of {storage.uri} names files that are none of Hudi's: {planned}. Roll the clustering "
-            "back, and plan another one."
-        )
+        raise CorruptTableError(f"A clustering plan of {storage.uri} names files that are none of Hudi's: {planned}.")
     begins = base.instant if base is not None else min(log.instant for log in logs)
-    return FileSlice(planned.partition_path, planned.file_id, base, tuple(logs), begins)
+    rows = tuple(log for log in logs if not log.is_cdc)
+    return FileSlice(planned.partition_path, planned.file_id, base, rows, begins)
 
 
 def _entry(storage: Storage, planned: ClusteringSlice, file: str) -> FileStat:
     path = path_of(planned, file)
     entry = storage.stat(path)
     if entry is None:
-        raise CommitConflictError(
-            f"A clustering of {storage.uri} is planned for the file group {planned.file_id}, but its file {path} is "
-            "gone. Roll the clustering back, and plan another one."
+        raise CorruptTableError(
+            f"A clustering of {storage.uri} is planned for the file group {planned.file_id}, but a file of it is gone. "
+            "Restore the file, or the table to a savepoint; or roll the clustering back.",
+            path,
         )
     return entry

@@ -1,0 +1,79 @@
+"""Whether the file groups of a clustering plan are still as the plan has them.
+
+Writers go on while a clustering waits and while it runs; where they may change rows of its groups, what they changed
+would be lost with the groups. So the plan is compared with the table twice, under the table's lock: before the work,
+and before it becomes visible.
+
+::
+
+    files of each planned slice  ≟  its newest slice now          (base files, log files)
+    completed since the plan: groups written or ended             (blocks added to a log file that was there)
+"""
+
+from __future__ import annotations
+
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.services.compaction.triggers import written_since
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.service_plans import ClusteringPlan, ClusteringSlice
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState, read_commit
+
+__all__ = ["changed_groups", "require_unchanged"]
+
+_SHOWN = 5
+
+
+def changed_groups(state: TableState, instant: Instant, plan: ClusteringPlan) -> dict[tuple[str, str], str]:
+    """File groups of a plan that are not as it has them: (partition path, file id) to what happened.
+
+    Args:
+        state: the table now, under its lock.
+        instant: the pending clustering.
+        plan: its plan.
+    """
+    planned = {(one.partition_path, one.file_id): one for group in plan.groups for one in group.slices}
+    changed: dict[tuple[str, str], str] = {}
+    for partition in sorted({name for name, _ in planned}):
+        now = {one.file_id: one for one in latest_slices(state.view, partition)}
+        for (name, file_id), slice_ in planned.items():
+            if name == partition and _names(slice_) != _names_now(now.get(file_id)):
+                changed[name, file_id] = "its files are others" if file_id in now else "it has ended"
+    for later in written_since(state.config, state.timeline, instant):
+        commit = read_commit(state.storage, state.config, later)
+        touched = {(stat.partition_path, stat.file_id) for stat in commit.write_stats()}
+        ended = (commit.partition_to_replace_file_ids or {}).items()
+        touched |= {(name, file_id) for name, ids in ended for file_id in ids}
+        changed |= {one: f"changed by the {later.action} {later.requested}" for one in touched if one in planned}
+    return changed
+
+
+def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan) -> None:
+    """Refuse to carry out, or to complete, a clustering whose file groups were changed since it was planned.
+
+    Raises:
+        CommitConflictError: they were; it names them.
+    """
+    changed = changed_groups(state, instant, plan)
+    if not changed:
+        return
+    first = list(changed.items())[:_SHOWN]
+    shown = ", ".join(f"{file_id} of partition {name!r} ({what})" for (name, file_id), what in first)
+    if len(changed) > _SHOWN:
+        shown += f" and {len(changed) - _SHOWN} more"
+    raise CommitConflictError(
+        f"The clustering {instant.requested} of {state.storage.uri} does not go with the table any more: of the file "
+        f"groups in its plan {shown}. It is rolled back, with its plan, and no row is touched; plan another one."
+    )
+
+
+def _names(slice_: ClusteringSlice) -> set[str]:
+    names = {path.rpartition("/")[2] for path in (slice_.base_path, *slice_.log_paths) if path}
+    return {name for name in names if not name.endswith(".cdc")}
+
+
+def _names_now(slice_: FileSlice | None) -> set[str]:
+    if slice_ is None:
+        return set()
+    base = set() if slice_.base_file is None else {slice_.base_file.name}
+    return base | {log.name for log in slice_.log_files}

@@ -1,0 +1,325 @@
+"""Planning a clustering: which file slices are rewritten together, into how many file groups.
+
+::
+
+    the table's lock ─► due? ─► partitions ─► slices that nobody else plans for ─► groups
+        ─► <instant>.clustering.requested     (before table version 8: <instant>.replacecommit.requested)
+
+Writers that would change rows of a planned group are refused or have the clustering fail, as they are told; inserts go
+elsewhere. A plan without groups is not written.
+
+Sources: ``ClusteringPlanActionExecutor``, ``ClusteringPlanStrategy``, ``PartitionAwareClusteringPlanStrategy``,
+``CommitBasedClusteringPlanStrategy`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.index.consistent import has_hashing
+from hudi_fast.metadata.state import open_state
+from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
+from hudi_fast.services.clustering.parameters import parameters_of
+from hudi_fast.services.clustering.partitions import choose_partitions, last_completed_clustering
+from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
+from hudi_fast.services.compaction.plan import settled_state
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.work_plan import service_plan
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan, RequestedReplace, encode_requested_replace
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.pending import pending_clusterings
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState, load_state, read_commit
+
+__all__ = [
+    "ScheduledClustering",
+    "clustering_action",
+    "clustering_is_due",
+    "plan_clustering",
+    "schedule_clustering",
+    "waiting_clusterings",
+]
+
+_CHECKPOINT = "clustering.commit.checkpoint"
+_LISTING_THREADS = 8
+_BUCKET = re.compile(r"000\d{5}-")
+"""How the file ids of buckets begin; a hexadecimal one looks like that once in forty thousand."""
+
+_Groups = tuple[tuple[FileSlice, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledClustering:
+    """A clustering that stands on the timeline and waits to be carried out.
+
+    Attributes:
+        instant: its requested time; empty for one that was only thought out.
+        plan: the groups.
+    """
+
+    instant: str
+    plan: ClusteringPlan
+
+    @property
+    def file_groups(self) -> int:
+        """How many file groups it would end."""
+        return sum(len(group.slices) for group in self.plan.groups)
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each file slice: group (int32), partition, file_id, base_file, log_files, outputs (int32)."""
+        rows = [
+            {
+                "group": number,
+                "partition": one.partition_path,
+                "file_id": one.file_id,
+                "base_file": one.base_path.rpartition("/")[2] or None,
+                "log_files": [path.rpartition("/")[2] for path in one.log_paths],
+                "outputs": group.output_groups,
+            }
+            for number, group in enumerate(self.plan.groups)
+            for one in group.slices
+        ]
+        return pa.Table.from_pylist(rows, schema=_PLAN_SCHEMA)
+
+
+_PLAN_SCHEMA = pa.schema(
+    {
+        "group": pa.int32(),
+        "partition": pa.string(),
+        "file_id": pa.string(),
+        "base_file": pa.string(),
+        "log_files": pa.list_(pa.string()),
+        "outputs": pa.int32(),
+    }
+)
+
+
+def schedule_clustering(
+    storage: Storage, settings: ServiceSettings, dry_run: bool = False
+) -> ScheduledClustering | None:
+    """Put a clustering on the timeline.
+
+    Args:
+        storage: the table's storage.
+        settings: strategies, their bounds, and when it is due.
+        dry_run: only say what would be planned; nothing is written.
+
+    Returns:
+        What was planned; None when it is not due, or there is nothing to cluster. Nothing is written then.
+
+    Raises:
+        ConfigError: an option does not go with the table.
+        UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
+    """
+    plan_strategy_of(settings.clustering)
+    if has_hashing(storage):
+        raise UnsupportedFeatureError(
+            f"{storage.uri} is a table of consistent hashing: its buckets are split and merged at once, by "
+            "services.cluster(), without a plan that others could carry out."
+        )
+    if dry_run:
+        state = open_state(storage)
+        plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
+        return None if plan is None else ScheduledClustering("", plan)
+    with table_lock(storage, settings.lock_seconds):
+        state = open_state(storage)
+        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        state = settled_state(state, clock, settings.failed_writes)
+        plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
+        if plan is None:
+            return None
+        service_plan(state, settings)  # refuses what could not be carried out
+        now = clock.next_time(state.timeline.newest_time)
+        body = encode_requested_replace(RequestedReplace("CLUSTER", plan, {}))
+        create_requested(storage, state.config, Instant(now, clustering_action(state), State.REQUESTED), body)
+        return ScheduledClustering(now, plan)
+
+
+def plan_clustering(state: TableState, settings: ServiceSettings, now_ms: int) -> ClusteringPlan | None:
+    """The plan of a clustering: a function of the table's files and timeline; None when there is nothing to cluster.
+
+    Args:
+        state: the pinned table.
+        settings: strategies and their bounds.
+        now_ms: milliseconds since the epoch; the hour counts for a filter mode.
+
+    Raises:
+        ConfigError: an option does not go with the table.
+        UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
+    """
+    options = settings.clustering
+    strategy = plan_strategy_of(options)
+    extra: dict[str, str] = {}
+    if strategy.grouping == "commits":
+        found, checkpoint = _of_commits(state, settings)
+        missing: set[str] = set()
+        extra = {_CHECKPOINT: checkpoint}
+    else:
+        planned = choose_partitions(state, options, strategy.partition_filter, now_ms)
+        busy: set[str] = set()
+        by_partition = list(_partition_groups(state, planned.chosen, strategy, settings, busy))
+        found = [one for _, groups in by_partition for one in groups.groups]
+        missing = {name for name, groups in by_partition if groups.partial} | set(planned.missing) | busy
+        missing |= {slices[0].partition for slices, _ in found[options.max_groups :]}
+    chosen = found[: options.max_groups]
+    if not chosen:
+        return None
+    _require_no_buckets(state, settings, [one.file_id for slices, _ in chosen for one in slices])
+    groups = tuple(_planned(state, slices, outputs, settings) for slices, outputs in chosen)
+    return ClusteringPlan(
+        groups,
+        strategy.execution,
+        parameters_of(options),
+        extra,
+        missing_partitions=tuple(sorted(missing)) if options.incremental else (),
+    )
+
+
+def clustering_is_due(storage: Storage, config: TableConfig, timeline: Timeline, options: ClusteringOptions) -> bool:
+    """Whether enough writes were completed since the last clustering, for the mode that is on; always without any.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
+        options: the modes, and their bounds.
+    """
+    enough, writes = options.max_commits, timeline.writes()
+    if len(writes) < enough or not enough:
+        return not enough
+    known = [instant for instant, _ in pending_clusterings(storage, config, timeline)]
+    completed = last_completed_clustering(storage, config, timeline)
+    last = max((one.requested for one in (*known, completed) if one is not None), default="")
+    return sum(one.requested > last for one in writes) >= enough
+
+
+def waiting_clusterings(storage: Storage) -> list[ScheduledClustering]:
+    """Clusterings that wait to be carried out, or whose process died over it, oldest first."""
+    state = load_state(storage)
+    found = pending_clusterings(storage, state.config, state.timeline)
+    return [ScheduledClustering(instant.requested, plan) for instant, plan in found]
+
+
+def clustering_action(state: TableState) -> str:
+    """What a pending clustering is called on the table's timeline."""
+    return "clustering" if state.config.layout_version > 1 else "replacecommit"
+
+
+# ---- inside
+
+
+def _due_plan(state: TableState, settings: ServiceSettings, now_ms: int) -> ClusteringPlan | None:
+    if not clustering_is_due(state.storage, state.config, state.timeline, settings.clustering):
+        return None
+    return plan_clustering(state, settings, now_ms)
+
+
+def _partition_groups(
+    state: TableState, names: Sequence[str], strategy: PlanStrategy, settings: ServiceSettings, busy: set[str]
+) -> Iterator[tuple[str, PartitionGroups]]:
+    options, size = settings.clustering, settings.write.max_file_size
+    if strategy.grouping == CONSISTENT:
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} is no table of consistent hashing, so it has no buckets to split and merge. Give "
+            "another hoodie.clustering.plan.strategy.class."
+        )
+    with ThreadPoolExecutor(_LISTING_THREADS) as pool:
+        for name, slices in zip(names, pool.map(lambda one: latest_slices(state.view, one), names), strict=True):
+            free = [one for one in slices if _is_free(state, one, busy)]
+            if strategy.small_only:
+                limit = options.small_file_limit
+                free = [one for one in free if (0 if one.base_file is None else one.base_file.size) < limit]
+            if strategy.grouping == "single":
+                yield name, one_to_a_group(free, options)
+            elif strategy.grouping == "schema" and not options.copy_evolved:
+                columns = {one.file_id: _columns_of(state.storage, one) for one in free}
+                yield name, group_slices(free, options, size, lambda one, known=columns: known[one.file_id])  # type: ignore[misc]
+            else:
+                yield name, group_slices(free, options, size)
+
+
+def _is_free(state: TableState, slice_: FileSlice, busy: set[str]) -> bool:
+    """Whether no other service plans for the group; ``busy`` receives the partition of one that is taken."""
+    group, view = (slice_.partition, slice_.file_id), state.view
+    taken = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
+    if taken:
+        busy.add(slice_.partition)
+    return not taken
+
+
+def _columns_of(storage: Storage, slice_: FileSlice) -> str:
+    if slice_.base_file is None:
+        return ""
+    with open_base_file(storage, slice_.base_file.path) as reader:
+        return str(reader.schema.remove_metadata())
+
+
+def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Groups], str]:
+    """Groups of the files of writes after an instant, in the order of the writes; and the last write looked at.
+
+    A file group takes part once, as it is now, where it is first met.
+    """
+    options, size = settings.clustering, settings.write.max_file_size
+    if not options.earliest_commit:
+        raise ConfigError(
+            "CommitBasedClusteringPlanStrategy needs hoodie.clustering.plan.strategy.earliest.commit.to.cluster: the "
+            "instant after whose writes files are clustered."
+        )
+    waiting: dict[str, list[FileSlice]] = {}
+    now: dict[str, dict[str, FileSlice]] = {}
+    seen: set[tuple[str, str]] = set()
+    found: list[_Groups] = []
+    last = ""
+    for instant in state.timeline.writes():
+        if instant.requested <= options.earliest_commit or len(found) >= options.max_groups:
+            continue
+        last = instant.requested
+        if instant.action == "replacecommit":
+            continue
+        for name, stats in read_commit(state.storage, state.config, instant).partition_to_write_stats.items():
+            if name not in now:
+                now[name] = {one.file_id: one for one in latest_slices(state.view, name)}
+            new = dict.fromkeys(stat.file_id for stat in stats if (name, stat.file_id) not in seen)
+            seen |= {(name, file_id) for file_id in new}
+            slices = [now[name][file_id] for file_id in new if file_id in now[name]]
+            waiting.setdefault(name, []).extend(one for one in slices if _is_free(state, one, set()))
+            if _base_bytes(waiting[name]) >= options.max_group_bytes:
+                found += group_slices(waiting.pop(name), options, size).groups
+    for slices in waiting.values():
+        found += group_slices(slices, options, size).groups
+    return found, last
+
+
+def _require_no_buckets(state: TableState, settings: ServiceSettings, file_ids: Sequence[str]) -> None:
+    """Rows of a bucket index are found by the number of their bucket; in a file group of another name they are not."""
+    if settings.write.index_type == "BUCKET" or all(map(_BUCKET.match, file_ids)):
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} has a bucket index, for example the file group {file_ids[0]}: its file groups cannot "
+            "be put together in other ones, where the index would not look. Compact the table instead, or use "
+            "hoodie.index.bucket.engine=CONSISTENT_HASHING, whose buckets split and merge."
+        )
+
+
+def _base_bytes(slices: Sequence[FileSlice]) -> int:
+    return sum(one.base_file.size for one in slices if one.base_file is not None)
+
+
+def _planned(
+    state: TableState, slices: tuple[FileSlice, ...], outputs: int, settings: ServiceSettings
+) -> ClusteringGroup:
+    return planned_group(state.storage, slices, outputs, settings.write.max_file_size)
