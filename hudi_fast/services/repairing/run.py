@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.services.deleting import Deleter, in_threads
 from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
@@ -50,35 +50,51 @@ def run_repair(
 
     Raises:
         CommitConflictError: the plan no longer fits the table; nothing was done.
+        CommitError: storage failed; what is left can be repaired again.
         LockTimeoutError: others write to the table.
         CorruptTableError: ``hoodie.properties`` cannot be understood.
     """
     started = time.monotonic()
-    heartbeat = failed_writes(settings.write).heartbeat
-    with table_lock(storage, settings.lock_seconds):
-        found = plan_repair(storage, heartbeat)
-        chosen = found.repairable if plan is None else _require_fit(storage, plan, found)
-        if any(one.kind == "properties backup" for one in chosen):
-            update_properties(storage, {})
-        _drop_instants(storage, _of(chosen, "dangling instant"))
-        instant, rolled_back = _roll_back(storage, settings, _of(chosen, "failed write"))
-        data = _of(chosen, *_DATA)
-        gone = delete(storage, [one.path for one in data])
-        for one in _of(chosen, "markers"):
-            storage.delete_dir(one.path)
-        for one in _of(chosen, *_FILES):
-            storage.delete_file(one.path)
-    stuck = {one.path for one, deleted in zip(data, gone, strict=True) if not deleted and storage.exists(one.path)}
+    try:
+        with table_lock(storage, settings.lock_seconds):
+            found = plan_repair(storage, failed_writes(settings.write).heartbeat)
+            chosen = found.repairable if plan is None else _require_fit(storage, plan, found)
+            instant, rolled_back, stuck = _carry_out(storage, settings, chosen, delete)
+    except OSError as error:
+        raise CommitError(
+            f"Repairing {storage.uri} failed because of storage: {error}. What it removed by then was no loss to any "
+            "query; run it again."
+        ) from error
     done = tuple(one for one in chosen if one.path not in stuck)
-    deleted = [one for one in data if one.path not in stuck]
     return RepairResult(
         instant,
         done,
         tuple(one for one in found.findings if one not in done),
-        len(deleted),
-        sum(one.bytes for one in done if one.kind in (*_DATA, *_FILES)),
+        len(_of(done, *_DATA)),
+        sum(one.bytes for one in _of(done, *_DATA, *_FILES)),
         rolled_back,
         time.monotonic() - started,
+    )
+
+
+def _carry_out(
+    storage: Storage, settings: ServiceSettings, chosen: Sequence[Finding], delete: Deleter
+) -> tuple[str, tuple[str, ...], set[str]]:
+    """The last rollback, what was rolled back, and the data files that could not be deleted."""
+    if _of(chosen, "properties backup"):
+        update_properties(storage, {})
+    _drop_instants(storage, _of(chosen, "dangling instant"))
+    instant, rolled_back = _roll_back(storage, settings, _of(chosen, "failed write"))
+    paths = [one.path for one in _of(chosen, *_DATA)]
+    gone = delete(storage, paths)
+    for one in _of(chosen, "markers"):
+        storage.delete_dir(one.path)
+    for one in _of(chosen, *_FILES):
+        storage.delete_file(one.path)
+    return (
+        instant,
+        rolled_back,
+        {path for path, was in zip(paths, gone, strict=True) if not was and storage.exists(path)},
     )
 
 

@@ -39,6 +39,7 @@ class RepairVerbs(ServiceVerbs):
 
         Raises:
             CommitConflictError: ``plan`` no longer fits the table; nothing was done.
+            CommitError: storage failed; what is left can be repaired again.
             LockTimeoutError: others write to the table.
         """
         return run_repair(self._storage, self._settings(options), plan)

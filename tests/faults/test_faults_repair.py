@@ -1,0 +1,94 @@
+"""Repairs that fail at any call to storage: readers see the same rows all the while, and the next one finishes."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from mor_tables import mor_options
+from small_tables import assert_tidy, plain_rows, table_rows
+from test_faults_write import interesting
+
+import hudi_fast as hf
+from hudi_fast.services.carriers import in_process
+from hudi_fast.services.repairing.findings import RepairResult
+from hudi_fast.services.table_services import TableServices
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage
+from hudi_fast.view.table_state import load_state
+
+KINDS = {
+    "orphan file",
+    "failed write",
+    "dangling instant",
+    "markers",
+    "temporary file",
+    "properties backup",
+    "heartbeat",
+}
+
+
+def make_disarray(path: Path, version: str) -> None:
+    """A table with a finding of every kind that can be repaired, but for deletes of cleans: they go as orphans do."""
+    for rows in (plain_rows(range(6)), plain_rows(range(2, 5), ts=2, text="b")):
+        hf.write(rows, path, mor_options(table_version=version))
+    hoodie = path / ".hoodie"
+    timeline = hoodie / ("timeline" if version == "9" else "")
+    first, second = (int(one.requested) for one in load_state(Storage(path)).timeline.instants)
+    base = next(path.glob("p0/*.parquet"))
+    shutil.copy(base, base.with_name(f"11111111-0_0-0-0_{first + 1}.parquet"))  # of no instant
+    for ending in ("deltacommit.requested", "deltacommit.inflight"):
+        (timeline / f"{second + 1}.{ending}").touch()
+    shutil.copy(base, base.with_name(f"22222222-0_0-0-0_{second + 1}.parquet"))  # of a failed write
+    (timeline / f"{second + 2}.clean.requested").write_bytes(b"Obj\x01cut")
+    (hoodie / ".temp" / str(first) / "p0").mkdir(parents=True)
+    (hoodie / ".temp" / str(first) / "p0" / "x.parquet.marker.CREATE").touch()
+    (hoodie / ".heartbeat").mkdir(exist_ok=True)
+    shutil.copy(hoodie / "hoodie.properties", hoodie / "hoodie.properties.backup")
+    for left in (hoodie / ".heartbeat" / str(first), path / "p1" / ".x.tmp"):
+        left.touch()
+        os.utime(left, (time.time() - 7200, time.time() - 7200))
+
+
+def repair(storage: Storage) -> RepairResult:
+    return TableServices(storage, lambda spark: in_process()).repair(mor_options())
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_any_failing_call_leaves_the_rows_alone(version: str, tmp_path: Path) -> None:
+    make_disarray(tmp_path / "base", version)
+    rows = table_rows(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    assert {one.kind for one in repair(recorder).repaired} == KINDS
+    chooser, outcomes = random.Random(version), set()
+    for call in interesting(recorder.calls):
+        kind = chooser.choice(FAULT_KINDS) if call.changes else "before"
+        for die in (False, True) if call.changes else (chooser.choice((False, True)),):
+            path, error = tmp_path / "try", None
+            shutil.copytree(tmp_path / "base", path)  # copies keep the times of files
+            try:
+                repair(FaultyStorage(path, at=call.number, kind=kind, die=die))
+            except Exception as caught:
+                error = caught
+            where = f"{call} {kind} die={die}: {error!r}"
+            assert error is None or isinstance(error, hf.HudiError), where
+            outcomes.add(error is None)
+            assert table_rows(path) == rows, where
+            check_after(path, rows, where)
+            shutil.rmtree(path)
+    assert outcomes == {True, False}
+
+
+def check_after(path: Path, rows: dict, where: str) -> None:
+    """The next repair leaves nothing but files of the write that it rolled back; the one after that, nothing."""
+    assert repair(Storage(path)).left == (), where
+    left = TableServices(Storage(path), lambda spark: in_process()).plan_repair().findings
+    assert {one.kind for one in left} <= {"orphan file"}, where
+    repair(Storage(path))
+    assert table_rows(path) == rows, where
+    assert_tidy(path)
