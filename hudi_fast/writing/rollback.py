@@ -7,8 +7,8 @@
         ─► delete files, take log blocks back ─► the metadata table's commit ─► delete the instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
-tells readers to pass over its blocks. A compaction or clustering that failed is requested again afterwards: its plan
-stands.
+tells readers to pass over its blocks. A compaction or clustering that failed is requested again afterwards: its
+plan stands.
 
 Every step can be repeated, so a rollback that died is finished by the next writer from its plan. It is not complete
 before all files are gone: one that stayed would be taken for a committed one when the timeline has moved on.
@@ -72,7 +72,7 @@ __all__ = [
 
 _ROLLBACK_TOKEN = "1-0-1"
 _THREADS = 8
-_WAITS_AGAIN = ("compaction", "clustering")
+_WAITS_AGAIN = "compaction"
 _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
 
 Deleter = Callable[[Storage, Sequence[str]], list[bool]]
@@ -133,7 +133,8 @@ def finish_rollbacks(
             delete_instant_files(storage, config, instant)
             done.append(None)
         else:
-            done.append(_carry_out(storage, config, instant, plan, clock, delete))
+            keep_plan = True if plan.action == "clustering" else None  # whoever wants it gone rolls it back again
+            done.append(_carry_out(storage, config, instant, plan, clock, delete, keep_plan))
     return done
 
 
@@ -178,8 +179,7 @@ def roll_back(
         clock: gives the rollback its times.
         newest: newest time on the timeline.
         delete: deletes files.
-        keep_plan: whether it is requested again afterwards; None: a pending compaction or clustering is (before table
-            version 8, where it is a replace commit like others: only a compaction), others are not.
+        keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
 
     Returns:
         The completed rollback.
@@ -230,7 +230,7 @@ def undo(
             part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
     added, removed = _changed_logs(done) if list_logs else ({}, {})
     roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
-    _delete_instant(storage, config, plan, plan.action in _WAITS_AGAIN if keep_plan is None else keep_plan)
+    _delete_instant(storage, config, plan, plan.action == _WAITS_AGAIN if keep_plan is None else keep_plan)
     return RollbackMetadata(
         start_time=rollback.requested,
         instant=plan.instant,

@@ -153,7 +153,7 @@ def abandon(transaction: Transaction) -> None:
     if any(one.requested == instant.requested for one in timeline.writes()):
         return
     keep_plan: bool | None = None
-    if instant.action == "replacecommit":
+    if comparable_action(instant.action) == "replacecommit":
         with contextlib.suppress(CorruptTableError):  # others have rolled it back; what it wrote since goes, too
             keep_plan = True if read_clustering_plan(storage, config, instant) is not None else None
     roll_back(storage, config, instant, transaction.clock, timeline.newest_time, keep_plan=keep_plan)
