@@ -1,0 +1,166 @@
+"""What holds instants on the active timeline, each as a bound: the requested time from which on they stay, and why.
+
+::
+
+    pending writes and services     the last complete write before the first of them
+    a pending restore               everything
+    compaction                      MERGE_ON_READ: the delta commits that the next compaction is counted by
+    replaced file groups            replace commits whose files the last clean may have left: without the commit on the
+                                    timeline those files would count again
+    the metadata table              what it has not compacted: its log blocks count by their instants
+    the data table                  of a metadata table: what is on the data table's active timeline
+    savepoints                      their commits, and (by default) all later ones
+
+All are pure functions of timelines and of what the last clean says.
+
+Sources: ``TimelineArchiverV1``/``V2``, ``CompactionUtils``, ``ClusteringUtils``, ``TimelineUtils`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.services.compaction.triggers import last_compaction, written_since
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, comparable_action
+
+__all__ = [
+    "Bound",
+    "of_compaction",
+    "of_data_table",
+    "of_last_clean",
+    "of_metadata_table",
+    "of_pending",
+    "of_replaced",
+    "of_restore",
+    "of_savepoint",
+]
+
+_REPLACES = ("replacecommit", "clustering")
+_COUNTED_TRIGGERS = frozenset({"NUM_COMMITS", "NUM_AND_TIME"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Why instants stay.
+
+    Attributes:
+        time: those requested then or later; empty: all of them.
+        reason: in words, without a full stop.
+    """
+
+    time: str
+    reason: str
+
+
+def of_pending(timeline: Timeline) -> Bound | None:
+    """The first pending write, compaction or clustering; the complete write before it stays as well."""
+    pending = [one for one in timeline.pending() if comparable_action(one.action) in WRITE_ACTIONS]
+    if not pending:
+        return None
+    first = pending[0]
+    before = [one.requested for one in timeline.writes() if one.requested < first.requested]
+    reason = f"the {first.action} {first.requested} is {first.state.name.lower()}"
+    return Bound(before[-1] if before else first.requested, reason)
+
+
+def of_restore(timeline: Timeline) -> Bound | None:
+    """A pending restore, which takes writes back."""
+    pending = [one for one in timeline.of_action("restore") if not one.is_completed]
+    return Bound("", f"the restore {pending[0].requested} is not done") if pending else None
+
+
+def of_compaction(config: TableConfig, timeline: Timeline, trigger: str, delta_commits: int) -> Bound | None:
+    """The delta commits that make the next compaction due, or the last compaction while there are fewer.
+
+    Args:
+        config: the table's configuration.
+        timeline: its active timeline.
+        trigger: trigger strategy of compaction.
+        delta_commits: after how many it is due.
+    """
+    if not config.is_mor or trigger not in _COUNTED_TRIGGERS:
+        return None
+    last = last_compaction(timeline)
+    since = [one for one in written_since(config, timeline, last) if one.action == "deltacommit"]
+    since += [one for one in timeline.pending_writes if one.action == "deltacommit"]
+    since.sort(key=lambda one: one.requested)
+    if not since and last is None:
+        return None
+    if len(since) < delta_commits:
+        time = since[0].requested if last is None else last.requested
+        return Bound(time, f"compaction is due after {delta_commits} delta commits, and {time} is where they begin")
+    time = since[len(since) - delta_commits].requested
+    return Bound(time, f"the next compaction is counted by the {delta_commits} delta commits from {time} on")
+
+
+def of_replaced(timeline: Timeline, clean: str, earliest: str, savepoints: Sequence[str]) -> Bound | None:
+    """The first replace commit or clustering whose replaced files the last clean left, as far as it tells.
+
+    Args:
+        timeline: the active timeline.
+        clean: requested time of the last clean; empty when there is none.
+        earliest: what it retained; empty where its policy has none.
+        savepoints: those that it saw.
+    """
+    replaces = [one for one in timeline.instants if one.action in _REPLACES]
+    since, told = "", "there has been no clean"
+    if clean and not earliest:
+        since, told = clean, f"the last clean ({clean}) came before it"
+    elif clean:
+        since, told = earliest, f"the last clean ({clean}) retained {earliest}"
+        saved = min(savepoints, default="")
+        if saved and saved < earliest and any(saved <= one.requested <= earliest for one in replaces):
+            since, told = saved, f"the last clean ({clean}) kept files of the savepoint {saved}"
+    first = next((one for one in replaces if one.requested >= since), None)
+    if first is None:
+        return None
+    return Bound(first.requested, f"the {first.action} {first.requested} replaced files that are still there: {told}")
+
+
+def of_metadata_table(config: TableConfig, timeline: Timeline, compacted: str | None) -> Bound | None:
+    """Writes that completed after the metadata table was last compacted.
+
+    Args:
+        config: the data table's configuration.
+        timeline: its active timeline.
+        compacted: requested time of the metadata table's last compaction; None: there was none that is known.
+    """
+    if compacted is None:
+        return Bound("", "the metadata table has not been compacted yet, or cannot be trusted")
+    reason = f"the metadata table was last compacted at {compacted}"
+    if config.layout_version < 2:
+        return Bound(compacted, reason)
+    after = (one.requested for one in timeline.writes() if (one.completion or one.requested) > compacted)
+    first = min(after, default=None)
+    return None if first is None else Bound(first, reason)
+
+
+def of_data_table(data: Timeline, beyond_savepoint: bool) -> Bound | None:
+    """What a metadata table keeps for its data table: from its first write, or first pending action, on.
+
+    Args:
+        data: the data table's active timeline.
+        beyond_savepoint: whether savepointed writes are passed over: they may be far older than the others.
+    """
+    writes = [one for one in data.instants if comparable_action(one.action) in WRITE_ACTIONS]
+    if beyond_savepoint:
+        saved = {one.requested for one in data.of_action("savepoint")}
+        writes = [one for one in writes if one.requested not in saved] or writes
+    first = min([*writes[:1], *data.pending()[:1]], key=lambda one: one.requested, default=None)
+    if first is None:
+        return None
+    return Bound(first.requested, f"the {first.action} {first.requested} is on the data table's active timeline")
+
+
+def of_savepoint(savepoints: Sequence[Instant]) -> Bound | None:
+    """The first savepoint."""
+    first = min((one.requested for one in savepoints), default=None)
+    return None if first is None else Bound(first, f"the first savepoint is of {first}")
+
+
+def of_last_clean(earliest: str) -> Bound | None:
+    """What the last clean retained (``hoodie.archive.block.on.latest.clean.ectr``)."""
+    return Bound(earliest, f"the last clean retained {earliest}") if earliest else None

@@ -1,0 +1,250 @@
+"""Archiving: the oldest instants leave the active timeline for the archived one.
+
+::
+
+    the table's lock ─► plan ─► per thousand instants: bodies ─► the archive ─► leftover markers ─► their files go
+        ─► the metadata table's own timeline, by its own limits: no further than the data table's
+
+All of it runs under the table's lock, so that no writer sees a part of it. An instant is archived before its files go:
+if the process dies in between, the next run finds it on both timelines and deletes what is left.
+
+Sources: ``TimelineArchiverV1``/``V2``, ``HoodieMetadataWriteUtils`` (Hudi 1.2.0); reference 7.4, 3.1, 3.2.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
+from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.services.archiving.bounds import Bound
+from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
+from hudi_fast.services.cleaning.last_clean import last_clean
+from hudi_fast.services.compaction.triggers import last_compaction
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.archive_writer import append_archive, delete_instants, read_instant, state_files
+from hudi_fast.timeline.instant import Instant, State, comparable_action
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.writing.markers import delete_leftover_markers
+
+__all__ = ["ArchiveResult", "archive", "archive_after_write", "plan_archive"]
+
+_AT_ONCE = 1000
+"""Instants whose bodies are held in memory together."""
+
+_METADATA_CLEANING = CleanOptions(policy="KEEP_LATEST_COMMITS", commits_retained=20)
+_METADATA_TRIGGER = "NUM_COMMITS"
+_ROOM_OF_METADATA = 1
+"""How many more commits than the data table's the metadata table keeps on its timeline."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """What was archived.
+
+    Attributes:
+        instants: requested times of the archived instants, oldest first.
+        first: the oldest; empty when there was nothing to archive.
+        last: the newest.
+        active: complete writes that stay on the active timeline.
+        files_written: files of the archive that were written, merged ones among them.
+        blocked_by: why no more were archived, in words; empty when nothing was in the way but the limits.
+        seconds: from call to return.
+        metadata_instants: how many instants of the metadata table's own timeline were archived.
+    """
+
+    instants: tuple[str, ...] = ()
+    first: str = ""
+    last: str = ""
+    active: int = 0
+    files_written: int = 0
+    blocked_by: str = ""
+    seconds: float = 0.0
+    metadata_instants: int = 0
+
+
+def plan_archive(storage: Storage, settings: ServiceSettings) -> ArchivePlan:
+    """The instants that would be archived now; nothing is written.
+
+    Args:
+        storage: the table's storage.
+        settings: limits, what cleaning retains, and when compaction is due.
+
+    Raises:
+        CorruptTableError: the timeline cannot be understood.
+    """
+    return _planned(open_state(storage), settings)
+
+
+def archive(storage: Storage, settings: ServiceSettings, plan: ArchivePlan | None = None) -> ArchiveResult:
+    """Archive what is to be archived, of the metadata table's timeline too.
+
+    Args:
+        storage: the table's storage.
+        settings: as for :func:`plan_archive`, and how the archive's files are kept.
+        plan: archive exactly these; None: what a plan says now.
+
+    Raises:
+        CommitConflictError: ``plan`` no longer fits the table. Nothing was changed.
+        CommitError: storage failed; no instant is lost, and the next run goes on.
+        CorruptTableError: the timeline or the archive cannot be understood.
+        LockTimeoutError: others held the table's lock.
+    """
+    started = time.monotonic()
+    with table_lock(storage, settings.lock_seconds):
+        state = open_state(storage)
+        found = _planned(state, settings)
+        chosen = found if plan is None else _still_fitting(storage, plan, found)
+        try:
+            written = _carry_out(storage, state.config, state.timeline, chosen.instants, settings.archive)
+            along = _archive_metadata(state, settings)
+        except OSError as error:
+            raise CommitError(
+                f"Archiving the timeline of {storage.uri} failed because of storage: {error}. No instant is lost; run "
+                "it again."
+            ) from error
+    times = tuple(one.requested for one in chosen.instants)
+    writes = {one.requested for one in state.timeline.writes()}
+    return ArchiveResult(
+        times,
+        times[0] if times else "",
+        times[-1] if times else "",
+        len(writes - set(times)),
+        written,
+        chosen.blocked_by,
+        time.monotonic() - started,
+        along,
+    )
+
+
+def archive_after_write(storage: Storage, settings: ServiceSettings) -> ArchiveResult | None:
+    """Archive once a write is visible, if that is wanted and due.
+
+    What is not due, as the timeline alone tells, costs one listing.
+
+    Args:
+        storage: the table's storage.
+        settings: of the write.
+
+    Returns:
+        None when it was not due, there was nothing to archive, or other writers hold the table's lock.
+
+    Raises:
+        CommitError: storage failed; the next run goes on.
+        CorruptTableError: the timeline or the archive cannot be understood.
+    """
+    if not settings.archive.automatic:
+        return None
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    if not may_be_due(config, load_timeline(storage, config), _rules(settings)):
+        return None
+    try:
+        done = archive(storage, settings)
+    except LockTimeoutError:
+        return None
+    return done if done.instants or done.metadata_instants else None
+
+
+# ---- what is to be archived
+
+
+def _rules(settings: ServiceSettings) -> Rules:
+    compaction, clean = settings.compaction, replace(settings.clean, max_commits_to_clean=None)
+    return Rules(settings.archive, clean, compaction.trigger, compaction.max_delta_commits)
+
+
+def _planned(state: TableState, settings: ServiceSettings) -> ArchivePlan:
+    rules = _rules(settings)
+    if not may_be_due(state.config, state.timeline, rules):
+        # What the timeline alone tells is in the plan too, and why.
+        return plan_of(state.config, state.timeline, rules, Facts())
+    table = metadata_of(state)
+    compacted = None if table is None else last_compaction(table.timeline)
+    facts = Facts(
+        last_clean(state.storage, state.config, state.timeline),
+        bool(state.config.metadata_partitions),
+        None if compacted is None else compacted.requested,
+    )
+    plan = plan_of(state.config, state.timeline, rules, facts)
+    bound = _replaced_files_left(state, plan.instants)
+    return plan if bound is None else up_to(state.config, plan, bound)
+
+
+def _replaced_files_left(state: TableState, instants: Sequence[Instant]) -> Bound | None:
+    """The first replace commit with files that it took away and that are there: without it they would count again."""
+    for one in instants:
+        if one.action != "replacecommit":
+            continue
+        replaced = read_commit(state.storage, state.config, one).partition_to_replace_file_ids or {}
+        for partition, ids in replaced.items():
+            for entry in state.view.lister.files(partition):
+                file = parse_base_file(entry) or parse_log_file(entry)
+                if file is not None and file.file_id in ids:
+                    reason = f"the replacecommit {one.requested} replaced {entry.path}, which is still there"
+                    return Bound(one.requested, reason)
+    return None
+
+
+def _still_fitting(storage: Storage, plan: ArchivePlan, found: ArchivePlan) -> ArchivePlan:
+    """``plan``, if all of it may be archived now."""
+    may = {(one.requested, one.action) for one in found.instants}
+    lost = [one for one in plan.instants if (one.requested, one.action) not in may]
+    if lost:
+        why = found.blocked_by or "it is no longer on the active timeline, or the limits keep it"
+        raise CommitConflictError(
+            f"The plan to archive {len(plan.instants)} instants of {storage.uri} no longer fits the table: the "
+            f"{lost[0].action} {lost[0].requested} ({len(lost)} such) is not to be archived now: {why}. Plan again."
+        )
+    return plan
+
+
+# ---- doing it
+
+
+def _carry_out(
+    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant], options: ArchiveOptions
+) -> int:
+    """Archive instants and delete their files; how many files of the archive were written."""
+    if not instants:
+        return 0
+    files = state_files(storage, config)
+    delete_leftover_markers(storage, {one.requested for one in timeline.pending()})
+    written = 0
+    for start in range(0, len(instants), _AT_ONCE):
+        some = [files.get((one.requested, comparable_action(one.action)), []) for one in instants[start:][:_AT_ONCE]]
+        there = [one for one in some if any(file.state is State.COMPLETED for file in one)]
+        rows = [read_instant(storage, one) for one in there]
+        written += len(append_archive(storage, config, rows, options))
+        delete_instants(storage, there)
+    return written
+
+
+def _archive_metadata(state: TableState, settings: ServiceSettings) -> int:
+    """The same for the metadata table; how many of its instants were archived."""
+    table = metadata_of(state)
+    if table is None:
+        return 0
+    options = replace(
+        settings.archive,
+        min_commits=settings.archive.min_commits + _ROOM_OF_METADATA,
+        max_commits=settings.archive.max_commits + _ROOM_OF_METADATA,
+    )
+    rules = Rules(options, _METADATA_CLEANING, _METADATA_TRIGGER, settings.write.metadata.compact_after)
+    if not may_be_due(table.config, table.timeline, rules):
+        return 0
+    facts = Facts(
+        last_clean(table.storage, table.config, table.timeline), data=load_timeline(state.storage, state.config)
+    )
+    plan = plan_of(table.config, table.timeline, rules, facts)
+    _carry_out(table.storage, table.config, table.timeline, plan.instants, options)
+    return len(plan.instants)
