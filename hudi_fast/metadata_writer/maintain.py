@@ -26,6 +26,7 @@ from hudi_fast.metadata_writer.compact import compacted_entries
 from hudi_fast.metadata_writer.groups import GroupWriter, target_of
 from hudi_fast.metadata_writer.rollback import undo_delta_commit
 from hudi_fast.timeline.active import Timeline, read_requested_body
+from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
@@ -218,13 +219,19 @@ def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
         if base.instant < earliest and table.timeline.is_completed_or_archived(base.instant):
             keep[base.file_id] = max(keep.get(base.file_id, ""), base.instant)
     gone = [base.path for base in bases if base.instant < keep.get(base.file_id, "")]
-    for log in map(parse_log_file, entries):
-        if log is None or log.file_id not in keep:
-            continue
-        ended = log.instant if table.config.layout_version < 2 else table.timeline.completion_of(log.instant)
-        if ended is not None and ended < keep[log.file_id]:
-            gone.append(log.path)
+    logs = [log for log in map(parse_log_file, entries) if log is not None and log.file_id in keep]
+    ended = _completions(table, {log.instant for log in logs})
+    gone += [log.path for log in logs if log.instant in ended and ended[log.instant] < keep[log.file_id]]
     return sorted(gone)
+
+
+def _completions(table: MetadataTable, instants: set[str]) -> dict[str, str]:
+    """When writes ended, archived ones among them; before table version 8 names of log files have another time."""
+    if table.config.layout_version < 2:
+        return {time: time for time in instants}
+    found = {time: done for time in instants if (done := table.timeline.completion_of(time)) is not None}
+    archived = {time for time in instants - found.keys() if table.timeline.is_completed_or_archived(time)}
+    return found | ArchivedTimes(table.storage, table.config.history_folder).completions(archived)
 
 
 def _clean(table: MetadataTable, instant: Instant, plan: CleanPlan, clock: InstantClock) -> None:

@@ -9,6 +9,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.history_slices import past_slices
@@ -52,6 +53,8 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
     if as_of in {one.requested for one in state.timeline.of_action("savepoint")}:
         return
     cleans = [one for one in state.timeline.of_action("clean") if one.is_completed]
+    if not cleans:
+        _refuse_cleaned_long_ago(state, as_of)
     for instant in reversed(cleans):
         path = f"{state.config.timeline_folder}/{instant.file_name}"
         clean = decode_clean_metadata(read_instant_body(state.storage, state.config, instant), path)
@@ -59,14 +62,36 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
         if not retained and instant is cleans[-1]:
             retained = state.timeline.first_write_requested or ""
         if as_of < retained:
-            raise ConfigError(
-                f"Cleaner cleaned up the timestamp of interest: {as_of} is older than {retained}, the earliest instant "
-                f"that {state.storage.uri} retains. Travel to a later time, or retain more commits."
-            )
+            raise _cleaned(state, as_of, retained)
         if instant.requested <= as_of:
             return
         if not clean.earliest_instant_to_retain:
             _refuse_versions_cleaned(state, as_of, clean)
+
+
+def _refuse_cleaned_long_ago(state: TableState, as_of: str) -> None:
+    """The last clean has been archived: it still says what is left of times before the timeline begins."""
+    first = state.timeline.first_write_requested
+    if first is None or as_of >= first:
+        return
+    archive = ArchivedTimeline(state.storage, state.config)
+    cleans = archive.instants(actions=("clean",))
+    if not cleans:
+        return
+    last = cleans[-1].requested
+    for one in archive.read(last, last):
+        if one.action != "clean" or not one.metadata:
+            continue
+        retained = decode_clean_metadata(one.metadata, state.config.history_folder).earliest_instant_to_retain or first
+        if as_of < retained:
+            raise _cleaned(state, as_of, retained)
+
+
+def _cleaned(state: TableState, as_of: str, retained: str) -> ConfigError:
+    return ConfigError(
+        f"Cleaner cleaned up the timestamp of interest: {as_of} is older than {retained}, the earliest instant "
+        f"that {state.storage.uri} retains. Travel to a later time, or retain more commits."
+    )
 
 
 def _refuse_versions_cleaned(state: TableState, as_of: str, clean: CleanMetadata) -> None:

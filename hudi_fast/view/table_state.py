@@ -20,9 +20,9 @@ from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimes
+from hudi_fast.timeline.archived import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.slices import TableView, latest_slices
@@ -134,11 +134,29 @@ def _stored_schema(state: TableState) -> pa.Schema | None:
 def _schema_text(state: TableState) -> tuple[str, str] | None:
     """The newest Avro schema of the table and the file that it comes from."""
     for instant, commit in commits_newest_first(state):
-        text = commit.extra_metadata.get("schema")
-        if text and commit.operation_type not in _KEEPS_SCHEMA:
+        if text := _schema_of_commit(commit):
             return text, f"{state.config.timeline_folder}/{instant.file_name}"
+    if text := _archived_schema(state):
+        return text, state.config.history_folder
     if state.config.create_schema:
         return state.config.create_schema, ".hoodie/hoodie.properties"
+    return None
+
+
+def _schema_of_commit(commit: CommitMetadata) -> str | None:
+    """The schema that a commit may have changed; None where it did not."""
+    return None if commit.operation_type in _KEEPS_SCHEMA else commit.extra_metadata.get("schema") or None
+
+
+def _archived_schema(state: TableState) -> str | None:
+    """The schema as the newest archived commit has it that may have changed it: services alone came after."""
+    archive = ArchivedTimeline(state.storage, state.config)
+    for instant in reversed(archive.instants(None, state.view.as_of, WRITE_ACTIONS)):
+        for one in archive.read(instant.requested, instant.requested):
+            if one.action == instant.action and (
+                text := _schema_of_commit(decode_commit_metadata(one.metadata or b""))
+            ):
+                return text
     return None
 
 
