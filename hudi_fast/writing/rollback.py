@@ -114,6 +114,9 @@ def finish_rollbacks(
 ) -> list[RolledBack | None]:
     """Finish rollbacks that died, or take them off the timeline: those whose plan was cut off, or is out of date.
 
+    Out of date are those that were made inside a restore which is complete, and those of an attempt at a service that
+    another attempt has completed since.
+
     Args:
         storage: the table's storage.
         config: its configuration.
@@ -125,10 +128,11 @@ def finish_rollbacks(
         The rollbacks that are complete now; None for one that was taken off the timeline.
     """
     done: list[RolledBack | None] = []
+    restored = max((one.completion or "" for one in timeline.of_action("restore")), default="")
     for instant in timeline.pending():
         if instant.action != "rollback":
             continue
-        plan = read_rollback_plan(storage, config, instant)
+        plan = None if instant.requested < restored else read_rollback_plan(storage, config, instant)
         if plan is None or _is_outdated(timeline, plan):
             delete_instant_files(storage, config, instant)
             done.append(None)
@@ -276,7 +280,6 @@ def _carry_out(
 
 
 def _is_outdated(timeline: Timeline, plan: RollbackPlan) -> bool:
-    """Whether it was to undo an attempt at a service that another attempt has completed since."""
     return plan.action in _ONLY_PENDING and _completed(timeline, plan) is not None
 
 

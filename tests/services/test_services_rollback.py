@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from metadata_truth import assert_metadata_true
 from mor_tables import VERSIONS, mor_options
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows
+from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.services.table_services import TableServices

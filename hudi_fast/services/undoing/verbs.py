@@ -6,7 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from hudi_fast.services.undoing.restore import look_at_restore, run_restore
 from hudi_fast.services.undoing.rollback import look_at_rollback, run_rollback
+from hudi_fast.services.undoing.savepoints import delete_savepoint, make_savepoint, savepoints_table
 from hudi_fast.services.undoing.values import (
     PlannedRestore,
     PlannedRollback,
@@ -67,20 +69,46 @@ class UndoVerbs(ServiceVerbs):
     def savepoint(
         self, instant: str | None = None, user: str = "", comment: str = "", options: Options | None = None
     ) -> SavepointResult:
-        """Keep the files of a commit."""
-        raise NotImplementedError
+        """Keep the files of a commit from the cleaner, so that the table can be restored to it.
+
+        Args:
+            instant: requested time of the commit; None: the newest completed one.
+            user: noted in the savepoint.
+            comment: likewise.
+            options: locks.
+
+        Raises:
+            ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain its files.
+        """
+        return make_savepoint(self._storage, instant, user, comment, self._settings(options))
 
     def delete_savepoint(self, instant: str, options: Options | None = None) -> None:
-        """Let the cleaner have the files of a savepoint again."""
-        raise NotImplementedError
+        """Take a savepoint away; the cleaner may have its files from now on.
+
+        Args:
+            instant: requested time of its commit.
+            options: locks.
+
+        Raises:
+            ConfigError: there is none, or a restore is pending.
+        """
+        delete_savepoint(self._storage, instant, self._settings(options))
 
     def savepoints(self) -> pa.Table:
-        """The table's savepoints."""
-        raise NotImplementedError
+        """One row per savepoint, oldest first: ``instant, completion, made, user, comment, partitions, files``."""
+        return savepoints_table(self._storage)
 
     def plan_restore(self, savepoint: str, options: Options | None = None) -> PlannedRestore:
-        """What :meth:`restore` would do; nothing is written."""
-        raise NotImplementedError
+        """What :meth:`restore` would do; nothing is written.
+
+        Args:
+            savepoint: as for :meth:`restore`.
+            options: likewise.
+
+        Raises:
+            HudiError: as :meth:`restore` where it refuses.
+        """
+        return look_at_restore(self._storage, savepoint, self._settings(options))
 
     def restore(
         self,
@@ -89,5 +117,25 @@ class UndoVerbs(ServiceVerbs):
         spark: Any = None,
         plan: PlannedRestore | None = None,
     ) -> RestoreResult:
-        """Take the table back to a savepoint."""
-        raise NotImplementedError
+        """Take the table back to a savepoint: every commit since is undone, its files are deleted.
+
+        No write may go on meanwhile, and none begins before the restore is done. One that died is gone on with by the
+        next call with the same savepoint. The savepoint stays.
+
+        Args:
+            savepoint: requested time of the savepointed commit.
+            options: locks; what the metadata table is to hold.
+            spark: as for :meth:`rollback`.
+            plan: what :meth:`plan_restore` gave; it is carried out as it is, or not at all.
+
+        Raises:
+            CommitConflictError: another restore is pending, a writer or service is at work, or ``plan`` does not fit
+                the table any more.
+            CommitError: a file could not be deleted: restore again.
+            ConfigError: there is no such savepoint, a later one is in the way, or
+                ``hoodie.archive.beyond.savepoint`` is on. Nothing has changed.
+            CorruptTableError: files that the savepoint keeps are gone. Nothing has changed.
+            LockTimeoutError: a writer or service is at work.
+        """
+        settings = self._settings(options)
+        return run_restore(self._storage, savepoint, settings, self._carriers(spark, settings), plan)
