@@ -14,18 +14,14 @@ from hudi_fast.config.option_fields import differing_repr, given_fields, normali
 from hudi_fast.config.options import WRITE, resolve, text_of
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["ClusteringOptions"]
+__all__ = ["ClusteringOptions", "allows_updates"]
 
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _PLAN = "hoodie.clustering.plan.strategy."
 _LAYOUT = "hoodie.layout.optimize."
 _UPDATES = "hoodie.clustering.updates.strategy"
 _SORTS = ("SIZE", "INSTANT_TIME")
-_ALLOWS = {
-    "SparkRejectUpdateStrategy": False,
-    "SparkAllowUpdateStrategy": True,
-    "SparkConsistentBucketDuplicateUpdateStrategy": None,
-}
+_ALLOWS = {"SparkRejectUpdateStrategy": False, "SparkAllowUpdateStrategy": True}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -66,10 +62,7 @@ class ClusteringOptions:
     rolls_back_on_conflict: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
     expires: bool = option_field("hoodie.clustering.enable.expirations")
     expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
-    services_enabled: bool = option_field("hoodie.table.services.enabled")
     incremental: bool = option_field("hoodie.table.services.incremental.enabled")
-    fail_writes: bool = option_field("hoodie.fail.writes.on.inline.table.service.exception")
-    ignore_failures: bool = option_field("hoodie.write.can.ignore.post.commit.failures")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
@@ -101,25 +94,15 @@ class ClusteringOptions:
                 f"{', '.join(_SORTS)}."
             )
         object.__setattr__(self, "slice_order", order)
-        _ = self.allows_updates
+        allows_updates(self.updates_class)
 
     def __repr__(self) -> str:
         return differing_repr(self)
 
     @property
     def allows_updates(self) -> bool:
-        """Whether a write may change rows of file groups in a pending clustering.
-
-        Raises:
-            UnsupportedFeatureError: an update strategy that is not done, or not known.
-        """
-        allows = _ALLOWS.get(self.updates_class.rpartition(".")[2])
-        if allows is None:
-            raise UnsupportedFeatureError(
-                f"{_UPDATES}={self.updates_class} is not supported; supported: SparkRejectUpdateStrategy, "
-                "SparkAllowUpdateStrategy. Use one of these, or Apache Hudi."
-            )
-        return allows
+        """Whether a write may change rows of file groups in a pending clustering."""
+        return allows_updates(self.updates_class)
 
     @property
     def max_commits(self) -> int:
@@ -127,3 +110,21 @@ class ClusteringOptions:
         gates = [self.inline_max_commits] if self.inline else []
         gates += [self.async_max_commits] if self.by_others or self.schedule_inline else []
         return max(gates, default=0)
+
+
+def allows_updates(class_name: str) -> bool:
+    """Whether a write with this update strategy may change rows of file groups in a pending clustering.
+
+    Args:
+        class_name: ``hoodie.clustering.updates.strategy``, with or without package.
+
+    Raises:
+        UnsupportedFeatureError: a strategy that is not done, or not known.
+    """
+    allows = _ALLOWS.get(class_name.rpartition(".")[2])
+    if allows is None:
+        raise UnsupportedFeatureError(
+            f"{_UPDATES}={class_name} is not supported; supported: {', '.join(_ALLOWS)}. Use one of these, or Apache "
+            "Hudi."
+        )
+    return allows

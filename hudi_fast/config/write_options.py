@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hudi_fast.config.clustering_options import allows_updates
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.metadata_options import MetadataOptions
@@ -165,6 +166,11 @@ class WriteOptions:
     heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")
     heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
+    # clusterings that wait
+    clustering_updates: str = option_field("hoodie.clustering.updates.strategy")
+    clustering_gives_way: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
+    clustering_expires: bool = option_field("hoodie.clustering.enable.expirations")
+    clustering_expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
     # engine
     plan: str = option_field("hudi_fast.plan")
     partial_update: bool = option_field("hudi_fast.partial.update")
@@ -205,6 +211,7 @@ class WriteOptions:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         self._settle_duplicates()
         self._settle_index()
+        allows_updates(self.clustering_updates)
         _check_delete_marker(self)
         _check_level(self)
         _check_partition_types(self)
@@ -227,6 +234,11 @@ class WriteOptions:
         if self.key_generator_class is not None:
             return key_generator_of_class(self.key_generator_class)
         return None if self.key_generator_type is None else key_generator_of_type(self.key_generator_type)
+
+    @property
+    def updates_clustered(self) -> bool:
+        """Whether rows may be changed that a pending clustering is going to rewrite."""
+        return allows_updates(self.clustering_updates)
 
     @property
     def is_global_index(self) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.services.carriers import Carriers, in_process
+from hudi_fast.spark.clustering import cluster_on
 from hudi_fast.spark.compaction import compact_on
 from hudi_fast.spark.deleting import delete_on
 from hudi_fast.spark.engine import SparkEngine
@@ -28,4 +29,9 @@ def carriers_on(spark: Any, driver_bytes: int = 0) -> Carriers:
         driver_bytes: work that reads less than that is done by the driver itself.
     """
     local = in_process()
-    return Carriers(compact_on(spark, driver_bytes), local.cluster, index_on(spark, driver_bytes), delete_on(spark))
+    return Carriers(
+        compact_on(spark, driver_bytes),
+        cluster_on(spark, driver_bytes),
+        index_on(spark, driver_bytes),
+        delete_on(spark),
+    )

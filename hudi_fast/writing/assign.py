@@ -247,8 +247,9 @@ def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[Sl
 
 def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> None:
     blocked = [file_id for file_id in updates if (partition, file_id) in plan.view.pending_groups]
-    if blocked:
+    if blocked and not plan.updates_clustered:
         raise CommitConflictError(
             f"Rows of {plan.storage.uri} are to change in file groups {blocked} of partition {partition!r}, which a "
-            "pending clustering is rewriting. Run or roll back the clustering, then write again."
+            "pending clustering is rewriting. Run or roll back the clustering, then write again; or let the clustering "
+            "fail, with hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy."
         )

@@ -94,6 +94,7 @@ def draft_plan(
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
         partial=partial,
+        updates_clustered=options.updates_clustered,
         threads=options.threads or os.cpu_count() or 1,
     )
 

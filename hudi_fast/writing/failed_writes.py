@@ -37,16 +37,20 @@ class FailedWrites:
     Attributes:
         policy: ``EAGER``, ``LAZY`` or ``NEVER``.
         heartbeat: when work is taken for dead.
+        clustering_minutes: clusterings that were planned so many minutes ago, and that nobody carries out, go as well;
+            None: they wait for ever.
     """
 
     policy: str = "EAGER"
     heartbeat: HeartbeatRule = field(default_factory=HeartbeatRule)
+    clustering_minutes: int | None = None
 
 
 def failed_writes(options: WriteOptions) -> FailedWrites:
     """As the options of a write or service have it."""
     rule = HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses)
-    return FailedWrites(options.failed_writes_policy, rule)
+    minutes = options.clustering_expires_after_minutes if options.clustering_expires else None
+    return FailedWrites(options.failed_writes_policy, rule, minutes)
 
 
 def given_up_writes(state: TableState, failed: FailedWrites) -> list[Instant]:

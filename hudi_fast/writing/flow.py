@@ -28,6 +28,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, CommitStateUnknownError, TableExistsError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
@@ -41,6 +42,7 @@ from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
+from hudi_fast.writing.pending_clusterings import release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on, withdraw
@@ -169,6 +171,9 @@ def _execute(
             withdraw(transaction)
             return "", outcome
         metadata = _metadata(plan, options, outcome.stats, replaced)
+        if options.clustering_gives_way and plan.updates_clustered:
+            if release_groups(state, outcome.stats, transaction.clock, failed_writes(options).heartbeat):
+                state = open_state(state.storage)
 
         def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
             if heart is not None:

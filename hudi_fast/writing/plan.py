@@ -116,6 +116,7 @@ class WritePlan:
         sort_columns: for ``bulk_insert``: user-given order within files.
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
+        updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
         threads: how many file groups the local engine writes at once.
         instant: requested time of this write; empty until the write has begun.
     """
@@ -142,6 +143,7 @@ class WritePlan:
     sort_columns: tuple[str, ...] = ()
     partial: PartialColumns | None = None
     stats_columns: tuple[str, ...] = ()
+    updates_clustered: bool = False
     threads: int = 2
     instant: str = ""
 

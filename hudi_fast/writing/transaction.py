@@ -31,6 +31,7 @@ from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
 __all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "noted_on", "withdraw"]
@@ -85,6 +86,9 @@ def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE
         roll_back(storage, config, instant, clock, timeline.newest_time)
         changed = True
     state = open_state(storage) if changed else state
+    if failed.clustering_minutes is not None:
+        if roll_back_expired(state, failed.clustering_minutes, clock, failed.heartbeat):
+            state = open_state(storage)
     delete_leftover_markers(storage, {instant.requested for instant in state.timeline.pending()})
     return state
 

@@ -17,6 +17,7 @@ Sources: ``BaseCommitActionExecutor.executeClustering``, ``BaseHoodieTableServic
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import replace
 from functools import partial
@@ -46,7 +47,7 @@ from hudi_fast.services.clustering.work import (
     slices_of,
 )
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, with_metadata
+from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
@@ -90,7 +91,7 @@ def run_clustering(
             is not supported.
     """
     lock = partial(table_lock, storage, settings.lock_seconds)
-    with lock(service_lock_path("clustering")):
+    with service_lock(storage, settings, service_lock_path("clustering")):
         try:
             with lock():
                 transaction, work, plan = _begin(storage, scheduled, settings)
@@ -134,7 +135,7 @@ def cluster_after_write(storage: Storage, settings: ServiceSettings, carriers: C
         HudiError: it failed; the write itself is committed.
     """
     options = settings.clustering
-    if not options.services_enabled or not (options.inline or options.schedule_inline):
+    if not (options.inline or options.schedule_inline):
         return []
     config, timeline = _look(storage)
     waiting = next(pending_clusterings(storage, config, timeline), None)
@@ -165,7 +166,8 @@ def cluster(storage: Storage, settings: ServiceSettings, carriers: Carriers, pen
         return [*done, *resize_buckets(storage, settings)]
     planned = schedule_clustering(storage, settings)
     if planned is not None:
-        done.append(run_clustering(storage, planned, settings, carriers.cluster))
+        with contextlib.suppress(ServiceTakenError):  # somebody else has been quicker
+            done.append(run_clustering(storage, planned, settings, carriers.cluster))
     return done
 
 
