@@ -18,7 +18,7 @@ NEIGHBOURS = {("writing", "reading")}
 UPWARDS = {("api", "spark"), ("table", "spark")}
 OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
-    "cli": {"click", "rich", "pyarrow"},
+    "cli": {"click", "rich", "pyarrow", "matplotlib"},
     "kernels": {"numpy", "numba", "llvmlite"},
     "formats": {"pyarrow", "numpy", "fastavro", "pyroaring"},
     "timeline": {"fastavro", "pyarrow"},

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -17,7 +17,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -43,11 +43,28 @@ def json_line(value: Any) -> str:
     return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False)
 
 
-def show_rows(title: str, rows: Iterable[Mapping[str, Any]], columns: list[str], more: str = "") -> None:
-    """Print rows as a table with a title, and ``more`` below it."""
+def show_rows(
+    title: str,
+    rows: Iterable[Mapping[str, Any]],
+    columns: list[str],
+    more: str = "",
+    right: Collection[str] = (),
+    whole: Collection[str] = (),
+) -> None:
+    """Print rows as a table.
+
+    Args:
+        title: above it.
+        rows: by column name.
+        columns: which, and in what order.
+        more: below it.
+        right: columns whose values end at the right, as figures do.
+        whole: columns whose values are not broken into lines as long as there is room.
+    """
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for column in columns:
-        table.add_column(Text(column), overflow="fold")
+        justify: JustifyMethod = "right" if column in right else "left"
+        table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     console = _console()

@@ -1,53 +1,30 @@
-"""The commands that keep a table in shape: ``compact``, ``index``, ``validate``."""
+"""The commands about indexes, the table version, and what waits: ``index``, ``validate``, ``upgrade``, ``services``."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
 
 from hudi_fast.cli.shared import (
+    dry_run_option,
     json_option,
     open_table,
     option_option,
     options_of,
     path_argument,
+    plan_only_option,
+    run_pending_option,
+    services_of,
     show_answer,
+    show_plan,
+    show_result,
     show_table,
 )
 from hudi_fast.config.option_names import INDEX_KINDS
 
 __all__ = ["COMMANDS"]
-
-
-@click.command()
-@path_argument
-@click.option("--plan-only", is_flag=True, help="Put a plan on the timeline for somebody else to carry out.")
-@click.option("--run-pending", is_flag=True, help="Carry out what was planned, and plan nothing new.")
-@option_option
-@json_option
-def compact(path: str, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
-
-    Compactions that were planned are carried out first, then a new one. It is due now, unless an option such as
-    -o hoodie.compact.inline.max.delta.commits=5 says when it is.
-    """
-    if plan_only and run_pending:
-        raise click.UsageError("Give either --plan-only or --run-pending.")
-    from hudi_fast.cli.progress import under_way
-
-    options, services = options_of(pairs), open_table(path).services
-    if plan_only:
-        planned = services.plan_compact(options)
-        groups = [] if planned is None else planned.plan.operations
-        sizes = {"file_groups": len(groups), "log_files": sum(len(one.log_files) for one in groups)}
-        show_answer("Planned", "Nothing to compact", planned.instant if planned else "", sizes, as_json)
-        return
-    with under_way(f"Compacting {path}"):
-        result = services.compact(options, pending_only=run_pending)
-    names = ("file_groups", "log_files", "rows", "updates", "inserts", "deletes", "files_written", "bytes_written")
-    values = {**{name: getattr(result, name) for name in names}, "seconds": result.seconds}
-    show_answer("Compacted", "Nothing to compact", result.instant, values, as_json)
 
 
 @click.command()
@@ -58,8 +35,8 @@ def compact(path: str, plan_only: bool, run_pending: bool, pairs: tuple[str, ...
 @click.option("--function", help="Of an expression index, such as lower, year, from_unixtime.")
 @click.option("--argument", "arguments", multiple=True, metavar="NAME=VALUE", help="Of the function; repeatable.")
 @click.option("--drop", metavar="NAME", help="Take this index away.")
-@click.option("--plan-only", is_flag=True, help="Put a plan on the timeline for somebody else to carry out.")
-@click.option("--run-pending", is_flag=True, help="Carry out what was planned, and plan nothing new.")
+@plan_only_option
+@run_pending_option
 @option_option
 @json_option
 def index(
@@ -140,7 +117,48 @@ def validate(
         context.exit(1)
 
 
-COMMANDS = (compact, index, validate)
+@click.command()
+@path_argument
+@click.argument("version", type=click.IntRange(min=1))
+@dry_run_option
+@option_option
+@json_option
+def upgrade(path: str, version: int, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Let the table at PATH have another table VERSION, higher or lower; its rows and history stay.
+
+    Failed writes are rolled back and log files merged on the way. Writers on other machines must be stopped before.
+    """
+    from hudi_fast.cli.progress import under_way
+
+    services, options = services_of(path), options_of(pairs)
+    if dry_run:
+        _show_steps(services.plan_upgrade(version, options), as_json)
+        return
+    with under_way(f"Changing the version of {path} to {version}"):
+        result = services.upgrade(version, options)
+    values = {"before": result.before, "after": result.after, "steps": list(result.steps), "seconds": result.seconds}
+    _show_upgraded(values, as_json)
+
+
+@click.command("services")
+@path_argument
+@click.option("--run", "carry_out", is_flag=True, help="Carry out what waits, oldest first; plan nothing new.")
+@option_option
+@json_option
+def services_(path: str, carry_out: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """List the services that wait on the timeline of the table at PATH, or carry them out."""
+    from hudi_fast.cli.progress import under_way
+
+    services, options = services_of(path), options_of(pairs)
+    if not carry_out:
+        show_table("Pending services", services.pending(options), as_json, hidden=[])
+        return
+    with under_way(f"Carrying out what waits on {path}"):
+        done = services.run_pending(options)
+    _show_carried_out(done, as_json)
+
+
+COMMANDS = (index, validate, upgrade, services_)
 """The commands of this module."""
 
 
@@ -189,3 +207,38 @@ def _show_dropped(partitions: tuple[str, ...], as_json: bool) -> None:
         click.echo(json_line(values))
     else:
         show_values("Dropped", values)
+
+
+def _show_steps(plan: Any, as_json: bool) -> None:
+    import pyarrow as pa
+
+    steps = pa.table({"step": range(1, len(plan.steps) + 1), "what": pa.array(plan.steps, pa.string())})
+    title = f"Steps from version {plan.before} to {plan.after}"
+    show_plan(title, steps, as_json, before=plan.before, after=plan.after)
+
+
+def _show_upgraded(values: dict[str, Any], as_json: bool) -> None:
+    from hudi_fast.cli.render import json_line, show_values
+    from hudi_fast.cli.wording import readable
+
+    if as_json:
+        click.echo(json_line(values))
+    else:
+        changed = values["before"] != values["after"]
+        show_values("Done" if changed else "The table has that version", readable(values))
+
+
+def _show_carried_out(done: list[Any], as_json: bool) -> None:
+    from hudi_fast.cli.render import json_line
+
+    if as_json:
+        click.echo(json_line([{"service": _service_of(one), **asdict(one)} for one in done]))
+        return
+    for one in done:
+        show_result(f"Done: {_service_of(one)}", f"Nothing to do: {_service_of(one)}", one, False)
+    if not done:
+        click.echo("Nothing is pending that could be carried out.")
+
+
+def _service_of(result: Any) -> str:
+    return str(getattr(result, "operation", "") or type(result).__name__.removesuffix("Result").lower())

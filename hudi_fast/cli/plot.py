@@ -1,0 +1,281 @@
+"""A picture of a table: its instants over time, and how large its file groups are.
+
+::
+
+    history ─► one lane for each kind of action, a bar from request to completion; pending ones hatched, to the edge
+    files   ─► how many file groups there are of each size, by partition: the largest ones, the rest together
+
+The library that draws is imported here alone; it is the extra ``plot``. Figures are made and saved without its global
+state, so that a caller's own drawing is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.cli.wording import size_text
+from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.timeline.instant import ms_from_instant
+
+__all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_plotting", "size_bins"]
+
+PICTURE_FORMATS = ("png", "svg", "pdf")
+
+_OPERATIONS = {"COMPACT": "compaction", "LOG_COMPACT": "log compaction", "CLUSTER": "clustering"}
+_ACTIONS = {"logcompaction": "log compaction", "deltacommit": "delta commit", "replacecommit": "replace commit"}
+# Colours that people with any kind of colour vision tell apart, and that survive a grey printer.
+_COLOURS = {
+    "commit": "#0072B2",
+    "delta commit": "#0072B2",
+    "replace commit": "#56B4E9",
+    "compaction": "#009E73",
+    "log compaction": "#66C2A5",
+    "clustering": "#E69F00",
+    "clean": "#7F7F7F",
+    "rollback": "#D55E00",
+    "restore": "#A01010",
+    "savepoint": "#CC79A7",
+    "indexing": "#8C6BB1",
+}
+_OTHER = "#BBBBBB"
+_PARTITION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+_PARTITIONS = 6
+_NARROWEST = 1 / 160
+_BINS = 24
+_WIDTH_INCHES = 11.0
+_LABEL_LETTERS = 40
+_DOTS_PER_INCH = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One instant in the picture.
+
+    Attributes:
+        lane: the kind of action.
+        begun: requested time, in UTC or in the zone of the timeline's writers.
+        done: completion time; None while it is pending.
+    """
+
+    lane: str
+    begun: datetime
+    done: datetime | None
+
+
+def require_plotting() -> None:
+    """Make sure that pictures can be drawn.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ConfigError(
+            "Drawing needs matplotlib, which is not installed. It is the extra `plot`: pip install 'hudi-fast[plot]'."
+        ) from error
+
+
+def bars_of(history: pa.Table, zone: str) -> list[Bar]:
+    """The instants of a history that have a date, oldest first.
+
+    Args:
+        history: as :meth:`hudi_fast.HudiTable.history` gives it.
+        zone: ``LOCAL`` or ``UTC``, of the timeline.
+    """
+    bars = []
+    for row in history.to_pylist():
+        begun = _moment(row["instant"], zone)
+        if begun is None:
+            continue
+        done = None if row["completion"] is None else _moment(row["completion"], zone)
+        if done is not None and row["duration_ms"] is not None:
+            begun = min(begun, done) if row["duration_ms"] == 0 else done - timedelta(milliseconds=row["duration_ms"])
+        action = row["action"]
+        lane = _OPERATIONS.get(row["operation"] or "", _ACTIONS.get(action, action))
+        bars.append(Bar(lane, begun, done))
+    return bars
+
+
+def size_bins(sizes: Iterable[int]) -> list[float]:
+    """Edges of bins for sizes, each twice the one before; the first is 0 where there are empty files."""
+    known = list(sizes)
+    positive = [size for size in known if size > 0]
+    if not positive:
+        return [0.0, 1.0]
+    low, high = math.floor(math.log2(min(positive))), math.floor(math.log2(max(positive))) + 1
+    step = max(1, math.ceil((high - low) / _BINS))
+    edges = [float(2**exponent) for exponent in range(low, high + step, step)]
+    return [0.0, *edges] if len(positive) < len(known) else edges
+
+
+def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone: str) -> None:
+    """Draw a table to a file; its name says the format.
+
+    Args:
+        path: ends with one of :data:`PICTURE_FORMATS`.
+        name: of the table.
+        history: as :meth:`hudi_fast.HudiTable.history` gives it.
+        files: as :meth:`hudi_fast.HudiTable.files` gives it.
+        zone: ``LOCAL`` or ``UTC``, of the timeline.
+
+    Raises:
+        ConfigError: the extra is not installed.
+    """
+    require_plotting()
+    from matplotlib.figure import Figure
+
+    bars = bars_of(history, zone)
+    lanes = _lanes(bars)
+    tall = 0.9 + 0.42 * max(len(lanes), 1)
+    figure = Figure(figsize=(_WIDTH_INCHES, tall + 4.1), layout="constrained", dpi=_DOTS_PER_INCH)
+    figure.suptitle(_plain(name), fontsize=13, fontweight="bold", x=0.01, ha="left")
+    above, below = figure.subplots(2, 1, height_ratios=[tall, 3.2])
+    _draw_bars(above, bars, lanes, zone)
+    _draw_sizes(below, files)
+    figure.savefig(path)
+
+
+# ---- the timeline
+
+
+def _lanes(bars: Sequence[Bar]) -> list[str]:
+    """Kinds of actions that there are: writes first, then services, as the colours are listed."""
+    known = list(_COLOURS)
+    return sorted(
+        {bar.lane for bar in bars}, key=lambda lane: (known.index(lane) if lane in known else len(known), lane)
+    )
+
+
+def _draw_bars(axes: Any, bars: Sequence[Bar], lanes: Sequence[str], zone: str) -> None:
+    axes.set_title(_timeline_title(bars), loc="left", fontsize=10)
+    axes.set_yticks(range(len(lanes)), labels=lanes)
+    axes.set_ylim(max(len(lanes), 1) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    _unframe(axes)
+    if not bars:
+        axes.set_xticks([])
+        axes.text(0.5, 0.5, "no instants", ha="center", va="center", transform=axes.transAxes, color="0.4")
+        return
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+
+    first = date2num(min(bar.begun for bar in bars))
+    last = date2num(max(bar.done or bar.begun for bar in bars))
+    span = max(last - first, 1 / 86_400)
+    left, right = first - 0.02 * span, last + 0.04 * span
+    for bar in bars:
+        begun = date2num(bar.begun)
+        width = max((right if bar.done is None else date2num(bar.done)) - begun, _NARROWEST * (right - left))
+        _draw_bar(axes, bar, lanes.index(bar.lane), begun, width)
+    axes.set_xlim(left, right)
+    locator = AutoDateLocator(minticks=4, maxticks=9)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    axes.grid(axis="x", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel("time of the timeline" + (" (UTC)" if zone == "UTC" else ""), fontsize=9)
+
+
+def _draw_bar(axes: Any, bar: Bar, lane: int, begun: float, width: float) -> None:
+    colour = _COLOURS.get(bar.lane, _OTHER)
+    if bar.done is None:
+        axes.barh(lane, width, left=begun, height=0.56, facecolor="white", edgecolor=colour, hatch="////", linewidth=1)
+    else:
+        axes.barh(lane, width, left=begun, height=0.56, facecolor=colour, edgecolor="white", linewidth=0.4)
+
+
+def _timeline_title(bars: Sequence[Bar]) -> str:
+    pending = sum(bar.done is None for bar in bars)
+    return f"Instants: {len(bars):,}" + (f", {pending:,} of them pending (hatched)" if pending else "")
+
+
+def _moment(time: str, zone: str) -> datetime | None:
+    if time.startswith("0000"):
+        return None
+    try:
+        moment = datetime.fromtimestamp(ms_from_instant(time, zone) / 1000, UTC)
+    except (CorruptTableError, OverflowError, OSError):
+        return None
+    # The picture shows times as the timeline spells them.
+    return moment.replace(tzinfo=None) if zone == "UTC" else moment.astimezone().replace(tzinfo=None)
+
+
+# ---- sizes
+
+
+def _draw_sizes(axes: Any, files: pa.Table) -> None:
+    sizes = files.column("bytes").to_pylist()
+    axes.set_title(f"File groups by size: {len(sizes):,}, {size_text(sum(sizes))}", loc="left", fontsize=10)
+    _unframe(axes)
+    if not sizes:
+        axes.set_xticks([])
+        axes.set_yticks([])
+        axes.text(0.5, 0.5, "no files", ha="center", va="center", transform=axes.transAxes, color="0.4")
+        return
+    groups = _by_partition(files.column("partition").to_pylist(), sizes)
+    edges = size_bins(sizes)
+    bottom = [0] * (len(edges) - 1)
+    handles, labels = [], []
+    for at, (label, members) in enumerate(groups):
+        counts = _counts(members, edges)
+        colour = _OTHER if label is None else _PARTITION_COLOURS[at % len(_PARTITION_COLOURS)]
+        handles.append(
+            axes.bar(range(len(counts)), counts, 0.86, bottom, color=colour, edgecolor="white", linewidth=0.5)
+        )
+        labels.append(_label(label, members, len(set(files.column("partition").to_pylist())) - _PARTITIONS))
+        bottom = [low + count for low, count in zip(bottom, counts, strict=True)]
+    axes.set_xticks([at - 0.5 for at in range(len(edges))], labels=[size_text(int(edge)) for edge in edges])
+    axes.tick_params(axis="x", labelrotation=30 if len(edges) > 9 else 0, labelsize=8)
+    axes.set_xlim(-0.6, max(len(edges) - 1, 4) - 0.4)
+    axes.yaxis.get_major_locator().set_params(integer=True)
+    axes.grid(axis="y", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_ylabel("file groups", fontsize=9)
+    axes.set_xlabel("bytes of base file and log files", fontsize=9)
+    legend = axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
+    legend.set_title("partition", {"size": 9})
+
+
+def _by_partition(partitions: Sequence[str], sizes: Sequence[int]) -> list[tuple[str | None, list[int]]]:
+    """Sizes of the partitions that hold most bytes, and of all others together (None), largest first."""
+    grouped: dict[str, list[int]] = {}
+    for partition, size in zip(partitions, sizes, strict=True):
+        grouped.setdefault(partition, []).append(size)
+    ranked = sorted(grouped.items(), key=lambda one: (-sum(one[1]), one[0]))
+    top: list[tuple[str | None, list[int]]] = [(name, members) for name, members in ranked[:_PARTITIONS]]
+    rest = [size for _, members in ranked[_PARTITIONS:] for size in members]
+    return [*top, (None, rest)] if rest else top
+
+
+def _counts(sizes: Sequence[int], edges: Sequence[float]) -> list[int]:
+    counts = [0] * (len(edges) - 1)
+    for size in sizes:
+        at = next((at for at in range(len(counts)) if size < edges[at + 1]), len(counts) - 1)
+        counts[at] += 1
+    return counts
+
+
+def _label(partition: str | None, sizes: Sequence[int], others: int) -> str:
+    total = size_text(sum(sizes))
+    if partition is None:
+        return f"{others:,} others ({total})"
+    name = partition or "(no partitions)"
+    shown = name if len(name) <= _LABEL_LETTERS else f"{name[: _LABEL_LETTERS - 1]}…"
+    return f"{_plain(shown)} ({total})"
+
+
+def _plain(text: str) -> str:
+    """Text as it is: dollar signs would begin a formula, and a leading underscore would hide an entry of a legend."""
+    escaped = text.replace("\\", "\\\\").replace("$", "\\$") if "$" in text else text
+    return f"\u200b{escaped}" if escaped.startswith("_") else escaped
+
+
+def _unframe(axes: Any) -> None:
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,91 @@
+"""The commands that rewrite files: ``compact``, ``cluster``."""
+
+from __future__ import annotations
+
+import click
+
+from hudi_fast.cli.shared import (
+    dry_run_option,
+    json_option,
+    option_option,
+    options_of,
+    path_argument,
+    plan_only_option,
+    run_pending_option,
+    services_of,
+    show_answer,
+    show_plan,
+    show_result,
+)
+
+__all__ = ["COMMANDS"]
+
+
+@click.command()
+@path_argument
+@click.option("--logs", is_flag=True, help="Merge log files into one each, and leave base files alone.")
+@plan_only_option
+@run_pending_option
+@option_option
+@json_option
+def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
+
+    Compactions that were planned are carried out first, then a new one. It is due now, unless an option such as
+    -o hoodie.compact.inline.max.delta.commits=5 says when it is.
+    """
+    if plan_only and run_pending:
+        raise click.UsageError("Give either --plan-only or --run-pending.")
+    if logs and run_pending:
+        raise click.UsageError("--run-pending is about compactions; `services --run` is about all that waits.")
+    from hudi_fast.cli.progress import under_way
+
+    options, services = options_of(pairs), services_of(path)
+    if plan_only:
+        planned = services.plan_log_compact(options) if logs else services.plan_compact(options)
+        groups = [] if planned is None else planned.plan.operations
+        sizes = {"file_groups": len(groups), "log_files": sum(len(one.log_files) for one in groups)}
+        show_answer("Planned", "Nothing to compact", planned.instant if planned else "", sizes, as_json)
+        return
+    with under_way(f"Compacting {path}"):
+        result = services.log_compact(options) if logs else services.compact(options, pending_only=run_pending)
+    show_result("Compacted", "Nothing to compact", result, as_json)
+
+
+@click.command()
+@path_argument
+@dry_run_option
+@plan_only_option
+@run_pending_option
+@option_option
+@json_option
+def cluster(
+    path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool
+) -> None:
+    """Rewrite small files of the table at PATH into larger ones, sorted if asked for.
+
+    For example -o hoodie.clustering.plan.strategy.sort.columns=city,ts. Clusterings that were planned are carried out
+    first, then a new one.
+    """
+    if sum((dry_run, plan_only, run_pending)) > 1:
+        raise click.UsageError("Give one of --dry-run, --plan-only and --run-pending.")
+    from hudi_fast.cli.progress import under_way
+
+    options, services = options_of(pairs), services_of(path)
+    if dry_run or plan_only:
+        planned = services.plan_cluster(options, dry_run=dry_run)
+        groups = 0 if planned is None else planned.file_groups
+        if dry_run and planned is not None:
+            show_plan("Would be rewritten", planned.to_arrow(), as_json, file_groups=groups)
+            return
+        show_answer(
+            "Planned", "Nothing to cluster", planned.instant if planned else "", {"file_groups": groups}, as_json
+        )
+        return
+    with under_way(f"Clustering {path}"):
+        result = services.cluster(options, pending_only=run_pending)
+    show_result("Clustered", "Nothing to cluster", result, as_json)
+
+
+COMMANDS = (compact, cluster)
+"""The commands of this module."""

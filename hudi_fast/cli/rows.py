@@ -1,0 +1,174 @@
+"""The commands that are about rows: ``read``, ``write``, ``delete``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hudi_fast.cli.looking import condition_on
+from hudi_fast.cli.shared import json_option, open_table, option_option, options_of, path_argument, show_answer
+from hudi_fast.config.option_names import OPERATIONS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_fast.writing.flow import WriteResult
+
+__all__ = ["COMMANDS"]
+
+_SHOWN_ROWS = 20
+_OPERATION_KEY = "hoodie.datasource.write.operation"
+_FILE_FORMATS = ("parquet", "csv", "json", "arrow")
+
+
+@click.command()
+@path_argument
+@click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
+@click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
+@click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
+@click.option(
+    "--query",
+    type=click.Choice(["snapshot", "read_optimized"], case_sensitive=False),
+    default="snapshot",
+    show_default=True,
+    help="read_optimized: base files alone, without what is logged since.",
+)
+@click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
+@click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
+@click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
+@json_option
+def read(
+    path: str,
+    columns: str | None,
+    condition: str | None,
+    as_of: str | None,
+    query: str,
+    limit: int | None,
+    output: str | None,
+    meta: bool,
+    as_json: bool,
+) -> None:
+    """Read rows of the table at PATH.
+
+    Files and JSON get all columns, Hudi's meta columns first; on screen these stay away unless they are asked for.
+    """
+    from hudi_fast.cli.progress import counted, under_way
+    from hudi_fast.cli.render import format_of, json_line, limited, write_file
+
+    if output is not None:
+        format_of(output, _FILE_FORMATS)
+    table = open_table(path)
+    on_screen = output is None and not as_json
+    wanted = table.schema.names if columns is None and on_screen and not meta else None
+    reader = table.to_batches(
+        columns=wanted if columns is None else [name.strip() for name in columns.split(",")],
+        filter=None if condition is None else condition_on(condition, table),
+        as_of=as_of,
+        query_type=query,
+    )
+    if output is not None:
+        with under_way(f"Reading {path}", limit) as advance:
+            rows = write_file(output, reader.schema, counted(limited(reader, limit), advance))
+        click.echo(json_line({"rows": rows, "output": output}) if as_json else f"{rows} rows written to {output}")
+    elif as_json:
+        for batch in limited(reader, limit):
+            for row in batch.to_pylist():
+                click.echo(json_line(row))
+    else:
+        _show_first_rows(reader, limit)
+
+
+@click.command()
+@path_argument
+@click.option("--input", "source", required=True, metavar="FILE", help="Rows: FILE.parquet, .csv, .json or .arrow.")
+@option_option
+@click.option(
+    "--mode",
+    type=click.Choice(["append", "overwrite", "errorifexists", "ignore"], case_sensitive=False),
+    default="append",
+    show_default=True,
+    help="What to do when there is a table.",
+)
+@click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="What to do with the rows.")
+@json_option
+def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
+    """Write rows of a file to the table at PATH.
+
+    The table is created if it is not there; a new table needs -o hoodie.table.name=NAME, and for upserts
+    -o hoodie.datasource.write.recordkey.field=COLUMN.
+    """
+    options = options_of(pairs)
+    if operation is not None:
+        options[_OPERATION_KEY] = operation
+    from hudi_fast.api import write as write_rows
+    from hudi_fast.cli.progress import under_way
+
+    rows = _source(source)
+    with under_way(f"Writing {rows.num_rows:,} rows to {path}"):
+        result = write_rows(rows, path, options=options, mode=mode)
+    _show_result(result, as_json)
+
+
+@click.command()
+@path_argument
+@click.option("--where", "condition", metavar="CONDITION", help="Delete rows like: \"city = 'Oslo'\".")
+@click.option(
+    "--keys", metavar="FILE", help="Delete rows whose key columns are in FILE.parquet, .csv, .json or .arrow."
+)
+@option_option
+@json_option
+def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Delete rows of the table at PATH."""
+    if (condition is None) == (keys is None):
+        raise click.UsageError("Give either --where or --keys.")
+    from hudi_fast.cli.progress import under_way
+
+    options, table = options_of(pairs), open_table(path)
+    target = _source(keys) if keys is not None else condition_on(condition or "", table)
+    with under_way(f"Deleting from {path}"):
+        result = table.delete(target, options)
+    _show_result(result, as_json)
+
+
+COMMANDS = (read, write, delete)
+"""The commands of this module."""
+
+
+def _source(path: str) -> pa.Table:
+    """All rows of a file."""
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+    from hudi_fast.cli.progress import counted, under_way
+    from hudi_fast.cli.render import format_of
+
+    kind = format_of(path, _FILE_FORMATS)
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"There is no file {path}.")
+    reader = ds.dataset(path, format=kind).scanner().to_reader()
+    with under_way(f"Reading {path}") as advance:
+        return pa.Table.from_batches(counted(reader, advance), reader.schema)
+
+
+def _show_first_rows(reader: pa.RecordBatchReader, limit: int | None) -> None:
+    """On screen: no more rows than fit a look, and whether there are more."""
+    from hudi_fast.cli.render import limited, show_rows
+
+    wanted = _SHOWN_ROWS if limit is None else limit
+    rows = list(_rows(limited(reader, wanted + (limit is None))))
+    more = f"There are more rows; --limit shows more than {_SHOWN_ROWS}." if len(rows) > wanted else ""
+    show_rows("Rows", rows[:wanted], reader.schema.names, more)
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for batch in batches:
+        yield from batch.to_pylist()
+
+
+def _show_result(result: WriteResult, as_json: bool) -> None:
+    names = ("operation", "inserts", "updates", "deletes", "files_written", "bytes_written", "seconds")
+    values = {name: getattr(result, name) for name in names}
+    show_answer("Committed", "Nothing committed", result.instant, values, as_json)

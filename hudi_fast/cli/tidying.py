@@ -1,0 +1,154 @@
+"""The commands that take away what is no longer needed: ``clean``, ``archive``, ``repair``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hudi_fast.cli.shared import (
+    ask,
+    dry_run_option,
+    json_option,
+    option_option,
+    options_of,
+    path_argument,
+    plan_only_option,
+    run_pending_option,
+    services_of,
+    show_answer,
+    show_plan,
+    show_result,
+    yes_option,
+)
+
+if TYPE_CHECKING:
+    from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
+
+__all__ = ["COMMANDS"]
+
+
+@click.command()
+@path_argument
+@dry_run_option
+@plan_only_option
+@run_pending_option
+@option_option
+@json_option
+def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Delete files of the table at PATH that no query needs any more.
+
+    How much history stays readable is up to options such as -o hoodie.clean.commits.retained=10. Cleans that were
+    planned are carried out first, then a new one.
+    """
+    if sum((dry_run, plan_only, run_pending)) > 1:
+        raise click.UsageError("Give one of --dry-run, --plan-only and --run-pending.")
+    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.wording import size_text
+
+    options, services = options_of(pairs), services_of(path)
+    if dry_run or plan_only:
+        planned = services.plan_clean(options, dry_run=dry_run)
+        sizes = {"files": planned.files if planned else 0, "bytes": planned.bytes if planned else 0}
+        if dry_run and planned is not None:
+            more = f"{size_text(planned.bytes)} in all."
+            show_plan("Would be deleted", planned.to_arrow(), as_json, more, **sizes)
+            return
+        show_answer("Planned", "Nothing to clean", planned.instant if planned else "", sizes, as_json)
+        return
+    with under_way(f"Cleaning {path}"):
+        result = services.clean(options, pending_only=run_pending)
+    show_result("Cleaned", "Nothing to clean", result, as_json)
+
+
+@click.command()
+@path_argument
+@dry_run_option
+@option_option
+@json_option
+def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Move old instants of the table at PATH from the active timeline to the archive.
+
+    How many stay is up to -o hoodie.keep.min.commits=20 and -o hoodie.keep.max.commits=30.
+    """
+    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.render import json_line, show_values
+    from hudi_fast.cli.wording import readable
+
+    options, services = options_of(pairs), services_of(path)
+    if dry_run:
+        plan = services.plan_archive(options)
+        why = f"No more, because of {plan.blocked_by.rstrip('.')}." if plan.blocked_by else ""
+        show_plan("Would be archived", plan.to_arrow(), as_json, why, blocked_by=plan.blocked_by)
+        return
+    with under_way(f"Archiving the timeline of {path}"):
+        result = services.archive(options)
+    values = asdict(result)
+    if as_json:
+        click.echo(json_line(values))
+    else:
+        show_values("Archived" if result.instants else "Nothing to archive", readable(values))
+
+
+@click.command()
+@path_argument
+@dry_run_option
+@yes_option
+@option_option
+@json_option
+def repair(path: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Find what does not belong in the table at PATH, and remove what no query can need.
+
+    That is: files that no commit counts or that a clean could not delete, failed writes, plans that are lost, leftover
+    markers, temporary files and heartbeats. What cannot be removed without harm is named, with advice. Whether the
+    metadata table says the truth is what `hudi-fast validate` finds out.
+    """
+    from hudi_fast.cli.progress import under_way
+
+    options, services = options_of(pairs), services_of(path)
+    with under_way(f"Looking through {path}"):
+        plan = services.plan_repair(options)
+    if dry_run:
+        _show_findings(plan, as_json)
+        return
+    if plan.repairable:
+        if not as_json and not yes:
+            _show_findings(plan, False)
+        ask(f"Repair {len(plan.repairable)} of {len(plan.findings)} findings?", yes)
+    with under_way(f"Repairing {path}"):
+        result = services.repair(options, plan)
+    _show_repaired(result, as_json)
+
+
+COMMANDS = (clean, archive, repair)
+"""The commands of this module."""
+
+
+def _show_findings(plan: RepairPlan, as_json: bool) -> None:
+    from hudi_fast.cli.wording import size_text
+
+    words: dict[str, Any] = {"repairable": len(plan.repairable), "bytes": plan.bytes}
+    more = f"{len(plan.repairable)} can be repaired, {size_text(plan.bytes)}." if plan.findings else ""
+    show_plan("Findings", plan.to_arrow(), as_json, more, **words)
+
+
+def _show_repaired(result: RepairResult, as_json: bool) -> None:
+    from hudi_fast.cli.render import json_line, show_values
+    from hudi_fast.cli.wording import readable
+
+    values = {
+        "repaired": len(result.repaired),
+        "left": len(result.left),
+        "files_deleted": result.files_deleted,
+        "bytes_deleted": result.bytes_deleted,
+        "rolled_back": list(result.rolled_back),
+        "seconds": result.seconds,
+    }
+    if as_json:
+        found = {"repaired": [asdict(one) for one in result.repaired], "left": [asdict(one) for one in result.left]}
+        click.echo(json_line({"instant": result.instant, **values, **found}))
+        return
+    show_values("Repaired" if result.repaired else "Nothing to repair", readable(values))
+    if result.left:
+        show_plan("Left to a person", result.to_arrow(), False)
