@@ -103,11 +103,14 @@ def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
 
 
 def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
-    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None for nothing to do."""
+    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None for nothing to do.
+
+    Where archiving leaves fewer commits than that on the timeline, those are the ones that count.
+    """
     commits = table.timeline.writes()
-    if len(commits) <= kept_commits:
+    if not commits or (len(commits) <= kept_commits and not table.storage.exists(table.config.history_folder)):
         return None
-    earliest = commits[-kept_commits]
+    earliest = commits[-kept_commits:][0]
     files = {name: found for name in table.partitions if (found := _outdated(table, name, earliest.requested))}
     if not files:
         return None
