@@ -115,12 +115,14 @@ def schedule_clean(
     waiting = pending_cleans(storage, config, timeline)
     if waiting:
         return waiting[0]
-    if _look_ahead(storage, config, timeline, options, if_due) is None:
-        return None
-    state = open_state(storage)
-    outlook = _look_ahead(storage, state.config, state.timeline, options, if_due)
+    outlook = _look_ahead(storage, config, timeline, options, if_due)
     if outlook is None:
         return None
+    state = open_state(storage)
+    if state.timeline != timeline:
+        outlook = _look_ahead(storage, state.config, state.timeline, options, if_due)
+        if outlook is None:
+            return None
     plan, sizes = _plan(state, outlook, options)
     if not plan.files and not plan.partitions_to_be_deleted and not outlook.is_checkpoint:
         return None

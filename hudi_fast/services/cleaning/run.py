@@ -23,22 +23,19 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, HudiWarning, LockTimeoutError, ServiceTakenError
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata_writer.change import change_of_clean
-from hudi_fast.metadata_writer.commit import update_metadata
+from hudi_fast.errors import CommitConflictError, HudiWarning, ServiceTakenError
+from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
-from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.cleaning.held import CheckedPlan, check_plan
+from hudi_fast.services.cleaning.metadata import record_clean, with_metadata_of_clean
 from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
 from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
 from hudi_fast.services.deleting import delete_files
 from hudi_fast.services.heartbeat import beating
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import with_metadata
+from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -49,7 +46,7 @@ from hudi_fast.timeline.transition import complete, delete_instant_files, to_inf
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
-from hudi_fast.writing.metadata_table import maintain_metadata, producer_context
+from hudi_fast.writing.metadata_table import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import clean_up
 
@@ -90,7 +87,7 @@ def run_clean(
         CommitError: storage failed; it stays pending, and the next clean carries it out.
         CorruptTableError: the plan names what is no data file of the table. Nothing was deleted.
     """
-    with table_lock(storage, settings.service_lock_seconds, service_lock_path(_ACTION)):
+    with service_lock(storage, settings, service_lock_path(_ACTION)):
         done = _carry_out(storage, scheduled.instant, settings, carriers, strictly=True)
     if done is None:
         raise _not_pending(storage, scheduled.instant, "taken off the timeline")
@@ -103,7 +100,6 @@ def clean(
     carriers: Carriers,
     if_due: bool,
     pending_only: bool = False,
-    wait_seconds: float | None = None,
 ) -> list[FinishedClean]:
     """Carry out the cleans that wait on the timeline, oldest first, then plan one and carry that out.
 
@@ -115,15 +111,14 @@ def clean(
         carriers: who deletes.
         if_due: ask the trigger before planning.
         pending_only: plan nothing.
-        wait_seconds: how long to wait for another clean to end; None for as long as the settings say.
 
     Raises:
         LockTimeoutError: another clean is at work.
+        ServiceTakenError: another clean is at work, and the settings do not wait for it.
         HudiError: as :func:`run_clean`.
     """
-    wait = settings.service_lock_seconds if wait_seconds is None else wait_seconds
     done: list[FinishedClean | None] = []
-    with table_lock(storage, wait, service_lock_path(_ACTION)):
+    with service_lock(storage, settings, service_lock_path(_ACTION)):
         timeline = _timeline_of(storage)
         for instant in timeline.of_action(_ACTION):
             if not instant.is_completed:
@@ -190,8 +185,8 @@ def _clean_beside_write(storage: Storage, settings: ServiceSettings, carriers: C
     if not clean_may_be_due(config, load_timeline(storage, config), settings.clean):
         return None
     try:
-        done = clean(storage, settings, carriers, if_due=True, wait_seconds=0)
-    except LockTimeoutError:
+        done = clean(storage, replace(settings, waits=False), carriers, if_due=True)
+    except ServiceTakenError:
         return None
     return combined_result(done, time.monotonic() - started) if done else None
 
@@ -204,7 +199,8 @@ def _carry_out(
         begun = _begin(storage, requested, settings, strictly)
     if begun is None:
         return None
-    with beating(storage, requested):
+    rule = settings.failed_writes.heartbeat
+    with beating(storage, requested, rule.interval_ms, rule.misses):
         paths = [path for some in begun.checked.paths.values() for path in some]
         deleted = delete_files(storage, paths, carriers.delete)
         with table_lock(storage, settings.lock_seconds):
@@ -228,8 +224,7 @@ def _begin(storage: Storage, requested: str, settings: ServiceSettings, strictly
         return None
     checked = check_plan(state, plan, f"{state.config.timeline_folder}/{requested}.clean.requested")
     _tell_kept(storage, requested, checked, strictly)
-    if state.config.metadata_partitions:
-        state = with_metadata(state, clock, settings)
+    state = with_metadata_of_clean(state, clock, settings)
     if instant.state is State.REQUESTED:
         in_layout_1 = state.config.layout_version == _LAYOUT_WITH_PLAN_INFLIGHT
         to_inflight(storage, state.config, instant, encode_clean_plan(plan) if in_layout_1 else b"")
@@ -271,12 +266,8 @@ def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: Service
     clock.next_time(state.timeline.newest_time)  # it completes after all of them
     gone_partitions = [one for one in begun.plan.partitions_to_be_deleted if _delete_partition(storage, one)]
     parts = _parts(begun, failed, gone_partitions)
-    if state.config.metadata_partitions:
-        state = with_metadata(state, clock, settings)
-        change = change_of_clean(requested, {one.partition_path: one.deleted for one in parts}, gone_partitions)
-        options = settings.write.metadata
-        context = producer_context(state, service_plan(state, settings), options, metadata_of(state), ())
-        update_metadata(context, change, clock, in_threads(), options.partitioned_index_min_groups)
+    removed = {one.partition_path: one.deleted for one in parts}
+    state = record_clean(state, requested, removed, gone_partitions, clock, settings)
     metadata = CleanMetadata(
         requested,
         begun.plan.earliest_instant_to_retain or "",

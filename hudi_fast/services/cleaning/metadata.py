@@ -1,0 +1,131 @@
+"""The metadata table in the life of a clean: kept up like by a write, but without what only rows would need.
+
+::
+
+    before anything is deleted   settled; what cannot be kept up, or is not to be trusted, goes or is built anew
+    before it is completed       files ─► deleted; statistics and bloom filters of them ─► deleted
+
+A clean merges no rows, so tables can be cleaned that cannot be written to. It makes no metadata table where there is
+none. Source: metadata reference 2.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hudi_fast.config.merge_mode import COMMIT_TIME
+from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.merge.rules import MergeRules
+from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.metadata.definitions import index_version
+from hudi_fast.metadata.lister import MetadataLister
+from hudi_fast.metadata.stat_values import indexed_columns
+from hudi_fast.metadata.state import metadata_of
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.change import change_of_clean
+from hudi_fast.metadata_writer.commit import update_metadata
+from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_change
+from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.services.running import with_metadata
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.view.table_state import TableState, table_schema
+from hudi_fast.writing.metadata_table import settled_metadata
+
+__all__ = ["record_clean", "with_metadata_of_clean"]
+
+
+def with_metadata_of_clean(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
+    """The state once the metadata table, if there is one, can take a clean in; under the table's lock.
+
+    Args:
+        state: the table, where failed writes have been taken back.
+        clock: gives times.
+        settings: whether it is to be there.
+
+    Raises:
+        HudiError: it could not be built anew; nothing was deleted.
+    """
+    if not state.config.metadata_partitions:
+        return state
+    if settings.write.metadata.enabled:
+        table = settled_metadata(state, clock)
+        if table is not None and _can_keep_up(state, table, settings.write.metadata):
+            return replace(state, view=replace(state.view, lister=MetadataLister(table)))
+    return with_metadata(state, clock, settings)
+
+
+def record_clean(
+    state: TableState,
+    requested: str,
+    removed: Mapping[str, Iterable[str]],
+    removed_partitions: list[str],
+    clock: InstantClock,
+    settings: ServiceSettings,
+) -> TableState:
+    """Record a clean that is about to be completed; the state that it was recorded on. Under the table's lock.
+
+    Args:
+        state: the table as it is now.
+        requested: the clean.
+        removed: partition path to names of files that are gone.
+        removed_partitions: those that are wholly gone.
+        clock: gives times.
+        settings: of the metadata table.
+
+    Raises:
+        HudiError: it could not be recorded; the clean stays pending.
+    """
+    state = with_metadata_of_clean(state, clock, settings)
+    table = metadata_of(state)
+    if table is None:
+        return state
+    options = settings.write.metadata
+    change = change_of_clean(
+        requested, {name: tuple(files) for name, files in removed.items() if files}, removed_partitions
+    )
+    update_metadata(_context(state, table, options), change, clock, in_threads(), options.partitioned_index_min_groups)
+    return state
+
+
+def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptions) -> bool:
+    """Whether each of its partitions is of a kind that a clean can be recorded in, and whole."""
+    probe = change_of_clean(table.timeline.newest_time or "", {"": ("file",)})
+    try:
+        for name in (*table.partitions, *table.building):
+            table.groups(name)
+            sources_of_change(_context(state, table, options), probe, [name])
+    except (UnsupportedFeatureError, CorruptTableError):
+        return False
+    return True
+
+
+def _context(state: TableState, table: MetadataTable, options: MetadataOptions) -> ProducerContext:
+    config = state.config
+    schema = table_schema(state) or pa.schema([])
+    stored = schema
+    if config.drop_partition_columns:
+        stored = pa.schema([one for one in schema if one.name not in config.partition_fields])
+    columns = indexed_columns(
+        stored,
+        index_version("column_stats", config.version, table.definitions),  # type: ignore[arg-type]
+        config.populate_meta_fields,
+        options.column_list,
+        options.max_columns,
+    )
+    defined = table.definitions.get("column_stats")
+    every = dict.fromkeys([*columns, *(defined.source_fields if defined is not None else ())])
+    return ProducerContext(
+        storage=state.storage,
+        config=config,
+        view=state.view,
+        merge=SliceMerge(state.storage, state.timeline, config.version, MergeRules(COMMIT_TIME)),
+        metadata=table,
+        schema=schema,
+        indexed_columns=tuple(every),
+        definitions=dict(table.definitions),
+    )
