@@ -34,6 +34,7 @@ __all__ = [
     "ParquetSettings",
     "ParquetStream",
     "dictionary_columns",
+    "footer_pairs",
     "open_base_file",
 ]
 
@@ -89,6 +90,25 @@ class BaseFileFooter:
     bloom_type: str | None = None
     min_key: str | None = None
     max_key: str | None = None
+
+
+def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]:
+    """All key-value pairs in the footer of a base file.
+
+    Args:
+        avro_schema: Avro JSON of its columns.
+        footer: what it says of its keys.
+    """
+    pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"}
+    for key, value in (
+        (BLOOM_KEY, footer.bloom_filter),
+        (BLOOM_TYPE_KEY, footer.bloom_type),
+        (MIN_KEY, footer.min_key),
+        (MAX_KEY, footer.max_key),
+    ):
+        if value is not None:
+            pairs[key] = value.encode()
+    return pairs
 
 
 class ParquetStream:
@@ -228,16 +248,7 @@ class BaseFileWriter:
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; the file's length in bytes."""
         self.flush()
-        metadata = {b"parquet.avro.schema": self._avro_schema.encode(), b"writer.model.name": b"avro"}
-        for key, value in (
-            (BLOOM_KEY, footer.bloom_filter),
-            (BLOOM_TYPE_KEY, footer.bloom_type),
-            (MIN_KEY, footer.min_key),
-            (MAX_KEY, footer.max_key),
-        ):
-            if value is not None:
-                metadata[key] = value.encode()
-        self._stream.close(metadata)
+        self._stream.close(footer_pairs(self._avro_schema, footer))
         length = int(self._sink.tell())
         self._sink.close()
         return length

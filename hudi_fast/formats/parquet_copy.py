@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +25,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.parquet_row_groups import ChunkPlace, ParquetFooter, RowGroup, parse_footer
 from hudi_fast.formats.thrift_compact import (
     I16,
     LIST,
     STRUCT,
-    Fields,
     ThriftReader,
     binary,
     fields_of,
@@ -38,21 +37,19 @@ from hudi_fast.formats.thrift_compact import (
     integer_of,
     struct,
     struct_list,
-    structs,
 )
 from hudi_fast.storage.base import Storage
 
-__all__ = ["ChunkPlace", "JoinedFile", "ParquetFooter", "RowGroup", "join_obstacle", "read_footer"]
+__all__ = ["JoinedFile", "join_obstacle"]
 
 _MAGIC = b"PAR1"
 _TAIL = 8
-_FIRST_READ = 64 << 10
 
-_VERSION, _SCHEMA, _ROWS, _GROUPS, _KEYS, _CREATED_BY, _ORDERS, _ENCRYPTION, _SIGNING = range(1, 10)
-_COLUMNS, _GROUP_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _GROUP_COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
-_FILE_PATH, _CHUNK_OFFSET, _META_DATA, _CRYPTO, _ENCRYPTED = 1, 2, 3, 8, 9
+_SCHEMA, _ROWS, _GROUPS, _KEYS, _CREATED_BY, _ORDERS = range(2, 8)
+_COLUMNS, _GROUP_BYTES, _GROUP_OFFSET, _GROUP_COMPRESSED, _ORDINAL = 1, 2, 5, 6, 7
+_CHUNK_OFFSET, _META_DATA = 2, 3
 _PAGE_INDEXES = (4, 5, 6, 7)
-_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 10, 11
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
 _CHUNK_FILTERS = (14, 15)
 _ELEMENT_REPETITION, _ELEMENT_NAME = 3, 4
 _OPTIONAL = 1
@@ -60,98 +57,6 @@ _OPTIONAL = 1
 _MOST_ORDINAL = (1 << 15) - 1
 _BUFFER = 1 << 20
 """Bytes that are copied at once; they stay in the processor's cache between reading and writing."""
-
-
-@dataclass(frozen=True, slots=True)
-class ChunkPlace:
-    """A column chunk.
-
-    Attributes:
-        column: dotted Parquet path.
-        start: first byte in the file.
-        length: bytes.
-        uncompressed: bytes before compression.
-        fields: the encoded fields of ``ColumnChunk`` but its metadata.
-        metadata: those of ``ColumnMetaData``.
-    """
-
-    column: str
-    start: int
-    length: int
-    uncompressed: int
-    fields: Fields
-    metadata: Fields
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group.
-
-    Attributes:
-        rows: how many.
-        chunks: one for each leaf column, in the order of the schema.
-        fields: the encoded fields of ``RowGroup``.
-    """
-
-    rows: int
-    chunks: tuple[ChunkPlace, ...]
-    fields: Fields
-
-    @property
-    def size(self) -> int:
-        """Bytes of its chunks."""
-        return sum(chunk.length for chunk in self.chunks)
-
-
-@dataclass(frozen=True, slots=True)
-class ParquetFooter:
-    """A footer, taken apart as far as joining needs it.
-
-    Attributes:
-        path: the file.
-        schema: the encoded elements of the schema; the first one is the root.
-        groups: the row groups that have rows.
-        fields: the encoded fields of ``FileMetaData``; those above aside.
-        obstacle: why row groups cannot be copied from here; empty if they can.
-    """
-
-    path: str
-    schema: tuple[bytes, ...]
-    groups: tuple[RowGroup, ...]
-    fields: Fields
-    obstacle: str
-
-
-def read_footer(storage: Storage, path: str) -> ParquetFooter:
-    """Read the footer of a Parquet file.
-
-    Raises:
-        CorruptTableError: the file is missing, cut short or not Parquet.
-    """
-    try:
-        with storage.open_input(path) as source:
-            content, end = _footer_bytes(source, path)
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptTableError(f"The base file cannot be read as Parquet ({error}). Restore it.", path) from error
-    reader = ThriftReader(content, path)
-    elements: list[bytes] = []
-    groups: list[bytes] = []
-    fields = fields_of(
-        reader,
-        {
-            _SCHEMA: (LIST, lambda inner: _into(elements, structs(inner, {}, "element"))),
-            _GROUPS: (LIST, lambda inner: _into(groups, structs(inner, {}, "row group"))),
-        },
-    )
-    reader.check_end()
-    reader.need(_SCHEMA, fields)
-    reader.need(_GROUPS, fields)
-    del fields[_SCHEMA], fields[_GROUPS]
-    encrypted = _ENCRYPTION in fields or _SIGNING in fields
-    found = [] if encrypted else [_row_group(one, end, path) for one in groups]
-    foreign = any({_FILE_PATH, _CRYPTO, _ENCRYPTED} & chunk.fields.keys() for group in found for chunk in group.chunks)
-    obstacle = "a file is encrypted" if encrypted else "columns are encrypted or in other files" if foreign else ""
-    return ParquetFooter(path, tuple(elements), tuple(one for one in found if one.rows), fields, obstacle)
 
 
 def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
@@ -292,62 +197,7 @@ class JoinedFile:
             left -= count
 
 
-# ---- taking apart
-
-
-def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
-    """The encoded footer, and where it begins."""
-    size = source.size()
-    tail = source.read_at(min(size, _FIRST_READ), max(0, size - _FIRST_READ))
-    length = int.from_bytes(tail[-_TAIL : -len(_MAGIC)], "little")
-    if len(tail) < _TAIL or tail[-len(_MAGIC) :] not in (_MAGIC, b"PARE") or length + _TAIL > size:
-        raise CorruptTableError("A Parquet file ends with its footer and the text PAR1; this one does not.", path)
-    begin = size - _TAIL - length
-    if length + _TAIL <= len(tail):
-        return tail[-_TAIL - length : -_TAIL], begin
-    return source.read_at(length, begin), begin
-
-
-def _into(target: list[bytes], found: list[bytes]) -> bytes:
-    target += found
-    return b""
-
-
-def _row_group(encoded: bytes, end: int, path: str) -> RowGroup:
-    reader = ThriftReader(encoded, path)
-    chunks: list[bytes] = []
-    fields = fields_of(reader, {_COLUMNS: (LIST, lambda inner: _into(chunks, structs(inner, {}, "column")))})
-    reader.need(_COLUMNS, fields)
-    reader.need(_GROUP_ROWS, fields)
-    return RowGroup(integer_of(fields, _GROUP_ROWS), tuple(_chunk(one, end, path) for one in chunks), fields)
-
-
-def _chunk(encoded: bytes, end: int, path: str) -> ChunkPlace:
-    reader = ThriftReader(encoded, path)
-    inside: list[Fields] = []
-
-    def metadata(inner: ThriftReader) -> bytes:
-        inside.append(fields_of(inner, {}))
-        return b""
-
-    fields = fields_of(reader, {_META_DATA: (STRUCT, metadata)})
-    reader.need(_META_DATA, fields)
-    found = inside[0]
-    for number in (_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE):
-        reader.need(number, found)
-    first = [integer_of(found, number) for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE) if number in found]
-    start = min(offset for offset in first if offset > 0) if max(first) > 0 else 0
-    length = integer_of(found, _COMPRESSED)
-    if start < len(_MAGIC) or length < 0 or start + length > end:
-        raise reader.wrong(f"a column chunk within the first {end} bytes", f"{length} bytes from {start} on")
-    uncompressed = integer_of(found, _UNCOMPRESSED)
-    return ChunkPlace(_dotted(found[_PATH][1], path), start, length, uncompressed, fields, found)
-
-
-def _dotted(encoded: bytes, path: str) -> str:
-    reader = ThriftReader(encoded, path)
-    _, count = reader.list_head()
-    return ".".join(reader.content().decode() for _ in range(count))
+# ---- schemas and writers
 
 
 def _columns_of(footer: ParquetFooter) -> list[bytes]:
@@ -403,9 +253,6 @@ def _constant_chunk(column: str, value: str, optional: bool, rows: int) -> tuple
     with pq.ParquetWriter(sink, schema, compression="none", store_schema=False) as writer:
         writer.write_table(pa.Table.from_arrays([codes], schema=schema), row_group_size=rows)
     content = sink.getvalue()
-    length = int.from_bytes(content[-_TAIL : -len(_MAGIC)], "little")
-    groups: list[bytes] = []
-    reader = ThriftReader(content[-_TAIL - length : -_TAIL], None)
-    fields_of(reader, {_GROUPS: (LIST, lambda inner: _into(groups, structs(inner, {}, "row group")))})
-    chunk = _row_group(groups[0], len(content), column).chunks[0]
+    begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL : -len(_MAGIC)], "little")
+    chunk = parse_footer(content[begin:-_TAIL], begin, column).groups[0].chunks[0]
     return content[chunk.start : chunk.start + chunk.length], chunk

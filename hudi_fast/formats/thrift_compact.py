@@ -240,10 +240,18 @@ class ThriftReader:
 
 
 def integer_of(fields: Fields, number: int, default: int = 0) -> int:
-    """An integer field's value; ``default`` where the struct lacks it."""
+    """An integer field's value; ``default`` where the struct lacks it.
+
+    Raises:
+        CorruptTableError: it is no integer.
+    """
     if number not in fields:
         return default
-    return ThriftReader(fields[number][1], None).integer()
+    kind, content = fields[number]
+    reader = ThriftReader(content, None)
+    if kind not in _VARINTS:
+        raise reader.wrong(f"an integer as field {number}", f"type {kind}")
+    return reader.integer()
 
 
 # ---- putting together

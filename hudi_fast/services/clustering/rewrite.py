@@ -1,12 +1,32 @@
-"""One group of a clustering becomes new file groups: the unit of work."""
+"""One group of a clustering becomes new file groups: the unit of work.
+
+::
+
+    nothing to sort, nothing to merge, files that allow it ── row groups, as bytes ───────────┐
+    else: slices ─► rows, merged ─► put in order, if asked for (in memory, or over local disk) ┴─► new file groups
+
+Rows stay as they are: commit time, sequence number, key and partition path; only the column that names their file is
+new. Old file groups are not touched.
+
+Source: ``MultipleSparkJobExecutionStrategy``, ``SparkStreamCopyClusteringExecutionStrategy`` (Hudi 1.2.0).
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from hudi_fast.services.clustering.copying import copy_row_groups
+from hudi_fast.services.clustering.new_files import NewFiles
+from hudi_fast.services.clustering.ordered_rows import ordered_rows
+from hudi_fast.services.clustering.rows import GroupInput, group_input, union_of_filters
 from hudi_fast.services.clustering.work import ClusteringWork
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import TaskToken
 
-__all__ = ["rewrite_group"]
+__all__ = ["ROWS_MEMORY", "rewrite_group", "rewrite_rows"]
+
+ROWS_MEMORY = 1 << 30
+"""Arrow bytes of rows that all groups together hold while they are put in order."""
 
 
 def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[WriteStat]:
@@ -16,5 +36,40 @@ def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[W
         work: the clustering.
         number: which of its groups.
         token: who writes.
+
+    Returns:
+        One stat for each new file group; ``copied_row_groups`` says how many row groups came as bytes, and
+        ``decoded_because`` why none did where the work asks for that.
+
+    Raises:
+        CorruptTableError: a file of the group is gone.
+        CommitError: the clustering is over; this task was left behind.
+        ConfigError: there is no column of the name of a sort column.
+        CorruptTableError: a file cannot be understood.
+        UnsupportedFeatureError: rows have no order by a sort column, or the group has several partitions.
     """
-    raise NotImplementedError
+    source = group_input(work, number)
+    because = ""
+    if work.copies:
+        copied = copy_row_groups(source, token)
+        if not isinstance(copied, str):
+            return copied
+        because = copied
+    stats = rewrite_rows(source, token, ROWS_MEMORY // max(work.plan.threads, 1))
+    return [replace(stat, decoded_because=because) for stat in stats]
+
+
+def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[WriteStat]:
+    """Read the rows of a group, and write them into new file groups.
+
+    Args:
+        source: the group.
+        token: who writes.
+        memory: Arrow bytes of rows that may be held to put them in order.
+    """
+    rows = ordered_rows(source, memory)
+    known_keys = union_of_filters(source) if source.output_groups == 1 else None
+    with NewFiles(source, token, rows.count, known_keys) as files:
+        for table in rows.tables:
+            files.write(table)
+        return files.finish()

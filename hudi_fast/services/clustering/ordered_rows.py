@@ -1,0 +1,157 @@
+"""The rows of a group in the order of its new files, never all of them in memory if they are many.
+
+::
+
+    no sort columns ─────────────────────────────────────────── rows as they are read ─────────────────────────┐
+    they fit ─────── all rows, read ─► order ──────────────────────────────────────────────────── gathered ────┼─► rows
+    they do not ──── sort columns, read ─► order ─► which part of it each row is in                            │
+                     all rows, read ─► each to its part on local disk ─► one part after another, gathered ─────┘
+
+Whether rows fit is known after the first batch, or when they no longer do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.kernels.grouping import group_rows
+from hudi_fast.merge.gather import gather
+from hudi_fast.services.clustering.ordering import order_rows, sort_roots, sort_values
+from hudi_fast.services.clustering.rows import GroupInput, read_rows
+from hudi_fast.services.clustering.spill import SpilledRows
+from hudi_fast.writing.file_columns import carried_schema
+
+__all__ = ["OrderedRows", "ordered_rows"]
+
+Rows = npt.NDArray[np.int64]
+
+_AT_ONCE = 1 << 16
+_PARTS_IN_MEMORY = 3
+"""A part is there as it was read, in one piece, and as gathered rows."""
+
+_MOST_PARTS = 1024
+
+
+@dataclass(frozen=True)
+class OrderedRows:
+    """Rows to write.
+
+    Attributes:
+        count: how many; what the base files hold where that is all that is known.
+        tables: the rows, in order, in the columns that stored rows bring along.
+        spilled: whether they went over local disk.
+    """
+
+    count: int
+    tables: Iterator[pa.Table]
+    spilled: bool = False
+
+
+def ordered_rows(source: GroupInput, memory: int) -> OrderedRows:
+    """The rows of a group, as its new files are to have them.
+
+    Args:
+        source: the group.
+        memory: Arrow bytes of rows that may be held.
+
+    Raises:
+        ConfigError: there is no column of the name of a sort column.
+        CorruptTableError: one of the files cannot be read.
+        UnsupportedFeatureError: rows have no order by one of the sort columns.
+    """
+    expected = _base_rows(source)
+    if not source.work.ordering.columns:
+        return OrderedRows(expected, (pa.Table.from_batches([batch]) for batch in read_rows(source)))
+    held = _held(source, expected, memory)
+    if isinstance(held, pa.Table):
+        order = order_rows(sort_values(held, source.work.ordering.columns), source.work.ordering)
+        return OrderedRows(held.num_rows, _gathered(held, order))
+    order = _order(source)
+    return OrderedRows(len(order), _by_parts(source, order, math.ceil(held * _PARTS_IN_MEMORY / memory)), spilled=True)
+
+
+def _base_rows(source: GroupInput) -> int:
+    """Rows of the base files."""
+    count = 0
+    for one in source.slices:
+        if one.base_file is not None:
+            with open_base_file(source.work.plan.storage, one.base_file.path) as reader:
+                count += reader.num_rows
+    return count
+
+
+# ---- in memory
+
+
+def _held(source: GroupInput, expected: int, memory: int) -> pa.Table | float:
+    """All rows, each column in one chunk; about how many bytes they take if that is too much."""
+    batches: list[pa.RecordBatch] = []
+    size = rows = 0
+    for batch in read_rows(source):
+        batches.append(batch)
+        size += batch.nbytes
+        rows += batch.num_rows
+        whole = max(size, size / rows * expected)
+        if whole > memory:
+            return whole
+    table = pa.Table.from_batches(batches, carried_schema(source.work.plan))
+    batches.clear()
+    columns = []
+    schema = table.schema
+    while table.num_columns:  # one column after another, so that none but one is there twice
+        columns.append(table.column(0).combine_chunks())
+        table = table.remove_column(0)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _gathered(rows: pa.Table, order: Rows) -> Iterator[pa.Table]:
+    for start in range(0, len(order), _AT_ONCE):
+        yield gather(rows, order[start : start + _AT_ONCE])
+
+
+# ---- over local disk
+
+
+def _order(source: GroupInput) -> Rows:
+    columns = source.work.ordering.columns
+    roots = sort_roots(carried_schema(source.work.plan), columns)
+    batches = list(read_rows(source, roots))
+    values = sort_values(pa.Table.from_batches(batches, roots), columns)
+    batches.clear()
+    return order_rows(values, source.work.ordering)
+
+
+def _by_parts(source: GroupInput, order: Rows, parts: int) -> Iterator[pa.Table]:
+    """Rows by way of local disk: ``order`` is int64[n], cut into ``parts`` runs of equal length."""
+    count = max(min(parts, _MOST_PARTS, len(order)), 1)
+    bounds = np.linspace(0, len(order), count + 1).astype(np.int64)
+    part_of = np.empty(len(order), np.int32)
+    for part in range(count):
+        part_of[order[bounds[part] : bounds[part + 1]]] = part
+    with SpilledRows(carried_schema(source.work.plan), count) as spilled:
+        at = 0
+        for batch in read_rows(source):
+            rows = pa.Table.from_batches([batch])
+            numbers, starts = group_rows(part_of[at : at + batch.num_rows], count)
+            for part in np.flatnonzero(np.diff(starts)).tolist():
+                spilled.add(part, gather(rows, numbers[starts[part] : starts[part + 1]]))
+            at += batch.num_rows
+        if at != len(order):
+            raise CorruptTableError(
+                f"The slices of a clustering's group in partition {source.partition!r} of "
+                f"{source.work.plan.storage.uri} had {len(order)} rows when they were put in order and {at} when they "
+                "were read. Run the clustering again."
+            )
+        for part in range(count):
+            rows_of_part = order[bounds[part] : bounds[part + 1]]
+            places = np.empty(len(rows_of_part), np.int64)
+            places[np.argsort(rows_of_part)] = np.arange(len(rows_of_part))
+            yield from _gathered(spilled.take(part), places)

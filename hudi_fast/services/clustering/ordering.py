@@ -1,0 +1,107 @@
+"""The order of a group's rows: sort columns in, row numbers out.
+
+::
+
+    LINEAR           words of the first column, then of the second ... ─────────────────────────────┐
+    ZORDER, HILBERT  a coordinate for each column ─► the row's place on the curve ─► words of it ───┴─► radix sort
+                         DIRECT  its value, the range of the column spread over 64 bits
+                         SAMPLE  how many values are smaller, in as many steps as the sample has rows
+
+The words of all rows are there anyway, so their places are counted rather than guessed from a sample: what differs from
+a sample of that size is that they are exact.
+
+Source: ``SpaceCurveSortingHelper``, ``RangeSampleSort`` (Hudi 1.2.0), whose curves take values as they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.formats.leaf_columns import leaf_values
+from hudi_fast.kernels.curves import hilbert_values, z_values
+from hudi_fast.kernels.radix import radix_order
+from hudi_fast.services.clustering.sort_keys import coordinate, places, sort_planes
+from hudi_fast.services.clustering.work import Ordering
+
+__all__ = ["order_rows", "sort_roots", "sort_values"]
+
+Rows = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+_ONE_CURVE_BITS = 32
+"""Bits of each coordinate that the Hilbert curve looks at, of several: cells beyond that are as good as one."""
+
+
+def sort_roots(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The top-level columns that the sort columns are in.
+
+    Args:
+        schema: of the rows.
+        columns: sort columns, dotted for nested ones.
+
+    Raises:
+        ConfigError: the rows have no such column.
+    """
+    names = [_root(schema, column) for column in columns]
+    return pa.schema([schema.field(name) for name in dict.fromkeys(names)])
+
+
+def sort_values(rows: pa.Table, columns: Sequence[str]) -> list[pa.ChunkedArray]:
+    """The values of the sort columns, n each; a null parent has a null.
+
+    Raises:
+        ConfigError: the rows have no such column.
+    """
+    roots = {column: _root(rows.schema, column) for column in columns}
+    return [rows.column(name) if column == name else leaf_values(rows, column) for column, name in roots.items()]
+
+
+def order_rows(values: Sequence[pa.Array | pa.ChunkedArray], ordering: Ordering) -> Rows:
+    """int64[n]: row numbers in the order of the new files; rows with equal values stay as they were.
+
+    Args:
+        values: of the sort columns, n each.
+        ordering: what is made of them.
+
+    Raises:
+        UnsupportedFeatureError: a column has a type whose values have no order here.
+    """
+    if ordering.curve == "LINEAR" or len(values) == 1:
+        planes = [plane for column in values for plane in sort_planes(column)]
+        return radix_order(np.concatenate(planes), len(planes))
+    sampled = ordering.build == "SAMPLE"
+    coordinates = [_sampled(column, ordering.sample_rows) if sampled else coordinate(column) for column in values]
+    joined, count = np.concatenate(coordinates), len(coordinates)
+    if ordering.curve == "HILBERT":
+        return radix_order(hilbert_values(joined, count, _ONE_CURVE_BITS), count)
+    return radix_order(z_values(joined, count), count)
+
+
+def _sampled(values: pa.Array | pa.ChunkedArray, sample_rows: int) -> Words:
+    """Which of ``sample_rows`` steps of equally many rows each value is in, spread over 64 bits."""
+    found = places(values)
+    steps = max(min(sample_rows, len(found)), 1)
+    step = found * np.uint64(steps) // np.uint64(max(len(found), 1))
+    return step << np.uint64(64 - steps.bit_length())
+
+
+def _root(schema: pa.Schema, column: str) -> str:
+    """The top-level column that a sort column is, or is in."""
+    if column in schema.names:
+        return column
+    name, _, rest = column.partition(".")
+    kind: pa.DataType | None = schema.field(name).type if name in schema.names else None
+    for part in rest.split(".") if rest else []:
+        inside = kind is not None and pa.types.is_struct(kind) and kind.get_field_index(part) >= 0
+        kind = kind.field(part).type if inside and kind is not None else None
+    if kind is None:
+        raise ConfigError(
+            f"There is no column {column!r} to sort by; the table has {', '.join(schema.names)}. Set "
+            "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs."
+        )
+    return name

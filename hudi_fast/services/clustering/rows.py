@@ -1,0 +1,124 @@
+"""The rows of a clustering's group, merged, and what its files say of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.bloom_union import is_union_possible, union_filters
+from hudi_fast.formats.parquet_base import BaseFileFooter, open_base_file
+from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.services.clustering.work import ClusteringWork, slices_of
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.file_columns import carried_schema
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["GroupInput", "group_input", "read_rows", "union_of_filters"]
+
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class GroupInput:
+    """What a group of a clustering is made of.
+
+    Attributes:
+        work: the clustering.
+        partition: partition path of all its slices.
+        slices: what is read, in the order of the plan.
+        output_groups: file groups that its rows go to.
+    """
+
+    work: ClusteringWork
+    partition: str
+    slices: tuple[FileSlice, ...]
+    output_groups: int
+
+    @property
+    def is_merged(self) -> bool:
+        """Whether there are logs to merge."""
+        return any(one.log_files for one in self.slices)
+
+    @property
+    def bytes(self) -> int:
+        """Size of the base files, and of the log files."""
+        bases = sum(one.base_file.size for one in self.slices if one.base_file is not None)
+        return bases + sum(log.size for one in self.slices for log in one.log_files)
+
+
+def group_input(work: ClusteringWork, number: int) -> GroupInput:
+    """Find the files of a group.
+
+    Raises:
+        CorruptTableError: one of them is gone.
+        UnsupportedFeatureError: the group has slices of several partitions.
+    """
+    group = work.groups[number]
+    slices = tuple(slices_of(work.plan.storage, group))
+    partitions = {one.partition for one in slices}
+    if len(partitions) != 1:
+        raise UnsupportedFeatureError(
+            f"A group of the clustering {work.plan.instant} of {work.plan.storage.uri} has slices of "
+            f"{len(partitions)} partitions: {sorted(partitions)}; expected those of one. Use Apache Hudi for it, or "
+            "roll it back and plan another one."
+        )
+    return GroupInput(work, partitions.pop(), slices, max(group.output_groups, 1))
+
+
+def read_rows(source: GroupInput, columns: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of all slices, merged, slice by slice; their order is the same every time.
+
+    Args:
+        source: the group.
+        columns: which; None for all that stored rows bring into a new file.
+
+    Raises:
+        CorruptTableError: one of the files cannot be read.
+    """
+    plan, merge = source.work.plan, source.work.merge
+    wanted = carried_schema(plan) if columns is None else columns
+    needed = merge_schema(merge, wanted, plan.file_schema)
+    scan = SliceScan(plan.storage, plan.config, wanted, wanted, None, _BATCH_ROWS, merge, needed)
+    for one in source.slices:
+        yield from read_slice(scan, one)
+
+
+def union_of_filters(source: GroupInput) -> BloomFilter | None:
+    """The bloom filters of the slices' files as one; None where the keys have to be hashed again.
+
+    That is so if rows are merged, filters are switched off, a file has none, or one of another size or kind.
+
+    Raises:
+        CorruptTableError: a file or its filter cannot be read.
+    """
+    plan = source.work.plan
+    if source.is_merged or not plan.bloom.enabled or not plan.config.populate_meta_fields:
+        return None
+    footers: list[tuple[str, BaseFileFooter]] = []
+    for one in source.slices:
+        assert one.base_file is not None
+        with open_base_file(plan.storage, one.base_file.path) as reader:
+            footers.append((one.base_file.path, reader.footer()))
+    return joined_filters(plan, footers)
+
+
+def joined_filters(plan: WritePlan, footers: Sequence[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
+    """The filters of whole files as one; None where that does not go.
+
+    Args:
+        plan: what filters are to be like.
+        footers: of the files, with their paths.
+    """
+    settings = plan.bloom
+    like = BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)
+    filters = []
+    for path, footer in footers:
+        if footer.bloom_filter is None:
+            return None
+        filters.append(BloomFilter.from_base64(footer.bloom_filter, footer.bloom_type, settings.max_entries, path))
+    return union_filters(filters) if filters and is_union_possible(filters, like) else None

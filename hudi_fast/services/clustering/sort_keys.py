@@ -1,0 +1,243 @@
+"""Columns as words that sort like them: what rows are put in order by.
+
+::
+
+    integers, dates, times    two's complement with the sign turned ──────────────────────┐
+    floating-point numbers    their bits, negative ones turned; -0.0 is 0.0, NaN the last ├─► uint64 planes, the first
+    decimals                  one word, or two beyond 18 digits ──────────────────────────┤   one counts most
+    texts, bytes              their place among all values, by their bytes ───────────────┘
+    nulls                     before all values, as in Spark
+
+A plane holds one word for each row. Places of texts are found eight bytes at a time: rows whose first eight bytes (past
+those that all texts begin with) tell them apart are done, the others are sorted by the next eight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.varlen import VarlenBuffers, single_chunk, varlen_buffers
+from hudi_fast.kernels.byte_words import byte_words, common_prefix
+from hudi_fast.kernels.radix import radix_order
+
+__all__ = ["coordinate", "is_sortable", "places", "sort_planes"]
+
+Words = npt.NDArray[np.uint64]
+Rows = npt.NDArray[np.int64]
+Plane = tuple[Words, ...]
+
+_SIGN = np.uint64(1 << 63)
+_LARGEST = (1 << 64) - 1
+_WORD = 8
+_ONE_WORD_DIGITS = 18
+_LONG_TEXT = 512
+"""Bytes past the common beginning from which on texts are compared whole."""
+
+_SAMPLE = 4096
+_FEW = 4
+
+
+def is_sortable(kind: pa.DataType) -> bool:
+    """Whether rows can be put in order by columns of this type."""
+    if pa.types.is_dictionary(kind):
+        return is_sortable(kind.value_type)
+    return bool(
+        pa.types.is_boolean(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_decimal(kind)
+        or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+        or _is_text(kind)
+    )
+
+
+def sort_planes(values: pa.Array | pa.ChunkedArray) -> list[Words]:
+    """Words that sort as the values do, nulls first.
+
+    Args:
+        values: n values of a type that is sortable.
+
+    Returns:
+        uint64[n] each; a plane that says which values are null is the first one where there are nulls.
+
+    Raises:
+        UnsupportedFeatureError: values of this type have no order here.
+    """
+    array = _plain(values)
+    planes = _value_planes(array)
+    if not array.null_count:
+        return planes
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    return [valid.astype(np.uint64), *(np.where(valid, plane, np.uint64(0)) for plane in planes)]
+
+
+def places(values: pa.Array | pa.ChunkedArray) -> Words:
+    """uint64[n]: how many of the n values are smaller than each; nulls are the smallest."""
+    planes = sort_planes(values)
+    order = radix_order(np.concatenate(planes), len(planes))
+    return _ranks(order, _steps(planes, order))
+
+
+def coordinate(values: pa.Array | pa.ChunkedArray) -> Words:
+    """One word per value that does not sort against them, spread over all 64 bits: for space-filling curves.
+
+    What decimals beyond 18 digits and texts have further down is left out. Nulls are the smallest.
+
+    Args:
+        values: n values of a type that is sortable.
+
+    Raises:
+        UnsupportedFeatureError: values of this type have no order here.
+    """
+    array = _plain(values)
+    if pa.types.is_decimal(array.type) and array.type.precision > _ONE_WORD_DIGITS:
+        array = array.cast(pa.float64())
+    if _is_text(array.type):
+        known = array.drop_null()
+        buffers = varlen_buffers(array)
+        skip = common_prefix(*varlen_buffers(known))
+        words, _ = byte_words(*buffers, np.arange(len(array), dtype=np.int64), skip)
+    else:
+        words = _value_planes(array)[0]
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
+    if not valid.any():
+        return np.zeros(len(array), np.uint64)
+    known_words = words[valid] if array.null_count else words
+    low, high = int(known_words.min()), int(known_words.max())
+    spread = (words - np.uint64(low)) * np.uint64(_LARGEST // max(high - low, 1))
+    return np.where(valid, spread, np.uint64(0)) if array.null_count else spread
+
+
+# ---- values
+
+
+def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array without an encoding, of few types."""
+    array = single_chunk(values)
+    kind = array.type
+    if pa.types.is_dictionary(kind):
+        array = array.cast(kind.value_type)
+        kind = array.type
+    if not is_sortable(kind):
+        raise UnsupportedFeatureError(f"Rows cannot be put in order by a column of type {kind}; name other columns.")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return array.cast(pa.string())
+    if _is_text(kind):
+        return array.cast(pa.binary())
+    if pa.types.is_decimal(kind):
+        return array if pa.types.is_decimal128(kind) else array.cast(pa.decimal128(min(kind.precision, 38), kind.scale))
+    return array
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_fixed_size_binary(kind)
+    )
+
+
+def _value_planes(array: pa.Array) -> list[Words]:
+    """The values' words; what stands at nulls may be anything."""
+    kind = array.type
+    if _is_text(kind):
+        return [_text_places(array)]
+    if pa.types.is_boolean(kind):
+        return [array.fill_null(False).to_numpy(zero_copy_only=False).astype(np.uint64)]
+    if pa.types.is_decimal(kind):
+        low, high = _items(array, "u8").astype(np.uint64).reshape(-1, 2).T
+        return [np.ascontiguousarray(low ^ _SIGN)] if kind.precision <= _ONE_WORD_DIGITS else [high ^ _SIGN, low.copy()]
+    if pa.types.is_floating(kind):
+        numbers = _items(array, f"f{kind.bit_width // 8}").astype(np.float64)
+        bits = (np.where(np.isnan(numbers), np.nan, numbers) + 0.0).view(np.uint64)
+        return [np.where(bits >> np.uint64(63), ~bits, bits | _SIGN)]
+    if pa.types.is_unsigned_integer(kind):
+        return [_items(array, f"u{kind.bit_width // 8}").astype(np.uint64)]
+    signed = _items(array, f"i{kind.bit_width // 8}").astype(np.int64)
+    return [signed.view(np.uint64) ^ _SIGN]
+
+
+def _items(array: pa.Array, code: str) -> npt.NDArray[np.generic]:
+    """The values' buffer, without a copy."""
+    kind = np.dtype(code)
+    width = array.type.bit_width // 8
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(0, kind)
+    return np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width).view(kind)
+
+
+# ---- texts
+
+
+def _text_places(array: pa.Array) -> Words:
+    """How many of the values are smaller, for each; anything for nulls."""
+    sample = array.slice(0, _SAMPLE)
+    if len(array) > _SAMPLE and len(sample.unique()) * _FEW < len(sample):
+        encoded = array.dictionary_encode()
+        codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        ranks = _text_places(encoded.dictionary)
+        return np.asarray(ranks[codes]) if len(ranks) else np.zeros(len(array), np.uint64)
+    known = array.drop_null() if array.null_count else array
+    buffers = varlen_buffers(known)
+    skip = common_prefix(*buffers)
+    longest = int(np.diff(buffers.offsets).max(initial=0))
+    if longest - skip > _LONG_TEXT:
+        ranks = pc.rank(known.cast(pa.binary()), tiebreaker="dense").to_numpy().astype(np.uint64)
+    else:
+        ranks = _refined_places(buffers, len(known), skip)
+    if len(known) == len(array):
+        return ranks
+    found = np.zeros(len(array), np.uint64)
+    found[array.is_valid().to_numpy(zero_copy_only=False)] = ranks
+    return found
+
+
+def _refined_places(buffers: VarlenBuffers, count: int, skip: int) -> Words:
+    words, lengths = byte_words(*buffers, np.arange(count, dtype=np.int64), skip)
+    order = radix_order(np.concatenate([words, lengths]), 2)
+    steps = _steps([words, lengths], order)
+    tied = _tied(steps, lengths[order] == _WORD)
+    while len(tied):
+        skip += _WORD
+        rows = order[tied]
+        run = np.cumsum(steps)[tied].astype(np.uint64)
+        words, lengths = byte_words(*buffers, rows, skip)
+        again = radix_order(np.concatenate([run, words, lengths]), 3)
+        order[tied] = rows[again]
+        steps[tied] |= _steps([run, words, lengths], again)
+        goes_on = np.zeros(count, np.bool_)
+        goes_on[tied] = lengths[again] == _WORD
+        tied = _tied(steps, goes_on)
+    return _ranks(order, steps)
+
+
+def _steps(planes: list[Words], order: Rows) -> npt.NDArray[np.bool_]:
+    """bool[n]: where, in order, a larger value begins; True for the first one."""
+    steps = np.zeros(len(order), np.bool_)
+    steps[:1] = True
+    for plane in planes:
+        ordered = plane[order]
+        steps[1:] |= ordered[1:] != ordered[:-1]
+    return steps
+
+
+def _tied(steps: npt.NDArray[np.bool_], goes_on: npt.NDArray[np.bool_]) -> Rows:
+    """Positions whose value is so far equal to a neighbour's, and not at its end."""
+    follows = np.append(~steps[1:], False) if len(steps) else steps
+    return np.flatnonzero((~steps | follows) & goes_on)
+
+
+def _ranks(order: Rows, steps: npt.NDArray[np.bool_]) -> Words:
+    starts = np.maximum.accumulate(np.where(steps, np.arange(len(order)), 0))
+    ranks = np.empty(len(order), np.uint64)
+    ranks[order] = starts.astype(np.uint64)
+    return ranks
