@@ -1,0 +1,409 @@
+"""Clusterings carried out: rows stay, file groups become others, writers go on or are told, what died is done again."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mor_tables import VERSIONS, mor_options, newest_commit
+from rows import assert_same_rows
+from small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
+
+import hudi_fast as hf
+from hudi_fast.services.carriers import Carriers, in_process
+from hudi_fast.services.clustering.plan import ScheduledClustering
+from hudi_fast.services.clustering.run import cluster_after_write, run_clustering
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.table_services import TableServices
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import service_lock_path, table_lock
+from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.transition import to_inflight
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.markers import create_marker, make_marker_folder
+
+PLAN = "hoodie.clustering.plan.strategy."
+ALLOW = {
+    "hoodie.clustering.updates.strategy": "org.apache.hudi.client.clustering.update.strategy.SparkAllowUpdateStrategy"
+}
+GIVE_WAY = {**ALLOW, "hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true"}
+
+
+def make(path: Path, version: str, more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Thirty rows in two partitions, in three file groups each."""
+    settings = {**options(table_version=version), **(more or {})}
+    for number in range(3):
+        rows = plain_rows(range(number * 10, number * 10 + 10), ts=number + 1)
+        hf.write(rows, path, {**settings, "hoodie.datasource.write.operation": "bulk_insert"})
+    return settings
+
+
+def make_mor(path: Path, version: str, more: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The same with log files on top: updates of 5 to 14, and 20 and 21 deleted."""
+    settings = mor_options(more, table_version=version)
+    make(path, version, settings)
+    hf.write(plain_rows(range(5, 15), ts=5, text="b"), path, settings)
+    hf.write(plain_rows([20, 21], ts=6), path, {**settings, "hoodie.datasource.write.operation": "delete"})
+    return settings
+
+
+def services(path: Path) -> Any:
+    return hf.HudiTable.open(path).services
+
+
+def file_groups(path: Path) -> list[tuple[str, str]]:
+    state = load_state(Storage(path))
+    return [(name, one.file_id) for name in state.view.lister.partitions() for one in latest_slices(state.view, name)]
+
+
+def pending(path: Path) -> list[tuple[str, State]]:
+    return [(one.requested, one.state) for one in load_state(Storage(path)).timeline.pending()]
+
+
+# ---- rows and file groups
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_rows_stay_as_they_are_and_file_groups_become_others(version: str, tmp_path: Path) -> None:
+    make(tmp_path, version)
+    table, before = hf.HudiTable.open(tmp_path), file_groups(tmp_path)
+    rows = table.to_arrow()
+    result = services(tmp_path).cluster()
+    assert_same_rows(table.to_arrow(), rows, ignore=["_hoodie_file_name"])  # commit times and sequence numbers too
+    after = file_groups(tmp_path)
+    assert (len(before), len(after)) == (6, 2)
+    assert set(before).isdisjoint(after)
+    assert (result.operation, result.file_groups, result.rows, result.files_written) == ("cluster", 6, 30, 2)
+    assert (result.instants, result.bytes_written > 0) == ((result.instant,), True)
+    instant, commit = newest_commit(tmp_path)
+    assert (instant.requested, instant.action) == (result.instant, "replacecommit")
+    assert (commit.operation_type, commit.compacted) == ("CLUSTER", False)
+    replaced = commit.partition_to_replace_file_ids or {}
+    assert sorted((name, one) for name, ids in replaced.items() for one in ids) == sorted(before)
+    assert {stat.prev_commit for stat in commit.write_stats()} == {"null"}
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_writes_go_on_in_the_new_file_groups(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version, {"hoodie.index.type": "BLOOM"})
+    services(tmp_path).cluster()
+    rows, groups = table_rows(tmp_path), file_groups(tmp_path)
+    change = plain_rows([3, 7, 60], ts=9, text="c")
+    result = hf.write(change, tmp_path, settings)
+    assert (result.inserts, result.updates) == (1, 2)
+    assert table_rows(tmp_path) == {**rows, **rows_of(change)}
+    assert file_groups(tmp_path) == groups  # small files are filled
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_log_files_are_merged(version: str, tmp_path: Path) -> None:
+    settings = make_mor(tmp_path, version)
+    rows = hf.HudiTable.open(tmp_path).to_arrow()
+    result = services(tmp_path).cluster(settings)
+    assert (result.file_groups, result.rows) == (6, 28)
+    assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), rows, ignore=["_hoodie_file_name"])
+    optimized = hf.HudiTable.open(tmp_path).to_arrow(query_type="read_optimized")
+    assert_same_rows(optimized, rows, ignore=["_hoodie_file_name"])
+    hf.write(plain_rows([1, 2], ts=9, text="c"), tmp_path, settings)
+    assert table_rows(tmp_path) == {**rows_of(rows), **rows_of(plain_rows([1, 2], ts=9, text="c"))}
+    assert services(tmp_path).compact(settings).updates == 2
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+def test_rows_are_sorted_if_that_is_asked_for(tmp_path: Path) -> None:
+    settings = make(tmp_path, "9")
+    hf.write(plain_rows(range(30, 40), ts=0), tmp_path, settings)
+    planned = services(tmp_path).plan_cluster({f"{PLAN}sort.columns": "ts,id"})
+    services(tmp_path).cluster(plan=planned)
+    for name, file_id in file_groups(tmp_path):
+        rows = [row for row in hf.HudiTable.open(tmp_path).to_arrow().to_pylist() if row["part"] == name]
+        assert all(row["_hoodie_file_name"].startswith(file_id) for row in rows)
+        found = [(row["ts"], row["id"]) for row in rows]
+        assert found == sorted(found)
+        assert len({ts for ts, _ in found}) == 4
+
+
+def test_without_file_groups_nothing_is_planned_and_nothing_written(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    services(tmp_path).cluster()
+    files = listing(tmp_path)
+    result = services(tmp_path).cluster()
+    assert (result.instant, result.instants, result.file_groups) == ("", (), 0)
+    assert listing(tmp_path) == files
+
+
+# ---- what waits
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_waits_is_carried_out_first_and_then_what_came_since(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version)
+    planned = services(tmp_path).plan_cluster()
+    rows = table_rows(tmp_path)
+    new = plain_rows(range(50, 60), ts=9)
+    hf.write(new, tmp_path, {**settings, "hoodie.datasource.write.operation": "insert"})
+    rows |= rows_of(new)
+    assert len(file_groups(tmp_path)) == 8  # inserts keep away from what is planned
+    assert services(tmp_path).cluster(pending_only=True).instants == (planned.instant,)
+    assert services(tmp_path).cluster(pending_only=True).instants == ()
+    assert table_rows(tmp_path) == rows
+    result = services(tmp_path).cluster()
+    assert (result.file_groups, len(file_groups(tmp_path))) == (4, 2)
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
+    make(tmp_path, version)
+    planned = services(tmp_path).plan_cluster()
+    services(tmp_path).cluster(plan=planned)
+    rows = table_rows(tmp_path)
+    with pytest.raises(hf.CommitConflictError, match="it was completed"):
+        services(tmp_path).cluster(plan=planned)
+    with pytest.raises(hf.CommitConflictError, match="taken off the timeline"):
+        services(tmp_path).cluster(plan=ScheduledClustering("20990101000000000", planned.plan))
+    assert table_rows(tmp_path) == rows
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_a_clustering_that_died_is_rolled_back_and_done_with_the_same_plan(version: str, tmp_path: Path) -> None:
+    make(tmp_path, version)
+    planned = services(tmp_path).plan_cluster({f"{PLAN}sort.columns": "text"})
+    rows = table_rows(tmp_path)
+    storage = Storage(tmp_path)
+    state = load_state(storage)
+    instant = state.timeline.find(planned.instant)
+    assert instant is not None
+    to_inflight(storage, state.config, instant)
+    make_marker_folder(storage, planned.instant)
+    left = f"p0/0000aaaa-0000-4000-8000-000000000000-0_0-0-0_{planned.instant}.parquet"
+    create_marker(storage, planned.instant, left, "CREATE")
+    (tmp_path / left).write_bytes(b"cut off")
+    assert table_rows(tmp_path) == rows
+    result = services(tmp_path).cluster(pending_only=True)
+    assert (result.instants, result.file_groups) == ((planned.instant,), 6)
+    assert not (tmp_path / left).exists()
+    assert table_rows(tmp_path) == rows
+    actions = [one.action for one in load_state(storage).timeline.instants]
+    assert actions.count("rollback") == 1
+    assert_tidy(tmp_path)
+
+
+def test_a_clustering_of_another_program_that_shows_signs_of_life_is_left_alone(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    planned = services(tmp_path).plan_cluster()
+    storage = Storage(tmp_path)
+    state = load_state(storage)
+    to_inflight(storage, state.config, state.timeline.pending()[0])
+    storage.write_bytes(f".hoodie/.heartbeat/{planned.instant}", b"")
+    with pytest.raises(hf.CommitConflictError, match="being carried out by another writer"):
+        services(tmp_path).cluster()
+    assert pending(tmp_path) == [(planned.instant, State.INFLIGHT)]
+    long_ago = time.time() - 600
+    os.utime(tmp_path / ".hoodie" / ".heartbeat" / planned.instant, (long_ago, long_ago))
+    assert services(tmp_path).cluster().instants == (planned.instant,)
+
+
+def test_a_plan_whose_file_is_gone_is_refused_by_name(tmp_path: Path) -> None:
+    make(tmp_path, "9", {"hoodie.metadata.enable": "true"})
+    planned = services(tmp_path).plan_cluster()
+    gone = planned.plan.groups[0].slices[0]
+    Path(gone.base_path).unlink()
+    with pytest.raises(hf.CorruptTableError, match=gone.file_id):
+        services(tmp_path).cluster()
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
+
+
+def test_plans_that_cannot_be_carried_out_are_refused_by_name(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    run = "hoodie.clustering.execution.strategy.class"
+    bucket = "SparkConsistentBucketClusteringExecutionStrategy"
+    planned = services(tmp_path).plan_cluster({run: f"org.apache.hudi.client.clustering.run.strategy.{bucket}"})
+    with pytest.raises(hf.UnsupportedFeatureError, match="buckets of consistent hashing"):
+        services(tmp_path).cluster()
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
+
+
+@pytest.mark.parametrize("name", ["SparkSingleFileSortExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"])
+def test_execution_strategies(name: str, tmp_path: Path) -> None:
+    make(tmp_path, "9")
+    rows = hf.HudiTable.open(tmp_path).to_arrow()
+    given = {"hoodie.clustering.execution.strategy.class": name}
+    if "Single" in name:
+        given |= {f"{PLAN}class": "SparkSingleFileSortPlanStrategy", f"{PLAN}sort.columns": "text"}
+    result = services(tmp_path).cluster(given)
+    assert (result.file_groups, result.rows) == (6, 30)
+    assert result.files_written == (6 if "Single" in name else 2)
+    assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), rows, ignore=["_hoodie_file_name"])
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+# ---- writers
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version)
+    planned = services(tmp_path).plan_cluster()
+    files, rows = listing(tmp_path), table_rows(tmp_path)
+    change = plain_rows([3], ts=9, text="c")
+    with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
+        hf.write(change, tmp_path, settings)
+    assert set(files) <= set(listing(tmp_path))
+    hf.write(change, tmp_path, {**settings, **ALLOW})
+    rows |= rows_of(change)
+    assert table_rows(tmp_path) == rows
+    with pytest.raises(hf.CommitConflictError, match="does not go with the table any more"):
+        services(tmp_path).cluster(plan=planned)
+    assert pending(tmp_path) == []
+    assert table_rows(tmp_path) == rows
+    result = services(tmp_path).cluster()
+    assert result.file_groups == 6
+    assert table_rows(tmp_path) == rows
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(version: str, tmp_path: Path) -> None:
+    settings = make_mor(tmp_path, version)
+    planned = services(tmp_path).plan_cluster(settings)
+    rows = table_rows(tmp_path)
+    change = plain_rows([3], ts=9, text="c")
+    carriers = in_process()
+
+    def meanwhile(work: Any) -> Any:
+        stats = carriers.cluster(work)
+        hf.write(change, tmp_path, {**settings, **GIVE_WAY})  # it leaves alone what somebody is at
+        return stats
+
+    with pytest.raises(hf.CommitConflictError, match="does not go with the table any more") as caught:
+        run_clustering(Storage(tmp_path), planned, ServiceSettings.from_options(settings), meanwhile)
+    assert not getattr(caught.value, "__notes__", [])
+    rows |= rows_of(change)
+    assert table_rows(tmp_path) == rows
+    assert pending(tmp_path) == []
+    assert services(tmp_path).cluster(settings).file_groups == 6
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -> None:
+    settings = make_mor(tmp_path, version)
+    rows = table_rows(tmp_path)
+    carriers, new = in_process(), plain_rows(range(70, 80), ts=9)
+
+    def meanwhile(work: Any) -> Any:
+        hf.write(new, tmp_path, settings)
+        return carriers.cluster(work)
+
+    planned = services(tmp_path).plan_cluster(settings)
+    run_clustering(Storage(tmp_path), planned, ServiceSettings.from_options(settings), meanwhile)
+    assert table_rows(tmp_path) == {**rows, **rows_of(new)}
+    assert len(file_groups(tmp_path)) == 4
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_a_clustering_gives_way_to_a_write_that_changes_its_rows(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version, {"hoodie.metadata.enable": "true"})
+    planned = services(tmp_path).plan_cluster()
+    hf.write(plain_rows([60], ts=9), tmp_path, {**settings, **GIVE_WAY})
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # it touched none of them
+    change = plain_rows([3], ts=9, text="c")
+    hf.write(change, tmp_path, {**settings, **GIVE_WAY})
+    assert pending(tmp_path) == []
+    assert rows_of(change).items() <= table_rows(tmp_path).items()
+    assert services(tmp_path).cluster().file_groups == 7
+    assert services(tmp_path).validate().ok
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("operation", ["insert_overwrite", "delete_partition"])
+def test_planned_file_groups_cannot_be_ended_by_others(operation: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, "9")
+    services(tmp_path).plan_cluster()
+    rows = table_rows(tmp_path)
+    given = {"hoodie.datasource.write.operation": operation}
+    with pytest.raises(hf.CommitConflictError, match="pending clustering or compaction"):
+        hf.write(plain_rows([2], ts=9), tmp_path, {**settings, **ALLOW, **given})
+    assert table_rows(tmp_path) == rows
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_old_clusterings_go_if_they_are_told_to_expire(version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, version)
+    expiring = {**settings, "hoodie.clustering.enable.expirations": "true"}
+    planned = services(tmp_path).plan_cluster()
+    hf.write(plain_rows([60], ts=9), tmp_path, expiring)
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # it is young
+    expiring["hoodie.clustering.expiration.threshold.mins"] = "0"
+    with table_lock(Storage(tmp_path), 1.0, service_lock_path("clustering")):
+        hf.write(plain_rows([61], ts=9), tmp_path, expiring)
+    assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # somebody clusters
+    hf.write(plain_rows([3], ts=9, text="c"), tmp_path, expiring)
+    assert pending(tmp_path) == []
+    assert_tidy(tmp_path)
+
+
+# ---- after a write
+
+
+def after_write(path: Path, settings: dict[str, Any], more: dict[str, Any]) -> Any:
+    carriers: Carriers = in_process()
+    return cluster_after_write(Storage(path), ServiceSettings.from_options({**settings, **more}), carriers)
+
+
+def test_inline_clustering_comes_after_so_many_writes(tmp_path: Path) -> None:
+    settings = make(tmp_path, "9")
+    assert after_write(tmp_path, settings, {}) == []
+    inline = {"hoodie.clustering.inline": "true"}
+    assert after_write(tmp_path, settings, inline) == []
+    inline["hoodie.clustering.inline.max.commits"] = "3"
+    (done,) = after_write(tmp_path, settings, inline)
+    assert done.file_groups == 6
+    assert after_write(tmp_path, settings, inline) == []
+    waiting = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "1"}
+    assert after_write(tmp_path, settings, waiting) == []
+    assert pending(tmp_path) == []
+    hf.write(
+        plain_rows(range(50, 54), ts=9), tmp_path, {**settings, **waiting, "hoodie.clustering.schedule.inline": "false"}
+    )
+    assert after_write(tmp_path, settings, waiting) == []
+    assert [state for _, state in pending(tmp_path)] == [State.REQUESTED]
+    assert after_write(tmp_path, settings, waiting) == []
+    assert len(pending(tmp_path)) == 1
+    assert len(after_write(tmp_path, settings, inline)) == 1  # what waits goes first, due or not
+    assert pending(tmp_path) == []
+
+
+def test_clustering_and_only_planning_it_after_a_write_are_not_both_possible() -> None:
+    both = {"hoodie.clustering.inline": "true", "hoodie.clustering.schedule.inline": "true"}
+    with pytest.raises(hf.ConfigError, match="not both"):
+        ServiceSettings.from_options(both)
+
+
+def test_distant_tables_are_refused(tmp_path: Path) -> None:
+    make(tmp_path, "9")
+
+    class DistantStorage(Storage):
+        @property
+        def is_local(self) -> bool:
+            return False
+
+    distant = TableServices(DistantStorage(tmp_path), lambda spark: in_process())
+    for call in (distant.cluster, distant.plan_cluster):
+        with pytest.raises(hf.UnsupportedFeatureError, match="only local file systems"):
+            call()
