@@ -18,11 +18,11 @@ from collections.abc import Iterable, Iterator
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, CorruptTableError
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.archive_writer import append_archive
 from hudi_fast.timeline.archived import ArchivedInstant, ArchivedTimeline
 
-__all__ = ["copy_archive", "remove_archive"]
+__all__ = ["archive_files", "copy_archive", "holds_archive", "remove_archive"]
 
 _BATCH = 200
 _OLD_FILES = (".commits_.archive", "mergeArchivePlan")
@@ -53,8 +53,7 @@ def copy_archive(storage: Storage, source: TableConfig, target: TableConfig, opt
     before = ArchivedTimeline(storage, source)
     for batch in _batches(before.read()):
         append_archive(storage, target, batch, options)
-    wanted = {(one.requested, one.action) for one in before.instants()}
-    found = {(one.requested, one.action) for one in ArchivedTimeline(storage, target).instants()}
+    wanted, found = _instants(storage, source), _instants(storage, target)
     if found != wanted:
         lost = ", ".join(f"{action} {requested}" for requested, action in sorted(wanted - found)[:3])
         raise CorruptTableError(
@@ -63,6 +62,31 @@ def copy_archive(storage: Storage, source: TableConfig, target: TableConfig, opt
             target.history_folder,
         )
     return len(wanted)
+
+
+def archive_files(storage: Storage, config: TableConfig) -> list[FileStat]:
+    """The files of an archived timeline.
+
+    Args:
+        storage: of the table.
+        config: with the layout and folder of the archive.
+    """
+    entries = [one for one in storage.list_dir(config.history_folder) if not one.is_dir]
+    return entries if config.layout_version > 1 else [one for one in entries if one.name.startswith(_OLD_FILES)]
+
+
+def holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> bool:
+    """Whether all instants of another archived timeline are in the one of the table, so that the other may go.
+
+    Args:
+        storage: of the table.
+        config: its configuration.
+        other: with the layout and folder of the other archive.
+    """
+    try:
+        return _instants(storage, other) <= _instants(storage, config)
+    except CorruptTableError:
+        return False
 
 
 def remove_archive(storage: Storage, config: TableConfig) -> None:
@@ -75,9 +99,12 @@ def remove_archive(storage: Storage, config: TableConfig) -> None:
     if config.layout_version > 1:
         storage.delete_dir(config.history_folder)
         return
-    for entry in storage.list_dir(config.history_folder):
-        if not entry.is_dir and entry.name.startswith(_OLD_FILES):
-            storage.delete_file(entry.path)
+    for entry in archive_files(storage, config):
+        storage.delete_file(entry.path)
+
+
+def _instants(storage: Storage, config: TableConfig) -> set[tuple[str, str]]:
+    return {(one.requested, one.action) for one in ArchivedTimeline(storage, config).instants()}
 
 
 def _batches(rows: Iterable[ArchivedInstant]) -> Iterator[list[ArchivedInstant]]:

@@ -116,8 +116,9 @@ def move_metadata(
     if not state.config.metadata_partitions or not has_metadata_folder(storage):
         return
     inner = metadata_storage(storage)
-    if load_properties(inner).get("hoodie.table.version") == str(version):
-        sweep(inner, TableConfig.from_properties(load_properties(inner), inner.uri))
+    own = TableConfig.from_properties(load_properties(inner), inner.uri)
+    if own.version == version:
+        sweep(inner, own)
         return  # an earlier attempt came as far
     if metadata_of(state) is None or (table := settled_metadata(state, clock)) is None:
         return  # it is built anew afterwards

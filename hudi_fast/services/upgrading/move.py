@@ -18,16 +18,18 @@ from collections.abc import Mapping
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.services.upgrading.history import copy_archive, remove_archive
+from hudi_fast.metadata.table import metadata_storage
+from hudi_fast.metadata_writer.bookkeeping import has_metadata_folder
+from hudi_fast.services.upgrading.history import archive_files, copy_archive, holds_archive, remove_archive
 from hudi_fast.services.upgrading.properties import PropertyHints, changed_properties
 from hudi_fast.services.upgrading.timeline import SCHEMA_FOLDER, copy_timeline, remove_timeline
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import parse_instant_file
 
-__all__ = ["leftovers", "move_table", "sweep", "target_config"]
+__all__ = ["both_tables", "leftovers", "move_table", "sweep", "target_config"]
 
 _LAYOUT_2_FROM = 8
-_FOLDERS = {1: ".hoodie", 2: ".hoodie/timeline"}
+_LAYOUT_2 = 2
 
 
 def target_config(props: Mapping[str, str], version: int, hints: PropertyHints, where: str) -> TableConfig:
@@ -40,6 +42,20 @@ def target_config(props: Mapping[str, str], version: int, hints: PropertyHints, 
         where: the table, for messages.
     """
     return TableConfig.from_properties(changed_properties(props, version, hints), where)
+
+
+def both_tables(storage: Storage, config: TableConfig) -> list[tuple[Storage, TableConfig]]:
+    """The data table and, if there is one, its metadata table, whose properties are its own.
+
+    Args:
+        storage: of the data table.
+        config: of the data table.
+    """
+    found = [(storage, config)]
+    if has_metadata_folder(storage):
+        inner = metadata_storage(storage)
+        found.append((inner, TableConfig.from_properties(load_properties(inner), inner.uri)))
+    return found
 
 
 def move_table(storage: Storage, version: int, hints: PropertyHints, archive: ArchiveOptions) -> TableConfig:
@@ -68,30 +84,34 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
     changes: dict[str, str | None] = {**dict.fromkeys(props), **target.raw}
     update_properties(storage, {key: value for key, value in changes.items() if value != props.get(key)})
     if moves:
+        remove_timeline(storage, source.timeline_folder, source.layout_version)
         remove_archive(storage, source)
         sweep(storage, target)
     return target
 
 
 def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
-    """Files of the active timeline of the layout that the table does not have: left by a move that died.
+    """Files of the timeline of the layout that the table does not have: left by a move that died.
+
+    An archive is one of them if all that it holds is in the table's own: Apache Hudi leaves archives behind too.
 
     Args:
-        storage: of the table.
+        storage: of the data table or of its metadata table.
         config: its configuration.
     """
-    other = 3 - config.layout_version
-    found = [one for one in storage.list_dir(_other_folder(config)) if _is_instant(one, other)]
+    other = _other_layout(config, storage.uri)
+    found = [one for one in storage.list_dir(other.timeline_folder) if _is_instant(one, other.layout_version)]
     if config.layout_version < 2:
         found += [one for one in storage.list_dir(SCHEMA_FOLDER) if not _is_instant(one, 1) and _is_instant(one, 2)]
-    return found
+    archive = archive_files(storage, other)
+    return found + archive if archive and holds_archive(storage, config, other) else found
 
 
 def sweep(storage: Storage, config: TableConfig) -> int:
     """Delete what :func:`leftovers` finds; how many files that were.
 
     Args:
-        storage: of the table.
+        storage: of the data table or of its metadata table.
         config: its configuration.
     """
     found = leftovers(storage, config)
@@ -100,17 +120,19 @@ def sweep(storage: Storage, config: TableConfig) -> int:
     return len(found)
 
 
+def _other_layout(config: TableConfig, where: str) -> TableConfig:
+    """The configuration that says where the timeline would be in the other layout."""
+    old = config.layout_version < _LAYOUT_2
+    version, layout = (8, "2") if old else (6, "1")
+    raw = {**config.raw, "hoodie.table.version": str(version), "hoodie.timeline.layout.version": layout}
+    return TableConfig.from_properties(raw, where)
+
+
 def _make_room(storage: Storage, target: TableConfig) -> None:
     """Delete what an earlier attempt left where the timeline is going to be, and make its folders."""
     remove_timeline(storage, target.timeline_folder, target.layout_version)
     if target.layout_version >= 2:
         storage.make_dir(target.history_folder)
-
-
-def _other_folder(config: TableConfig) -> str:
-    if config.layout_version >= 2:
-        return _FOLDERS[1]
-    return f".hoodie/{config.raw.get('hoodie.timeline.path') or 'timeline'}"
 
 
 def _is_instant(entry: FileStat, layout: int) -> bool:

@@ -35,7 +35,7 @@ from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.services.compaction.plan import compactable_slices
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.upgrading.move import leftovers, target_config
+from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints, path_between
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.timeline.instant import State
@@ -100,7 +100,7 @@ def decide(state: TableState, version: int, settings: ServiceSettings) -> Upgrad
     config = state.config
     refuse(state, version, settings)
     if version == config.version:
-        found = len(leftovers(state.storage, config))
+        found = sum(len(leftovers(*table)) for table in both_tables(state.storage, config))
         left = f"delete {found} files of the other timeline layout that an earlier change left"
         return UpgradePlan(version, version, (left,) if found else ())
     slices = logged_slices(state)

@@ -37,7 +37,7 @@ from hudi_fast.services.upgrading.metadata import (
     opened,
     version_definitions,
 )
-from hudi_fast.services.upgrading.move import move_table, sweep, target_config
+from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, target_config
 from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult, decide, hints_of, logged_slices, refuse
 from hudi_fast.services.upgrading.properties import path_between
 from hudi_fast.storage.base import Storage
@@ -154,7 +154,8 @@ def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
     state = opened(storage)
     config = state.config
     if config.version == version:
-        sweep(storage, config)
+        for table in both_tables(storage, config):
+            sweep(*table)
         return True
     refuse(state, version, settings)
     clock = InstantClock(config.timezone, settings.write.clock_skew_ms)

@@ -1,0 +1,164 @@
+"""Changes of the table version that fail at any call to storage: the table has one version or the other, whole.
+
+Readers see the same rows all the while, and the same call made again goes on; nothing of history is lost.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mor_tables import mor_options
+from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
+from test_faults_write import interesting
+
+import hudi_fast as hf
+from hudi_fast.services.carriers import in_process
+from hudi_fast.services.table_services import TableServices
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.instrumented import (
+    FAULT_KINDS,
+    FaultyStorage,
+    InjectedFaultError,
+    RecordingStorage,
+    StorageCall,
+)
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.view.table_state import load_state
+
+NEXT = plain_rows([3, 40], ts=9, text="n")
+PLAIN = [("6", 9, False), ("9", 6, False), ("8", 9, False), ("9", 8, False)]
+WITH_METADATA = [("6", 9, True), ("9", 6, True)]
+SAMPLE = {False: 45, True: 16}
+KEPT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+
+Instants = set[tuple[str, str]]
+
+
+def write_table(path: Path, version: str, kept_metadata: bool) -> None:
+    """Log files over base files of a compaction; an archive, for which version 6 with a metadata table is too young."""
+    settings = {**mor_options(table_version=version), "hoodie.metadata.enable": kept_metadata}
+    services = TableServices(Storage(path), lambda spark: in_process())
+    hf.write(plain_rows(range(8)), path, settings)
+    for turn in range(2, 7):
+        hf.write(plain_rows(range(turn - 1, 8), ts=turn, text=f"t{turn}-"), path, settings)
+        if turn == 4:
+            services.compact({"hoodie.metadata.enable": kept_metadata})
+    archived = services.archive({**KEPT, "hoodie.metadata.enable": kept_metadata})
+    assert archived.instants or (kept_metadata and version == "6")
+
+
+def instants(path: Path) -> Instants:
+    state = load_state(Storage(path))
+    found = {(one.requested, one.action) for one in state.timeline.completed()}
+    return found | {(one.requested, one.action) for one in ArchivedTimeline(state.storage, state.config).instants()}
+
+
+def run(storage: Storage, version: int) -> Any:
+    return TableServices(storage, lambda spark: in_process()).upgrade(version, {"hudi_fast.threads": 1})
+
+
+def chosen(calls: list[StorageCall], chooser: random.Random, most: int) -> list[StorageCall]:
+    """Those calls that change the properties, and at most so many of the others."""
+    kept = interesting(calls)
+    named = [call for call in kept if "hoodie.properties" in call.path and call.changes]
+    others = [call for call in kept if call not in named]
+    return sorted([*named, *chooser.sample(others, min(most, len(others)))], key=lambda call: call.number)
+
+
+def check_after(path: Path, before: int, after: int, rows: dict[str, Any], known: Instants, where: str) -> None:
+    """One version or the other, with all rows and instants; a write works if the version stayed; then it is done."""
+    found = load_state(Storage(path)).config.version
+    assert found in (before, after), where
+    assert table_rows(path) == rows, where
+    assert known <= instants(path), where
+    if found == before:
+        metadata = bool(load_state(Storage(path)).config.metadata_partitions)
+        hf.write(NEXT, path, {**mor_options(table_version=str(before)), "hoodie.metadata.enable": metadata})
+        rows = {**rows, **rows_of(NEXT)}
+        assert table_rows(path) == rows, where
+    run(Storage(path), after)
+    assert load_state(Storage(path)).config.version == after, where
+    assert table_rows(path) == rows, where
+    assert known <= instants(path), where
+    assert run(Storage(path), after).steps == (), where
+    assert not [one for one in (path / ".hoodie").iterdir() if after > 6 and one.name[0].isdigit()], where
+    assert_no_leftovers(path, after, where)
+
+
+def assert_no_leftovers(path: Path, version: int, where: str) -> None:
+    state = load_state(Storage(path))
+    assert state.timeline.pending() == (), where
+    if version == 6:
+        left = [one for one in (path / ".hoodie/timeline").rglob("*") if one.is_file() and one.suffix != ".tmp"]
+        assert left == [], where
+    if state.config.metadata_partitions:
+        services = TableServices(Storage(path), lambda spark: in_process())
+        assert services.validate().differences.to_pylist() == [], where
+
+
+@pytest.mark.parametrize(("before", "after", "kept_metadata"), [*PLAIN, *WITH_METADATA])
+def test_any_failing_call_leaves_one_version_or_the_other(
+    before: str, after: int, kept_metadata: bool, tmp_path: Path
+) -> None:
+    write_table(tmp_path / "base", before, kept_metadata)
+    rows, known = table_rows(tmp_path / "base"), instants(tmp_path / "base")
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    assert run(recorder, after).steps
+    chooser = random.Random(f"{before} {after} {kept_metadata}")
+    outcomes = set()
+    for call in chosen(recorder.calls, chooser, SAMPLE[kept_metadata]):
+        kind = chooser.choice(FAULT_KINDS) if call.changes else "before"
+        die = chooser.choice((False, True))
+        path = tmp_path / "try"
+        shutil.copytree(tmp_path / "base", path)
+        error: Exception | None = None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", hf.HudiWarning)  # a metadata table between two versions is passed over
+            try:
+                run(FaultyStorage(path, at=call.number, kind=kind, die=die), after)
+            except Exception as caught:
+                error = caught
+            where = f"{call} {kind} die={die}: {error!r}"
+            assert error is None or isinstance(error, hf.HudiError | InjectedFaultError), where
+            check_after(path, int(before), after, rows, known, where)
+        outcomes.add(error is None)
+        shutil.rmtree(path)
+    assert False in outcomes
+
+
+def test_a_change_that_died_again_and_again_is_done_in_the_end(tmp_path: Path) -> None:
+    write_table(tmp_path / "t", "6", kept_metadata=False)
+    rows, known = table_rows(tmp_path / "t"), instants(tmp_path / "t")
+    for at in range(20, 400, 30):
+        try:
+            run(FaultyStorage(tmp_path / "t", at=at, die=True), 9)
+            break
+        except (InjectedFaultError, hf.HudiError):
+            assert table_rows(tmp_path / "t") == rows
+            assert known <= instants(tmp_path / "t")
+    run(Storage(tmp_path / "t"), 9)
+    assert load_state(Storage(tmp_path / "t")).config.version == 9
+    assert table_rows(tmp_path / "t") == rows
+    assert known <= instants(tmp_path / "t")
+
+
+def test_what_a_move_left_does_not_come_back(tmp_path: Path) -> None:
+    """A timeline of the old layout that was never swept is written over by the way back."""
+    path = tmp_path / "t"
+    hf.write(plain_rows(range(4)), path, options(table_version="6"))
+    old = {one.name: one.read_bytes() for one in (path / ".hoodie").iterdir() if one.name[0].isdigit()}
+    run(Storage(path), 8)
+    hf.write(NEXT, path, options(table_version="8"))
+    for name, body in old.items():
+        (path / ".hoodie" / name).write_bytes(body)
+    (path / ".hoodie/20200101000000000.commit").write_bytes(b"{}")
+    run(Storage(path), 6)
+    assert "20200101000000000" not in {one for one, _ in instants(path)}
+    assert table_rows(path) == {**rows_of(plain_rows(range(4))), **rows_of(NEXT)}
+    assert_tidy(path)
