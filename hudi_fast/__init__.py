@@ -29,12 +29,15 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
+    from hudi_fast.services.clustering.plan import ScheduledClustering
+    from hudi_fast.services.clustering.work import ClusteringResult
     from hudi_fast.services.compaction.plan import ScheduledCompaction
     from hudi_fast.services.compaction.work import CompactionResult
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.flow import WriteResult
 
 __all__ = [
+    "ClusteringResult",
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
@@ -48,6 +51,7 @@ __all__ = [
     "InvalidDataError",
     "LockError",
     "LockTimeoutError",
+    "ScheduledClustering",
     "ScheduledCompaction",
     "SchemaMismatchError",
     "ServiceTakenError",
@@ -60,8 +64,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ClusteringResult": "hudi_fast.services.clustering.work",
     "CompactionResult": "hudi_fast.services.compaction.work",
     "HudiTable": "hudi_fast.table",
+    "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
     "read": "hudi_fast.api",
