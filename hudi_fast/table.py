@@ -24,12 +24,13 @@ from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.inspect import explain_table, files_table, partitions_table
 from hudi_fast.reading.inspect_history import history_table
+from hudi_fast.reading.inspect_html import table_html
 from hudi_fast.reading.inspect_stats import stats_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.services.carriers import Carriers, in_process
-from hudi_fast.services.inline import check_inline, serve
+from hudi_fast.services.inline import check_inline, serve, serve_before
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
@@ -123,6 +124,10 @@ class HudiTable:
     def __repr__(self) -> str:
         return f"HudiTable({self._storage.uri!r})"
 
+    def _repr_html_(self) -> str:
+        """What notebooks show: what the table is, its newest instants, its files by partition."""
+        return table_html(self._storage)
+
     # ---- what it is
 
     @property
@@ -201,8 +206,8 @@ class HudiTable:
             data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
-            options: ``hoodie.*`` keys. A merge-on-read table is compacted after the write, if that is due and
-                ``hoodie.compact.inline`` is true.
+            options: ``hoodie.*`` keys. The table is cleaned and archived after the write as by ``hudi_fast.write``; a
+                merge-on-read table is compacted, if that is due and ``hoodie.compact.inline`` is true.
         """
         settings = {**(options or {}), "hoodie.datasource.write.operation": operation}
         if self._merger is not None:
@@ -210,8 +215,10 @@ class HudiTable:
         load_properties(self._storage)
         services = ServiceSettings.from_options(settings, self._merger)
         check_inline(services)
-        result = run_write(LocalEngine(to_arrow_table(data)), self._storage, services.write, "append")
-        serve(self._storage, services, result.instant, in_process(services.write.threads))
+        engine, carriers = LocalEngine(to_arrow_table(data)), in_process(services.write.threads)
+        serve_before(self._storage, services, carriers)
+        result = run_write(engine, self._storage, services.write, "append")
+        serve(self._storage, services, result.instant, carriers)
         return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:

@@ -12,6 +12,7 @@ state, so that a caller's own drawing is left alone.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -19,8 +20,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.cli.wording import size_text
 from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.reading.inspect_words import size_text
 from hudi_fast.timeline.instant import ms_from_instant
 
 __all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_plotting", "size_bins"]
@@ -48,6 +49,8 @@ _PARTITION_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D
 _PARTITIONS = 6
 _NARROWEST = 1 / 160
 _BINS = 24
+_FEWEST_BINS = 6
+_SHORT = timedelta(seconds=8)
 _WIDTH_INCHES = 11.0
 _LABEL_LETTERS = 40
 _DOTS_PER_INCH = 150
@@ -139,7 +142,9 @@ def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone:
     above, below = figure.subplots(2, 1, height_ratios=[tall, 3.2])
     _draw_bars(above, bars, lanes, zone)
     _draw_sizes(below, files)
-    figure.savefig(path)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # the font lacks a letter: a box stands for it
+        figure.savefig(path)
 
 
 # ---- the timeline
@@ -163,10 +168,11 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], lanes: Sequence[str], zone: str) 
         axes.set_xticks([])
         axes.text(0.5, 0.5, "no instants", ha="center", va="center", transform=axes.transAxes, color="0.4")
         return
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, date2num
+    from matplotlib.dates import AutoDateLocator, date2num, num2date
+    from matplotlib.ticker import FuncFormatter
 
-    first = date2num(min(bar.begun for bar in bars))
-    last = date2num(max(bar.done or bar.begun for bar in bars))
+    oldest, newest = min(bar.begun for bar in bars), max(bar.done or bar.begun for bar in bars)
+    first, last = date2num(oldest), date2num(newest)
     span = max(last - first, 1 / 86_400)
     left, right = first - 0.02 * span, last + 0.04 * span
     for bar in bars:
@@ -174,12 +180,29 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], lanes: Sequence[str], zone: str) 
         width = max((right if bar.done is None else date2num(bar.done)) - begun, _NARROWEST * (right - left))
         _draw_bar(axes, bar, lanes.index(bar.lane), begun, width)
     axes.set_xlim(left, right)
-    locator = AutoDateLocator(minticks=4, maxticks=9)
-    axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    longest = newest - oldest
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=4, maxticks=6 if longest < _SHORT else 12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: _tick_text(num2date(at), longest)))
+    axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
-    axes.set_xlabel("time of the timeline" + (" (UTC)" if zone == "UTC" else ""), fontsize=9)
+    axes.set_xlabel(_period(oldest, newest) + (" (UTC)" if zone == "UTC" else ""), fontsize=9)
+
+
+def _tick_text(moment: datetime, span: timedelta) -> str:
+    """A moment on the axis, as finely as the length of the axis calls for."""
+    if span < _SHORT:
+        return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}"
+    if span < timedelta(minutes=10):
+        return f"{moment:%H:%M:%S}"
+    if span < timedelta(hours=36):
+        return f"{moment:%H:%M}"
+    return f"{moment:%d %b}" if span < timedelta(days=300) else f"{moment:%Y-%m}"
+
+
+def _period(oldest: datetime, newest: datetime) -> str:
+    begun, done = f"{oldest:%Y-%m-%d %H:%M:%S}", f"{newest:%Y-%m-%d %H:%M:%S}"
+    return begun if begun == done else f"{begun} to {done}"
 
 
 def _draw_bar(axes: Any, bar: Bar, lane: int, begun: float, width: float) -> None:
@@ -219,7 +242,7 @@ def _draw_sizes(axes: Any, files: pa.Table) -> None:
         axes.text(0.5, 0.5, "no files", ha="center", va="center", transform=axes.transAxes, color="0.4")
         return
     groups = _by_partition(files.column("partition").to_pylist(), sizes)
-    edges = size_bins(sizes)
+    edges = _with_room(size_bins(sizes))
     bottom = [0] * (len(edges) - 1)
     handles, labels = [], []
     for at, (label, members) in enumerate(groups):
@@ -230,9 +253,9 @@ def _draw_sizes(axes: Any, files: pa.Table) -> None:
         )
         labels.append(_label(label, members, len(set(files.column("partition").to_pylist())) - _PARTITIONS))
         bottom = [low + count for low, count in zip(bottom, counts, strict=True)]
-    axes.set_xticks([at - 0.5 for at in range(len(edges))], labels=[size_text(int(edge)) for edge in edges])
-    axes.tick_params(axis="x", labelrotation=30 if len(edges) > 9 else 0, labelsize=8)
-    axes.set_xlim(-0.6, max(len(edges) - 1, 4) - 0.4)
+    axes.set_xticks([at - 0.5 for at in range(len(edges))], labels=[_edge_text(edge) for edge in edges])
+    axes.tick_params(axis="x", labelrotation=30 if len(edges) > 12 else 0, labelsize=8)
+    axes.set_xlim(-0.6, len(edges) - 1.4)
     axes.yaxis.get_major_locator().set_params(integer=True)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -240,6 +263,22 @@ def _draw_sizes(axes: Any, files: pa.Table) -> None:
     axes.set_xlabel("bytes of base file and log files", fontsize=9)
     legend = axes.legend(handles, labels, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     legend.set_title("partition", {"size": 9})
+
+
+def _with_room(edges: Sequence[float]) -> list[float]:
+    """More bins at both ends of a few, so that one bar does not fill the picture."""
+    wide = list(edges)
+    while len(wide) - 1 < _FEWEST_BINS:
+        wide.append(wide[-1] * 2)
+        if wide[0] > 1 and len(wide) - 1 < _FEWEST_BINS:
+            wide.insert(0, wide[0] / 2)
+    return wide
+
+
+def _edge_text(edge: float) -> str:
+    """A power of two has no fraction in its unit."""
+    amount, _, unit = size_text(int(edge)).partition(" ")
+    return f"{float(amount):g} {unit}"
 
 
 def _by_partition(partitions: Sequence[str], sizes: Sequence[int]) -> list[tuple[str | None, list[int]]]:
