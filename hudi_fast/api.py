@@ -9,10 +9,10 @@ from typing import Any
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.services.carriers import in_process
-from hudi_fast.services.inline import check_inline, inline_by_default, serve
+from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.flow import Engine, WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
 __all__ = ["read", "write"]
@@ -27,9 +27,11 @@ def write(
 ) -> WriteResult:
     """Write rows to a Hudi table, which is created when there is none.
 
-    As with Apache Hudi's data source a MERGE_ON_READ table is compacted after the write when that is due, by default
-    after five delta commits, unless ``hoodie.compact.inline``, ``hoodie.compact.schedule.inline`` or
-    ``hoodie.datasource.compaction.async.enable`` is given.
+    As with Apache Hudi's data source the table is cleaned after the write when that is due
+    (``hoodie.clean.automatic``), its timeline is archived (``hoodie.archive.automatic``), and a MERGE_ON_READ table is
+    compacted, by default after five delta commits, unless ``hoodie.compact.inline``, ``hoodie.compact.schedule.inline``
+    or ``hoodie.datasource.compaction.async.enable`` is given. ``hoodie.table.services.enabled=false`` leaves all of it
+    to others.
 
     Args:
         df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
@@ -49,16 +51,18 @@ def write(
     settings = ServiceSettings.from_options(options)
     check_inline(settings)
     storage = Storage(path, storage_options)
+    engine: Engine
     if _is_spark(df):
         if not hasattr(df, "sparkSession"):
             raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
         from hudi_fast.spark.entry import carriers_on, engine_for
 
-        result = run_write(engine_for(df, settings.write), storage, settings.write, mode)
+        engine = engine_for(df, settings.write)
         carriers = carriers_on(df.sparkSession, settings.write.driver_max_bytes)
     else:
-        result = run_write(LocalEngine(to_arrow_table(df)), storage, settings.write, mode)
-        carriers = in_process(settings.write.threads)
+        engine, carriers = LocalEngine(to_arrow_table(df)), in_process(settings.write.threads)
+    serve_before(storage, settings, carriers)
+    result = run_write(engine, storage, settings.write, mode)
     serve(storage, inline_by_default(settings), result.instant, carriers)
     return result
 

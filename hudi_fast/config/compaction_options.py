@@ -48,10 +48,7 @@ class CompactionOptions:
     partition_regex: str = option_field("hoodie.compaction.partition.path.regex")
     log_inline: bool = option_field("hoodie.log.compaction.inline")
     log_blocks_threshold: int = option_field("hoodie.log.compaction.blocks.threshold")
-    services_enabled: bool = option_field("hoodie.table.services.enabled")
     incremental: bool = option_field("hoodie.table.services.incremental.enabled")
-    fail_writes: bool = option_field("hoodie.fail.writes.on.inline.table.service.exception")
-    ignore_failures: bool = option_field("hoodie.write.can.ignore.post.commit.failures")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod

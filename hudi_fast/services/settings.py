@@ -10,6 +10,7 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.merge.rules import Merger
@@ -30,6 +31,7 @@ class ServiceSettings:
         clustering: when file groups are clustered, which, and how.
         clean: which file slices stay, and when the others are deleted.
         archive: when instants are archived, and how the archive is kept.
+        services: whether services run beside a write, and what becomes of it when one fails.
         waits: whether to wait for a service of the same kind that somebody else is carrying out.
     """
 
@@ -39,6 +41,7 @@ class ServiceSettings:
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     clean: CleanOptions = field(default_factory=CleanOptions)
     archive: ArchiveOptions = field(default_factory=ArchiveOptions)
+    services: ServiceOptions = field(default_factory=ServiceOptions)
     waits: bool = True
 
     @classmethod
@@ -61,6 +64,7 @@ class ServiceSettings:
             clustering=ClusteringOptions.from_options(given),
             clean=CleanOptions.from_options(given),
             archive=ArchiveOptions.from_options(given),
+            services=ServiceOptions.from_options(given),
         )
 
     def check_storage(self, storage: Storage) -> None:

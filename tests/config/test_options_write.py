@@ -4,11 +4,13 @@ import pickle
 import pytest
 
 from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
+from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
@@ -27,7 +29,8 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
-    classes = (WriteOptions, CompactionOptions, ClusteringOptions, MetadataOptions, ArchiveOptions)
+    beside = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions)
+    classes = (WriteOptions, MetadataOptions, *beside)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
