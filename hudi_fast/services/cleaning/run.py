@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, HudiWarning, ServiceTakenError
+from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.services.carriers import Carriers
@@ -195,16 +195,22 @@ def _carry_out(
     storage: Storage, requested: str, settings: ServiceSettings, carriers: Carriers, strictly: bool
 ) -> FinishedClean | None:
     """Under the services' own lock; None for a plan that was cut off, which is off the timeline then."""
-    with table_lock(storage, settings.lock_seconds):
-        begun = _begin(storage, requested, settings, strictly)
-    if begun is None:
-        return None
-    rule = settings.failed_writes.heartbeat
-    with beating(storage, requested, rule.interval_ms, rule.misses):
-        paths = [path for some in begun.checked.paths.values() for path in some]
-        deleted = delete_files(storage, paths, carriers.delete)
+    try:
         with table_lock(storage, settings.lock_seconds):
-            return _finish(storage, begun, set(deleted.failed), settings)
+            begun = _begin(storage, requested, settings, strictly)
+        if begun is None:
+            return None
+        rule = settings.failed_writes.heartbeat
+        with beating(storage, requested, rule.interval_ms, rule.misses):
+            paths = [path for some in begun.checked.paths.values() for path in some]
+            deleted = delete_files(storage, paths, carriers.delete)
+            with table_lock(storage, settings.lock_seconds):
+                return _finish(storage, begun, set(deleted.failed), settings)
+    except OSError as error:
+        raise CommitError(
+            f"The clean {requested} of {storage.uri} failed because of storage: {error}. It stays pending; the next "
+            "clean carries it out."
+        ) from error
 
 
 def _begin(storage: Storage, requested: str, settings: ServiceSettings, strictly: bool) -> _Begun | None:
@@ -305,15 +311,12 @@ def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple
 
 def _delete_partition(storage: Storage, partition: str) -> bool:
     """Take a partition's folder away if it holds its marker alone; whether it is gone."""
-    with contextlib.suppress(OSError):
-        others = [one for one in storage.list_dir(partition) if one.name not in PARTITION_MARKERS]
-        if any(not one.name.endswith(".crc") for one in others):
-            return False
-        storage.delete_dir(partition)
-    try:
-        return not storage.exists(partition)
-    except OSError:
+    others = [one for one in storage.list_dir(partition) if one.name not in PARTITION_MARKERS]
+    if any(not one.name.endswith(".crc") for one in others):
         return False
+    with contextlib.suppress(OSError):  # it stays, and empty as it is harms nobody
+        storage.delete_dir(partition)
+    return not storage.exists(partition)
 
 
 def _timeline_of(storage: Storage) -> Timeline:
