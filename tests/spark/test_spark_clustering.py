@@ -1,0 +1,66 @@
+"""Clustering as Spark tasks: the same file groups as in threads, one task for each group while there are few."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mor_tables import mor_options, newest_commit
+from rows import assert_same_rows
+from small_tables import assert_tidy, options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.services.carriers import Carriers
+from hudi_fast.services.clustering.run import cluster_after_write
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.spark.entry import carriers_on
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.instant import State
+from hudi_fast.view.table_state import load_state
+
+PLAN = "hoodie.clustering.plan.strategy."
+
+
+def make(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
+    for number in range(2):
+        rows = plain_rows(range(number * 9, number * 9 + 9), partitions=3)
+        hf.write(rows, path, {**settings, "hoodie.datasource.write.operation": "bulk_insert"})
+    return settings
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_each_group_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
+    settings = make(tmp_path, mor_options(table_version=version))
+    hf.write(plain_rows(range(3, 6), ts=2, text="b", partitions=3), tmp_path, settings)
+    rows = hf.HudiTable.open(tmp_path).to_arrow()
+    services = hf.HudiTable.open(tmp_path).services
+    spark.range(1).collect()  # so that this is not the session's first stage, which is numbered as threads are
+    result = services.cluster({**settings, f"{PLAN}sort.columns": "ts,text"}, spark=spark)
+    assert (result.file_groups, result.files_written, result.rows) == (6, 3, 18)
+    assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), rows, ignore=["_hoodie_file_name"])
+    tokens = {stat.path.split("_")[1] for stat in newest_commit(tmp_path)[1].write_stats()}
+    assert len({token.split("-")[0] for token in tokens}) == 3  # as many tasks
+    assert {token.split("-")[1] for token in tokens} != {"0"}
+    assert services.validate().ok
+    assert_tidy(tmp_path)
+
+
+def test_little_work_is_done_by_the_driver(spark: Any, tmp_path: Path) -> None:
+    settings = make(tmp_path, options())
+    carriers: Carriers = carriers_on(spark, 1 << 26)
+    asked = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "2"}
+    (done,) = cluster_after_write(Storage(tmp_path), ServiceSettings.from_options({**settings, **asked}), carriers)
+    assert {stat.path.split("_")[1].split("-")[1] for stat in done.stats} == {"0"}  # threads have no stage
+    assert len(table_rows(tmp_path)) == 18
+
+
+def test_an_error_of_a_task_is_the_error_of_the_call(spark: Any, tmp_path: Path) -> None:
+    make(tmp_path, options())
+    services = hf.HudiTable.open(tmp_path).services
+    planned = services.plan_cluster({f"{PLAN}sort.columns": "nowhere"})
+    with pytest.raises(hf.ConfigError, match="nowhere"):
+        services.cluster(spark=spark, plan=planned)
+    (pending,) = load_state(Storage(tmp_path)).timeline.pending()
+    assert pending.state is State.REQUESTED
+    assert not list(tmp_path.rglob(f"*_{pending.requested}.parquet"))
