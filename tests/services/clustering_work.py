@@ -32,7 +32,6 @@ def work_of(
     *,
     outputs: int = 1,
     target: int = 1 << 30,
-    copies: bool = False,
     measured: Sequence[str] = (),
 ) -> ClusteringWork:
     """A clustering of every partition of a table: one group each, with all its slices."""
@@ -46,7 +45,7 @@ def work_of(
     ]
     make_marker_folder(storage, INSTANT)
     merge = service_merge(state, plan)
-    return ClusteringWork(plan, merge, tuple(groups), ordering or Ordering(), target, copies)
+    return ClusteringWork(plan, merge, tuple(groups), ordering or Ordering(), target)
 
 
 def written(path: Path, stats: Sequence[WriteStat]) -> list[pa.Table]:

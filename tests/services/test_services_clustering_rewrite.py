@@ -88,8 +88,13 @@ def same_rows(before: pa.Table, after: pa.Table) -> bool:
     return repr(left.to_pylist()) == repr(right.cast(left.schema).to_pylist())
 
 
-def run(work: ClusteringWork) -> list[WriteStat]:
-    return [stat for number in range(len(work.groups)) for stat in rewrite_group(work, number, TOKEN)]
+def run(work: ClusteringWork, copies: bool = True) -> list[WriteStat]:
+    """Rewrite all groups; row groups are copied where they can be, unless ``copies`` is false."""
+
+    def rewrite(number: int) -> list[WriteStat]:
+        return rewrite_group(work, number, TOKEN) if copies else rewrite_rows(group_input(work, number), TOKEN, 1 << 30)
+
+    return [stat for number in range(len(work.groups)) for stat in rewrite(number)]
 
 
 # ---- what is written
@@ -99,9 +104,9 @@ def run(work: ClusteringWork) -> list[WriteStat]:
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_rows_keep_their_order_and_all_but_the_file_name(copies: bool, outputs: int, tmp_path: Path) -> None:
     settings = make(tmp_path, files=4)
-    work = work_of(tmp_path, settings, outputs=outputs, copies=copies)
+    work = work_of(tmp_path, settings, outputs=outputs)
     before = pa.concat_tables([pq.read_table(tmp_path / one.base_path) for one in work.groups[0].slices])
-    stats = run(work)
+    stats = run(work, copies)
     files = written(tmp_path, stats)
     after = pa.concat_tables(files)
     assert repr(after.drop_columns([FILE]).to_pylist()) == repr(before.drop_columns([FILE]).to_pylist())
@@ -136,7 +141,7 @@ def test_files_end_at_their_size(copies: bool, tmp_path: Path) -> None:
     settings = make(tmp_path, files=4, rows=400)
     footers = [read_footer(Storage(tmp_path), one.name) for one in tmp_path.glob("*.parquet")]
     size = max(footer.groups[0].size for footer in footers)
-    stats = run(work_of(tmp_path, settings, target=int(size * 1.5), copies=copies))
+    stats = run(work_of(tmp_path, settings, target=int(size * 1.5)), copies)
     assert len(stats) == 4 if copies else len(stats) > 2
     assert sum(stat.num_writes for stat in stats) == 1600
     if not copies:
@@ -165,7 +170,7 @@ def test_logs_are_merged(version: str, columns: tuple[str, ...], tmp_path: Path)
     hf.write(plain_rows([0, 1], ts=3), tmp_path, {**settings, "hoodie.datasource.write.operation": "delete"})
     before = stored(tmp_path)
     ordering = Ordering(tuple("id" if one == "name" else one for one in columns))
-    stats = run(work_of(tmp_path, settings, ordering, copies=True))
+    stats = run(work_of(tmp_path, settings, ordering))
     assert same_rows(before, pa.concat_tables(written(tmp_path, stats)))
     assert {stat.decoded_because for stat in stats} == {
         "rows are sorted" if columns else "there are log files to merge"
@@ -185,8 +190,7 @@ def test_a_table_without_meta_columns_is_copied_and_decoded(tmp_path: Path) -> N
     settings = make(tmp_path, more={"hoodie.populate.meta.fields": "false"})
     before = pa.concat_tables([pq.read_table(one) for one in tmp_path.glob("*.parquet")]).sort_by("id")
     for copies in (False, True):
-        work = work_of(tmp_path, settings, copies=copies)
-        (stat,) = run(work)
+        (stat,) = run(work_of(tmp_path, settings), copies)
         (rows,) = written(tmp_path, [stat])
         assert repr(rows.sort_by("id").to_pylist()) == repr(before.to_pylist())
         assert stat.copied_row_groups == (3 if copies else 0)
@@ -197,27 +201,30 @@ def test_older_files_are_decoded_into_the_schema_of_today(tmp_path: Path) -> Non
     hf.write(typed_rows(range(10)).drop_columns(["qty"]), tmp_path, settings)
     hf.write(typed_rows(range(10, 20)), tmp_path, settings)
     before = stored(tmp_path)
-    (stat,) = run(work_of(tmp_path, settings, copies=True))
+    (stat,) = run(work_of(tmp_path, settings))
     assert (stat.copied_row_groups, stat.decoded_because) == (0, "a file has another schema than the table")
     assert same_rows(before, written(tmp_path, [stat])[0])
 
 
 def test_many_small_row_groups_are_decoded_into_large_ones(tmp_path: Path) -> None:
     settings = make(tmp_path, files=17, rows=2)
-    (stat,) = run(work_of(tmp_path, settings, copies=True))
+    work = work_of(tmp_path, settings)
+    (stat,) = run(work)
     assert stat.decoded_because == "row groups are small"
     assert pq.read_metadata(tmp_path / stat.path).num_row_groups == 1
+    (stat,) = run(replace(work, copies=True))
+    assert (stat.copied_row_groups, stat.decoded_because) == (17, "")
 
 
 def test_files_of_apache_hudi_are_copied(golden: Any) -> None:
     table: Golden = golden("cow_v9_clustered")
     path = table.table
     before = stored(path)
-    work = work_of(path, {"hoodie.metadata.enable": "false"}, copies=True, measured=["amount", "name"])
+    work = work_of(path, {"hoodie.metadata.enable": "false"}, measured=["amount", "name"])
     stats = run(work)
     assert same_rows(before, pa.concat_tables(written(path, stats)))
     assert all(stat.copied_row_groups >= 2 for stat in stats)
-    decoded = run(work_of(path, {"hoodie.metadata.enable": "false"}, measured=["amount", "name"]))
+    decoded = run(work, copies=False)
     for copy, other in zip(stats, decoded, strict=True):
         assert copy.column_ranges is not None
         assert other.column_ranges is not None
@@ -233,7 +240,7 @@ def test_files_of_apache_hudi_are_copied(golden: Any) -> None:
 @pytest.mark.parametrize(("copies", "outputs"), [(False, 1), (False, 2), (True, 1), (True, 2)])
 def test_filters_and_ranges_of_keys_cover_each_file(kind: str, copies: bool, outputs: int, tmp_path: Path) -> None:
     settings = make(tmp_path, files=3, rows=60, more={"hoodie.bloom.index.filter.type": kind})
-    stats = run(work_of(tmp_path, settings, outputs=outputs, copies=copies))
+    stats = run(work_of(tmp_path, settings, outputs=outputs), copies)
     for stat, rows in zip(stats, written(tmp_path, stats), strict=True):
         with open_base_file(Storage(tmp_path), stat.path) as reader:
             footer = reader.footer()
@@ -251,7 +258,7 @@ def test_filters_of_another_size_are_made_anew(tmp_path: Path) -> None:
     make(tmp_path)
     settings = settings_of() | {"hoodie.index.bloom.num_entries": "5000"}
     for copies in (False, True):
-        (stat,) = run(work_of(tmp_path, settings, copies=copies))
+        (stat,) = run(work_of(tmp_path, settings), copies)
         with open_base_file(Storage(tmp_path), stat.path) as reader:
             footer = reader.footer()
         assert footer.bloom_filter is not None
@@ -404,12 +411,12 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
 
 def test_a_damaged_file_leaves_nothing_behind(tmp_path: Path) -> None:
     settings = make(tmp_path)
-    work = work_of(tmp_path, settings, copies=True)
+    work = work_of(tmp_path, settings)
     damaged = Path(work.groups[0].slices[1].base_path)
     damaged.write_bytes(damaged.read_bytes()[:-20])
-    for one in (work, replace(work, copies=False), replace(work, ordering=Ordering(("qty",)))):
+    for one, copies in ((work, True), (work, False), (replace(work, ordering=Ordering(("qty",))), False)):
         with pytest.raises(CorruptTableError):
-            run(one)
+            run(one, copies)
     assert not list(tmp_path.glob(f"*{INSTANT}*"))
 
 

@@ -8,7 +8,7 @@
                     └─► of whole files: filters joined, ranges of keys widened; of parts of files: from their keys
 
 A file of many small row groups would be slow to read for good, so small ones are not copied but decoded, which makes
-large ones of them.
+large ones of them, unless the work asks for copies.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
     sizes = [group.size for one in sources for group in one.footer.groups]
     if max(sizes, default=0) > source.work.target_bytes:
         return "row groups are larger than files are to be"
-    if len(sizes) > _FEW_GROUPS * source.output_groups and sum(sizes) < _FEWEST_BYTES * len(sizes):
+    are_many = len(sizes) > _FEW_GROUPS * source.output_groups
+    if are_many and sum(sizes) < _FEWEST_BYTES * len(sizes) and not source.work.copies:
         return "row groups are small"
     return ""
 

@@ -38,8 +38,8 @@ def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[W
         token: who writes.
 
     Returns:
-        One stat for each new file group; ``copied_row_groups`` says how many row groups came as bytes, and
-        ``decoded_because`` why none did where the work asks for that.
+        One stat for each new file group; ``copied_row_groups`` says how many row groups came as bytes, or
+        ``decoded_because`` why none could.
 
     Raises:
         CorruptTableError: a file of the group is gone.
@@ -49,14 +49,11 @@ def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[W
         UnsupportedFeatureError: rows have no order by a sort column, or the group has several partitions.
     """
     source = group_input(work, number)
-    because = ""
-    if work.copies:
-        copied = copy_row_groups(source, token)
-        if not isinstance(copied, str):
-            return copied
-        because = copied
+    copied = copy_row_groups(source, token)
+    if not isinstance(copied, str):
+        return copied
     stats = rewrite_rows(source, token, ROWS_MEMORY // max(work.plan.threads, 1))
-    return [replace(stat, decoded_because=because) for stat in stats]
+    return [replace(stat, decoded_because=copied) for stat in stats]
 
 
 def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[WriteStat]:
