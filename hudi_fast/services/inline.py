@@ -43,6 +43,7 @@ from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import is_held, service_lock_path
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.instant import instant_from_ms
 
@@ -165,6 +166,8 @@ def _compact(table: _Table) -> bool:
     now = instant_from_ms(time.time_ns() // 1_000_000, table.config.timezone)
     if not waiting and not compaction_is_due(table.config, table.timeline, now, options):
         return False
+    if options.inline and _is_running(table, "compaction"):
+        return waiting
     planned = schedule_compaction(storage, settings, if_due=True)
     if planned is not None and options.inline:
         run_compaction(storage, planned, settings, table.carriers.compact)
@@ -187,7 +190,14 @@ def _compact_logs(table: _Table) -> bool:
 
 
 def _cluster(table: _Table) -> bool:
+    if table.settings.clustering.inline and _is_running(table, "clustering"):
+        return False
     return bool(cluster_after_write(table.storage, table.settings, table.carriers))
+
+
+def _is_running(table: _Table, service: str) -> bool:
+    """Whether somebody else is at it: a plan that is left to wait would be in the way of writers."""
+    return is_held(table.storage, service_lock_path(service))
 
 
 _STEPS: tuple[tuple[Callable[[_Table], bool], Callable[[ServiceSettings], bool]], ...] = (
