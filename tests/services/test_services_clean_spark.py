@@ -1,0 +1,40 @@
+"""Deleting files as tasks of a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from clean_tables import COMMITS, data_files, write_times, writes
+from metadata_truth import assert_metadata_true
+from small_tables import table_rows
+
+import hudi_fast as hf
+from hudi_fast.services.deleting import delete_files
+from hudi_fast.spark.deleting import delete_on
+from hudi_fast.storage.base import Storage
+
+
+def test_tasks_delete_what_is_there_and_tell_what_is_not(spark: Any, tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    names = [f"p{number % 3}/file {number} ü" for number in range(20)]
+    for name in names[::2]:
+        storage.write_bytes(name, b"x")
+    (tmp_path / "p1" / "file 7 ü").mkdir(parents=True)  # no file: it cannot be deleted as one
+    delete = delete_on(spark, driver_files=1)
+    assert delete(storage, names) == [number % 2 == 0 for number in range(20)]
+    done = delete_files(storage, names, delete)
+    assert done.failed == ("p1/file 7 ü",)
+    assert len(done.gone) == 19
+    assert [path for path in tmp_path.rglob("file*") if path.is_file()] == []
+
+
+def test_a_clean_on_spark_does_what_one_in_threads_does(spark: Any, tmp_path: Path) -> None:
+    settings = {**writes(), COMMITS: "1"}
+    times = write_times(tmp_path, 4, settings)
+    rows = table_rows(tmp_path)
+    done = hf.HudiTable.open(tmp_path).services.clean(settings, spark=spark)
+    assert (done.files_deleted, done.files_failed) == (4, 0)
+    assert data_files(tmp_path) == {"p0": times[2:], "p1": times[2:]}
+    assert table_rows(tmp_path) == rows
+    assert_metadata_true(tmp_path)
