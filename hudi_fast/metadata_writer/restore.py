@@ -51,10 +51,12 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
     if opened is None:
         return tuple(sorted(named))
     inner, inner_config, timeline = opened
-    since = _completed_first(timeline, undone)
-    if since is None or _compacts_logs(inner, inner_config, min(undone)) or timeline.pending_compactions:
+    known = {one.requested for one in timeline.writes()}
+    if not undone <= known:  # an action without delta commit is in the base files of what was made after it
         return tuple(sorted(named))
-    lost = {name for name in named if _has_base_file_since(inner, timeline, name, since)}
+    if _compacts_logs(inner, inner_config, min(undone)) or timeline.pending_compactions:
+        return tuple(sorted(named))
+    lost = {name for name in named if _has_base_file_since(inner, inner_config, timeline, name, undone)}
     if PartitionKind.FILES.value in lost:
         return tuple(sorted(named))
     if PartitionKind.COLUMN_STATS.value in lost:  # the next write makes ranges of partitions of them
@@ -108,24 +110,24 @@ def list_restored_logs(
         list_log_files(*opened, requested + _RESTORE_SUFFIX, added, removed, clock)
 
 
-def _completed_first(timeline: Timeline, undone: set[str]) -> str | None:
-    """When the first of the delta commits was complete; None when one of them is not there.
+def _has_base_file_since(
+    storage: Storage, config: TableConfig, timeline: Timeline, partition: str, undone: set[str]
+) -> bool:
+    """Whether a base file may hold one of the actions.
 
-    An action without one is in the base files of a metadata table that was made after it.
+    Before table version 8 the time of a base file begins with that of the newest action that it holds.
     """
-    found = {one.requested: one.completion for one in timeline.writes() if one.requested in undone}
-    if found.keys() != undone:
-        return None
-    return min((completion or "" for completion in found.values()), default=None)
-
-
-def _has_base_file_since(storage: Storage, timeline: Timeline, partition: str, since: str) -> bool:
+    since = min(timeline.completion_of(one) or "" for one in undone)
     for entry in storage.list_dir(partition):
         base = None if entry.is_dir else parse_base_file(entry)
         if base is None:
             continue
         made = timeline.find(base.instant)
-        if made is not None and (made.completion is None or made.completion >= since):
+        if config.layout_version < 2:
+            holds = base.instant > min(undone)
+        else:
+            holds = made is not None and (made.completion is None or made.completion >= since)
+        if holds:
             return True
     return False
 

@@ -262,10 +262,9 @@ def list_log_files(
         if found.state is State.COMPLETED:
             return
         delete_instant_files(storage, config, found)
-    rows = [(path or ".", name, size) for path, files in sorted(added.items()) for name, size in sorted(files.items())]
-    gone = [(path or ".", name, 0) for path, names in sorted(removed.items()) for name in sorted(names)]
-    deleted = np.arange(len(rows) + len(gone)) >= len(rows)
-    rows += gone
+    there = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
+    gone = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
+    rows = sorted([*there, *gone])
     count = len(rows)
     table = pa.Table.from_arrays(
         [
@@ -273,7 +272,7 @@ def list_log_files(
             pa.array(np.full(count, 2, np.int32)),
             pa.array([row[1] for row in rows], pa.string()),
             pa.array([row[2] for row in rows], pa.int64()),
-            pa.array(deleted),
+            pa.array([row[3] for row in rows], pa.bool_()),
         ],
         schema=FILES,
     )

@@ -128,12 +128,11 @@ def finish_rollbacks(
         The rollbacks that are complete now; None for one that was taken off the timeline.
     """
     done: list[RolledBack | None] = []
-    restored = max((one.completion or "" for one in timeline.of_action("restore")), default="")
     for instant in timeline.pending():
         if instant.action != "rollback":
             continue
-        plan = None if instant.requested < restored else read_rollback_plan(storage, config, instant)
-        if plan is None or _is_outdated(timeline, plan):
+        plan = read_rollback_plan(storage, config, instant)
+        if plan is None or _is_outdated(timeline, instant, plan):
             delete_instant_files(storage, config, instant)
             done.append(None)
         else:
@@ -279,8 +278,12 @@ def _carry_out(
     return RolledBack(completed, metadata)
 
 
-def _is_outdated(timeline: Timeline, plan: RollbackPlan) -> bool:
-    return plan.action in _ONLY_PENDING and _completed(timeline, plan) is not None
+def _is_outdated(timeline: Timeline, rollback: Instant, plan: RollbackPlan) -> bool:
+    if plan.action in _ONLY_PENDING and _completed(timeline, plan) is not None:
+        return True
+    restored = max((one.completion or "" for one in timeline.of_action("restore")), default="")
+    is_there = any(one.requested == plan.instant for one in timeline.instants)
+    return rollback.requested < restored and not is_there
 
 
 def _completed(timeline: Timeline, plan: RollbackPlan) -> Instant | None:
@@ -342,24 +345,25 @@ def _delete_instant(storage: Storage, config: TableConfig, plan: RollbackPlan, k
 def _take_back(storage: Storage, rollback: str, failed: str, request: RollbackRequest) -> dict[str, int]:
     """Add a command block to each slice that the request names; the new log files, absolute, with their sizes.
 
-    Log files that an earlier attempt of this rollback made are among them.
+    One that an earlier attempt of this rollback made is whole and does: the metadata table may list it already.
     """
-    partition = request.partition_path
+    partition, block = request.partition_path, command_block(rollback, failed)
     names = {path.rpartition("/")[2] for path in request.log_blocks_to_be_deleted}
     slices = {(log.file_id, log.instant) for log in map(log_of, names) if log is not None}
     make_marker_folder(storage, rollback)
-    made = [path for path in marked_files(storage, rollback) if path.rpartition("/")[0] == partition]
+    marked = {path for path in marked_files(storage, rollback) if path.rpartition("/")[0] == partition}
     logs = _logs(storage, partition, slices)
-    for file_id, base in sorted(slices):
+    made = {log.path: log.size for log in logs if log.path in marked}
+    answered = {(log.file_id, log.instant) for log in logs if log.path in marked and log.size >= len(block)}
+    for file_id, base in sorted(slices - answered):
         version = max((log.version for log in logs if (log.file_id, log.instant) == (file_id, base)), default=0) + 1
         name = log_file_name(file_id, base, version, _ROLLBACK_TOKEN)
         path = relative_path(storage, storage.absolute(f"{partition}/{name}" if partition else name))
         with contextlib.suppress(FileExistsError):  # an earlier attempt came as far as that
             create_marker(storage, rollback, path, "APPEND")
-        storage.create_exclusive(path, command_block(rollback, failed))
-        made.append(path)
-    sizes = {path: storage.stat(path) for path in made}
-    return {storage.absolute(path): stat.size for path, stat in sizes.items() if stat is not None}
+        storage.create_exclusive(path, block)
+        made[path] = len(block)
+    return {storage.absolute(path): size for path, size in made.items()}
 
 
 def _logs(storage: Storage, partition: str, slices: Iterable[tuple[str, str]]) -> list[LogFile]:

@@ -11,22 +11,37 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError, HudiWarning
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata_writer.build import build_partitions
+from hudi_fast.metadata_writer.rollback import open_for_undoing
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.metadata_table import producer_context
+from hudi_fast.writing.metadata_table import producer_context, settled_metadata
 
-__all__ = ["rebuild_partitions"]
+__all__ = ["rebuild_partitions", "settle_pending"]
 
 _FIRST_WITH_LAYOUT_2 = 8
+
+
+def settle_pending(storage: Storage, config: TableConfig, clock: InstantClock) -> None:
+    """Leave nothing pending in the metadata table that an attempt which died began; under the table's lock.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        clock: gives times.
+    """
+    opened = open_for_undoing(storage) if config.metadata_partitions else None
+    if opened is not None and opened[2].pending():
+        settled_metadata(open_state(storage), clock)
 
 
 def rebuild_partitions(

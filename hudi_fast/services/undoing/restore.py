@@ -28,7 +28,7 @@ from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.indexing.drop import settle_indexings
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.undoing.rebuild import rebuild_partitions
+from hudi_fast.services.undoing.rebuild import rebuild_partitions, settle_pending
 from hudi_fast.services.undoing.restore_plan import (
     find_on,
     instants_to_undo,
@@ -36,7 +36,7 @@ from hudi_fast.services.undoing.restore_plan import (
     require_restorable,
     savepointed_commit,
 )
-from hudi_fast.services.undoing.rollback import touched_files
+from hudi_fast.services.undoing.rollback import storage_errors, touched_files
 from hudi_fast.services.undoing.values import PlannedRestore, RestoreResult
 from hudi_fast.services.undoing.withdraw import ALL_SERVICES, held_locks
 from hudi_fast.storage.base import Storage
@@ -52,7 +52,7 @@ from hudi_fast.timeline.restore_plans import (
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.markers import delete_markers, marked_files
+from hudi_fast.writing.markers import delete_leftover_markers, marked_files
 from hudi_fast.writing.rollback import (
     finish_rollbacks,
     read_rollback_plan,
@@ -109,12 +109,14 @@ def run_restore(
 
     Raises:
         CommitConflictError: another restore is pending, somebody is at work, or ``plan`` does not fit any more.
-        CommitError: a file could not be deleted: restore again.
+        CommitError: storage failed, or a file could not be deleted: restore again.
         ConfigError: there is no such savepoint, or it is no use; nothing has changed.
         CorruptTableError: files of the savepoint are gone; nothing has changed.
     """
     started = time.monotonic()
-    with held_locks(storage, ALL_SERVICES, settings):
+    again = "Restore it again: what was begun is gone on with."
+    held = held_locks(storage, ALL_SERVICES, settings)
+    with storage_errors(f"The restore of {storage.uri} to {savepoint}", again), held:
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
         state = _settled(state, savepoint, settings, clock, carriers)
@@ -124,6 +126,7 @@ def run_restore(
         drop_lost_partitions(storage, state.config, _completed_of(state, planned))
         rollbacks = _undo_all(begun)
         _finish(begun, rollbacks, time.monotonic() - started)
+        settle_pending(storage, state.config, clock)
         rebuild_partitions(storage, planned.rebuilt, settings, clock, carriers.index)
     deleted = sum(len(part.deleted) for one in rollbacks.values() for part in one.partitions)
     undone = tuple(requested for requested, _ in begun.plan.instants)
@@ -283,9 +286,7 @@ def _finish(begun: _Begun, rollbacks: dict[str, RollbackMetadata], seconds: floa
     for one in load_timeline(storage, config).of_action("rollback"):
         if one.requested > savepoint:
             delete_instant_files(storage, config, one)
-            delete_markers(storage, one.requested)
-    for requested, _ in begun.plan.instants:
-        delete_markers(storage, requested)
+    delete_leftover_markers(storage, {one.requested for one in load_timeline(storage, config).pending()})
 
 
 def _list_logs(begun: _Begun, rollbacks: dict[str, RollbackMetadata], requested: str) -> None:

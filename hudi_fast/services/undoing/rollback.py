@@ -13,29 +13,32 @@ Source: ``BaseHoodieTableServiceClient#rollback`` and ``#rollbackFailedWrites`` 
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hudi_fast.errors import CommitConflictError
+from hudi_fast.errors import CommitConflictError, CommitError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.restore import lost_partitions
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.undoing.rebuild import rebuild_partitions
+from hudi_fast.services.undoing.rebuild import rebuild_partitions, settle_pending
 from hudi_fast.services.undoing.target import find_target, require_free
 from hudi_fast.services.undoing.values import PlannedRollback, RollbackResult, TouchedFile
 from hudi_fast.services.undoing.withdraw import held_locks, service_of, withdraw_plan
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPlan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
+from hudi_fast.writing.markers import delete_leftover_markers
 from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, read_rollback_plan, relative_path, roll_back
 from hudi_fast.writing.rollback_plan import plan_rollback
 
-__all__ = ["look_at_rollback", "run_rollback", "touched_files"]
+__all__ = ["look_at_rollback", "run_rollback", "storage_errors", "touched_files"]
 
 
 def look_at_rollback(storage: Storage, instant: str | None, settings: ServiceSettings) -> PlannedRollback:
@@ -66,13 +69,15 @@ def run_rollback(
 
     Raises:
         CommitConflictError: ``plan`` does not fit the table any more, or the table is being restored.
-        CommitError: a file could not be deleted: the next write finishes the rollback.
+        CommitError: storage failed, or a file could not be deleted: the next write finishes the rollback.
         ConfigError: the instant cannot be rolled back; nothing has changed.
     """
     started = time.monotonic()
     if plan is not None and instant is None:
         instant = plan.asked
-    with held_locks(storage, _services_held(open_state(storage), instant), settings):
+    again = "What was begun is finished by the next write, or by services.rollback()."
+    held = held_locks(storage, _services_held(open_state(storage), instant), settings)
+    with storage_errors(f"The rollback of {instant or 'failed writes'} of {storage.uri}", again), held:
         state = open_state(storage)
         found = _planned(state, instant, settings)
         _require_same(storage, plan, found)
@@ -82,8 +87,23 @@ def run_rollback(
             withdrawn: tuple[str, ...] = ()
         else:
             done, withdrawn = _roll_back_one(state, instant, carriers, clock)
+        delete_leftover_markers(storage, {one.requested for one in load_timeline(storage, state.config).pending()})
+        settle_pending(storage, state.config, clock)
         rebuild_partitions(storage, found.rebuilt, settings, clock, carriers.index)
     return _result(done, withdrawn, time.monotonic() - started)
+
+
+@contextlib.contextmanager
+def storage_errors(what: str, again: str) -> Iterator[None]:
+    """Say what failed because of storage, and what to do about it.
+
+    Raises:
+        CommitError: storage failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise CommitError(f"{what} failed because of storage: {error}. {again}") from error
 
 
 def touched_files(storage: Storage, plan: RollbackPlan) -> Iterable[TouchedFile]:

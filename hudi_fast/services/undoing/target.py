@@ -113,7 +113,7 @@ def _later_writes(state: TableState, target: Instant) -> Iterator[Instant]:
             continue
         if one.requested > target.requested:
             yield one
-        elif (one.completion or "") > (target.completion or ""):
+        elif state.config.layout_version > 1 and (one.completion or "") > (target.completion or ""):
             if read_commit(state.storage, state.config, one).operation_type not in _SERVICES:
                 yield one
 

@@ -1,0 +1,126 @@
+"""Savepoints: what they keep, and which commits can have one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from golden import Golden
+from small_tables import listing, plain_rows, table_rows
+from undo_tables import COW, KINDS, MOR, instants_of, services, settings_of, state_of
+
+import hudi_fast as hf
+from hudi_fast.formats.avro_container import read_single_record
+from hudi_fast.services.undoing.savepoints import read_savepoint
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
+
+CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "1"}
+VERSIONS_KEPT = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+
+
+def make(path: Path, kind: str, version: str) -> list[str]:
+    """Three commits to the rows of two partitions."""
+    settings = settings_of(kind, version, indexes=False)
+    changes = [plain_rows(range(8)), plain_rows([2, 3], ts=2), plain_rows([2, 3, 4], ts=3)]
+    return [hf.write(rows, path, settings).instant for rows in changes]
+
+
+def body_of(path: Path, instant: str) -> dict[str, tuple[str, ...]]:
+    (found,) = [one for one in instants_of(path, "savepoint") if one.requested == instant]
+    return dict(read_savepoint(state_of(path), found).files)
+
+
+@pytest.mark.parametrize(("kind", "version"), KINDS)
+def test_a_savepoint_names_the_files_of_its_commit(kind: str, version: str, tmp_path: Path) -> None:
+    commits = make(tmp_path, kind, version)
+    before = listing(tmp_path)
+    result = services(tmp_path).savepoint(user="ada", comment="before the migration")
+    assert (result.instant, result.files) == (commits[2], 2 if kind == COW else 6)
+    files = body_of(tmp_path, commits[2])
+    assert sorted(files) == ["p0", "p1"]
+    sizes = [before[f"{partition}/{name}"] for partition, names in files.items() for name in names]
+    assert (len(sizes), sum(sizes)) == (result.files, result.bytes)
+    (row,) = services(tmp_path).savepoints().to_pylist()
+    assert (row["instant"], row["user"], row["comment"]) == (commits[2], "ada", "before the migration")
+    assert (row["partitions"], row["files"]) == (2, result.files)
+    made = sorted(listing(tmp_path).keys() - before.keys())
+    assert [name.rpartition(".")[2] for name in made] == ["inflight", "savepoint"] or version == "6"
+    assert len(made) == 2
+    assert len(table_rows(tmp_path)) == 8
+
+
+def test_an_older_commit_keeps_the_files_that_it_saw(tmp_path: Path) -> None:
+    commits = make(tmp_path, COW, "9")
+    services(tmp_path).savepoint(commits[0])
+    assert all(
+        name.endswith(f"_{commits[0]}.parquet") for names in body_of(tmp_path, commits[0]).values() for name in names
+    )
+    services(tmp_path).clean(CLEAN)
+    assert len([name for name in listing(tmp_path) if name.endswith(f"_{commits[0]}.parquet")]) == 2
+    services(tmp_path).delete_savepoint(commits[0])
+    assert instants_of(tmp_path, "savepoint") == []
+    assert services(tmp_path).savepoints().num_rows == 0
+
+
+def test_bodies_are_those_of_apache_hudi(golden: Callable[[str], Golden]) -> None:
+    path = golden("cow_v9_savepoint_rollback").table
+    (theirs,) = instants_of(path, "savepoint")
+    folder = path / state_of(path).config.timeline_folder
+    body = read_single_record((folder / str(theirs.file_name)).read_bytes())
+    services(path).delete_savepoint(theirs.requested)
+    services(path).savepoint(theirs.requested)
+    (ours,) = instants_of(path, "savepoint")
+    assert (folder / f"{ours.requested}.savepoint.inflight").read_bytes() == b""
+    assert read_single_record((folder / str(ours.file_name)).read_bytes()) | {"savepointedAt": 0} == body | {
+        "savepointedAt": 0
+    }
+
+
+def refused(path: Path, instant: str | None, because: str) -> None:
+    before = listing(path)
+    with pytest.raises(hf.ConfigError, match=because):
+        services(path).savepoint(instant)
+    assert listing(path) == before
+
+
+def test_what_is_no_completed_commit_or_has_one_is_refused(tmp_path: Path) -> None:
+    commits = make(tmp_path, MOR, "9")
+    refused(tmp_path, "20200101000000000", "no completed commit 20200101000000000")
+    planned = services(tmp_path).plan_compact()
+    assert planned is not None
+    refused(tmp_path, planned.instant, f"no completed commit {planned.instant}")
+    services(tmp_path).savepoint(commits[1])
+    refused(tmp_path, commits[1], "has a savepoint already")
+    with pytest.raises(hf.ConfigError, match=f"no savepoint; those with one: {commits[1]}"):
+        services(tmp_path).delete_savepoint(commits[0])
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_what_a_clean_does_not_retain_is_refused(carried_out: bool, tmp_path: Path) -> None:
+    commits = make(tmp_path, COW, "9")
+    verb = services(tmp_path).clean if carried_out else services(tmp_path).plan_clean
+    assert verb(CLEAN) is not None
+    refused(tmp_path, commits[0], f"retains nothing before {commits[2]}")
+    refused(tmp_path, commits[1], f"retains nothing before {commits[2]}")
+    services(tmp_path).savepoint(commits[2])
+
+
+def test_a_clean_that_counts_versions_retains_the_newest_commit_alone(tmp_path: Path) -> None:
+    commits = make(tmp_path, COW, "9")
+    services(tmp_path).clean(VERSIONS_KEPT)
+    refused(tmp_path, commits[1], "retains versions, not commits")
+    assert services(tmp_path).savepoint().instant == commits[2]
+
+
+def test_what_died_while_it_was_made_or_deleted_is_done_again(tmp_path: Path) -> None:
+    commits = make(tmp_path, COW, "9")
+    at = state_of(tmp_path)
+    to_inflight(at.storage, at.config, Instant(commits[2], "savepoint", State.INFLIGHT))
+    assert services(tmp_path).savepoints().num_rows == 0
+    assert services(tmp_path).savepoint(commits[2]).files == 2
+    (made,) = instants_of(tmp_path, "savepoint")
+    revert_to_inflight(at.storage, at.config, made)
+    services(tmp_path).delete_savepoint(commits[2])
+    assert instants_of(tmp_path, "savepoint") == []
