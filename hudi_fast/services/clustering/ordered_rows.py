@@ -13,8 +13,9 @@ Whether rows fit is known after the first batch, or when they no longer do.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merge.gather import gather
+from hudi_fast.services.clustering.ahead import side_by_side
 from hudi_fast.services.clustering.ordering import order_rows, sort_roots, sort_values
 from hudi_fast.services.clustering.rows import GroupInput, read_rows
 from hudi_fast.services.clustering.spill import SpilledRows
@@ -51,7 +53,7 @@ class OrderedRows:
     """
 
     count: int
-    tables: Iterator[pa.Table]
+    tables: Generator[pa.Table]
     spilled: bool = False
 
 
@@ -91,28 +93,55 @@ def _base_rows(source: GroupInput) -> int:
 # ---- in memory
 
 
+class _Held:
+    """The rows of all slices, as long as they fit; slices may be read side by side."""
+
+    def __init__(self, source: GroupInput, expected: int, memory: int) -> None:
+        self.too_much = 0.0  # bytes of all rows, about, once that is known to be too many
+        self._source, self._expected, self._memory = source, expected, memory
+        self._bytes = self._rows = 0
+        self._lock = Lock()
+
+    def read(self, number: int) -> list[pa.RecordBatch]:
+        """The rows of one slice, those that came before it was clear that there are too many."""
+        batches = []
+        for batch in read_rows(self._source, slices=[number]):
+            batches.append(batch)
+            with self._lock:
+                self._bytes += batch.nbytes
+                self._rows += batch.num_rows
+                whole = max(self._bytes, self._bytes / self._rows * self._expected)
+                if whole > self._memory:
+                    self.too_much = whole
+            if self.too_much:
+                break
+        return batches
+
+
 def _held(source: GroupInput, expected: int, memory: int) -> pa.Table | float:
     """All rows, each column in one chunk; about how many bytes they take if that is too much."""
-    batches: list[pa.RecordBatch] = []
-    size = rows = 0
-    for batch in read_rows(source):
-        batches.append(batch)
-        size += batch.nbytes
-        rows += batch.num_rows
-        whole = max(size, size / rows * expected)
-        if whole > memory:
-            return whole
-    table = pa.Table.from_batches(batches, carried_schema(source.work.plan))
-    batches.clear()
-    columns = []
-    schema = table.schema
-    while table.num_columns:  # one column after another, so that none but one is there twice
-        columns.append(table.column(0).combine_chunks())
-        table = table.remove_column(0)
-    return pa.Table.from_arrays(columns, schema=schema)
+    held = _Held(source, expected, memory)
+    read = side_by_side(held.read, range(len(source.slices)), source.threads)
+    if held.too_much:
+        return held.too_much
+    schema = carried_schema(source.work.plan)
+    table = pa.Table.from_batches([batch for batches in read for batch in batches], schema)
+    read.clear()
+    columns = [list(table.column(number).chunks) for number in range(table.num_columns)]
+    del table  # a column's parts go as soon as they are one
+    return pa.Table.from_arrays(
+        side_by_side(_joined, zip(columns, schema.types, strict=True), source.threads), schema=schema
+    )
 
 
-def _gathered(rows: pa.Table, order: Rows) -> Iterator[pa.Table]:
+def _joined(parts: tuple[list[pa.Array], pa.DataType]) -> pa.ChunkedArray:
+    chunks, kind = parts
+    joined = pa.chunked_array(chunks, kind).combine_chunks()
+    chunks.clear()
+    return joined
+
+
+def _gathered(rows: pa.Table, order: Rows) -> Generator[pa.Table]:
     for start in range(0, len(order), _AT_ONCE):
         yield gather(rows, order[start : start + _AT_ONCE])
 
@@ -129,7 +158,7 @@ def _order(source: GroupInput) -> Rows:
     return order_rows(values, source.work.ordering)
 
 
-def _by_parts(source: GroupInput, order: Rows, parts: int) -> Iterator[pa.Table]:
+def _by_parts(source: GroupInput, order: Rows, parts: int) -> Generator[pa.Table]:
     """Rows by way of local disk: ``order`` is int64[n], cut into ``parts`` runs of equal length."""
     count = max(min(parts, _MOST_PARTS, len(order)), 1)
     bounds = np.linspace(0, len(order), count + 1).astype(np.int64)

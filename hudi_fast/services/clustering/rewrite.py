@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.copying import copy_row_groups
 from hudi_fast.services.clustering.new_files import NewFiles
 from hudi_fast.services.clustering.ordered_rows import ordered_rows
@@ -52,7 +53,8 @@ def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[W
     copied = copy_row_groups(source, token)
     if not isinstance(copied, str):
         return copied
-    stats = rewrite_rows(source, token, ROWS_MEMORY // max(work.plan.threads, 1))
+    at_once = min(work.plan.threads, len(work.groups))
+    stats = rewrite_rows(source, token, ROWS_MEMORY // max(at_once, 1))
     return [replace(stat, decoded_because=copied) for stat in stats]
 
 
@@ -67,6 +69,6 @@ def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[Writ
     rows = ordered_rows(source, memory)
     known_keys = union_of_filters(source) if source.output_groups == 1 else None
     with NewFiles(source, token, rows.count, known_keys) as files:
-        for table in rows.tables:
+        for table in ahead(rows.tables, source.threads):
             files.write(table)
         return files.finish()

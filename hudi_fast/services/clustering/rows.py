@@ -45,10 +45,9 @@ class GroupInput:
         return any(one.log_files for one in self.slices)
 
     @property
-    def bytes(self) -> int:
-        """Size of the base files, and of the log files."""
-        bases = sum(one.base_file.size for one in self.slices if one.base_file is not None)
-        return bases + sum(log.size for one in self.slices for log in one.log_files)
+    def threads(self) -> int:
+        """How many threads may work on this group, if others are worked on at the same time."""
+        return max(self.work.plan.threads // max(len(self.work.groups), 1), 1)
 
 
 def group_input(work: ClusteringWork, number: int) -> GroupInput:
@@ -70,12 +69,15 @@ def group_input(work: ClusteringWork, number: int) -> GroupInput:
     return GroupInput(work, partitions.pop(), slices, max(group.output_groups, 1))
 
 
-def read_rows(source: GroupInput, columns: pa.Schema | None = None) -> Iterator[pa.RecordBatch]:
+def read_rows(
+    source: GroupInput, columns: pa.Schema | None = None, slices: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of all slices, merged, slice by slice; their order is the same every time.
 
     Args:
         source: the group.
         columns: which; None for all that stored rows bring into a new file.
+        slices: the numbers of those to read; None for all.
 
     Raises:
         CorruptTableError: one of the files cannot be read.
@@ -84,8 +86,8 @@ def read_rows(source: GroupInput, columns: pa.Schema | None = None) -> Iterator[
     wanted = carried_schema(plan) if columns is None else columns
     needed = merge_schema(merge, wanted, plan.file_schema)
     scan = SliceScan(plan.storage, plan.config, wanted, wanted, None, _BATCH_ROWS, merge, needed)
-    for one in source.slices:
-        yield from read_slice(scan, one)
+    for number in range(len(source.slices)) if slices is None else slices:
+        yield from read_slice(scan, source.slices[number])
 
 
 def union_of_filters(source: GroupInput) -> BloomFilter | None:

@@ -1,0 +1,47 @@
+"""Working ahead in another thread: one makes what the other uses, both at the same time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["ahead", "side_by_side"]
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+_DEPTH = 2
+
+
+def ahead(items: Generator[Item], threads: int) -> Iterator[Item]:
+    """The same items, made in a thread of its own while earlier ones are used.
+
+    Args:
+        items: closed at the end, or when whoever uses them gives up.
+        threads: with less than 2 nothing is made ahead.
+    """
+    if threads < 2:
+        yield from items
+        return
+
+    def following() -> list[Item]:
+        return [item for item in [next(items, None)] if item is not None]
+
+    with ThreadPoolExecutor(1, thread_name_prefix="hudi_fast") as pool:
+        try:
+            waiting: deque[Future[list[Item]]] = deque(pool.submit(following) for _ in range(_DEPTH))
+            while item := waiting.popleft().result():
+                waiting.append(pool.submit(following))
+                yield item[0]
+        finally:
+            pool.submit(items.close).result()
+
+
+def side_by_side(make: Callable[[Item], Made], items: Iterable[Item], threads: int) -> list[Made]:
+    """What is made of each item, in their order, by several threads."""
+    if threads < 2:
+        return [make(item) for item in items]
+    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(make, items))
