@@ -173,7 +173,8 @@ _CONFLICTS = (
         Kind.TEXT,
         "org.apache.hudi.client.clustering.update.strategy.SparkRejectUpdateStrategy",
         "What a write does that changes rows of a pending clustering: SparkRejectUpdateStrategy refuses, "
-        "SparkAllowUpdateStrategy goes on, and the clustering fails. Class name, with or without package.",
+        "SparkAllowUpdateStrategy goes on, and the clustering fails; Apache Hudi's does not notice, so do not allow it "
+        "where Apache Hudi carries plans out. Class name, with or without package.",
     ),
     Option(
         "hoodie.clustering.rollback.pending.replacecommit.on.conflict",

@@ -78,11 +78,12 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices that are rewritten together into ``output_groups`` new file groups."""
+    """Slices that are rewritten together into ``output_groups`` new file groups; a strategy may note more about it."""
 
     slices: tuple[ClusteringSlice, ...]
     output_groups: int = 1
     metrics: Mapping[str, float] = field(default_factory=dict)
+    extra_metadata: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,7 @@ def _clustering_record(plan: ClusteringPlan) -> _Record:
                 "slices": [_slice_record(one) for one in group.slices],
                 "metrics": dict(group.metrics),
                 "numOutputFileGroups": group.output_groups,
-                "extraMetadata": None,
+                "extraMetadata": None if group.extra_metadata is None else dict(group.extra_metadata),
                 "version": 1,
             }
             for group in plan.groups
@@ -241,6 +242,7 @@ def _clustering(record: _Record) -> ClusteringPlan:
             tuple(_slice(one) for one in group["slices"] or ()),
             group.get("numOutputFileGroups") or 1,
             group.get("metrics") or {},
+            group.get("extraMetadata"),
         )
         for group in record["inputGroups"] or ()
     )

@@ -247,7 +247,10 @@ def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[Sl
 
 def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> None:
     blocked = [file_id for file_id in updates if (partition, file_id) in plan.view.pending_groups]
-    if blocked and not plan.updates_clustered:
+    bucket = plan.index.bucket
+    # Apache Hudi moves buckets of consistent hashing without looking at what was written since it planned that.
+    may_change = plan.updates_clustered and (bucket is None or bucket.engine != "CONSISTENT_HASHING")
+    if blocked and not may_change:
         raise CommitConflictError(
             f"Rows of {plan.storage.uri} are to change in file groups {blocked} of partition {partition!r}, which a "
             "pending clustering is rewriting. Run or roll back the clustering, then write again; or let the clustering "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -27,10 +29,15 @@ from hudi_fast.index.consistent import (
 )
 from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
 from hudi_fast.services.clustering.bucket_resize import resize_buckets
+from hudi_fast.services.clustering.groups import planned_group
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
+from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import BaseFile
-from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
 
 BUCKETS = {
@@ -235,3 +242,77 @@ def test_buckets_are_not_planned_for(tmp_path):
     hf.write(plain_rows(range(20)), tmp_path, settings)
     with pytest.raises(UnsupportedFeatureError, match="table of consistent hashing"):
         hf.HudiTable.open(tmp_path).services.plan_cluster(settings)
+
+
+# ---- plans of Apache Hudi
+
+
+def plan_like_hudi(path: Path, settings: dict[str, Any], more: dict[str, str]) -> str:
+    """Put a plan on the timeline as Apache Hudi makes them; its instant."""
+    storage, state = Storage(path), load_state(Storage(path))
+    groups = []
+    for name in state.view.lister.partitions():
+        hashing = hashing_of(path, name)
+        slices = {one.file_id: one for one in latest_slices(state.view, name)}
+        bounds = ResizeBounds.of(ServiceSettings.from_options({**settings, **more}).write)
+        resized = plan_partition(hashing, slices, bounds)
+        assert resized is not None
+        for group in resized.groups:
+            old = {node.value for node in hashing.nodes if node.file_id in {one.file_id for one in group.slices}}
+            new = {node.value for node in group.nodes}
+            nodes = [{"value": value, "fileIdPrefix": "", "tag": "DELETE"} for value in sorted(old - new)]
+            nodes += [
+                {
+                    "value": node.value,
+                    "fileIdPrefix": node.prefix,
+                    "tag": "REPLACE" if node.value in old else "NORMAL",
+                }
+                for node in group.nodes
+            ]
+            noted = {
+                "clustering.group.partition": name,
+                "clustering.group.child.node": json.dumps(nodes),
+                "clustering.group.sequence.no": str(hashing.sequence),
+            }
+            planned = planned_group(storage, group.slices, len(group.nodes), 1)
+            groups.append(dataclasses.replace(planned, extra_metadata=noted))
+    run = "org.apache.hudi.client.clustering.run.strategy.SparkConsistentBucketClusteringExecutionStrategy"
+    body = encode_requested_replace(RequestedReplace("CLUSTER", ClusteringPlan(tuple(groups), run), {}))
+    action = "clustering" if state.config.layout_version > 1 else "replacecommit"
+    now = InstantClock(state.config.timezone, 1).next_time(state.timeline.newest_time)
+    create_requested(storage, state.config, Instant(now, action, State.REQUESTED), body)
+    return now
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize(("more", "rewritten", "count"), [(SPLIT, 8, 8), (MERGE, 6, 2)])
+def test_plans_of_hudi_are_carried_out(version, more, rewritten, count, tmp_path):
+    settings = settings_of(version)
+    hf.write(plain_rows(range(60)), tmp_path, settings)
+    hf.write(plain_rows(range(40, 80), ts=2, text="b"), tmp_path, settings)
+    before = hf.HudiTable.open(tmp_path).to_arrow()
+    instant = plan_like_hudi(tmp_path, settings, more)
+    allowed = {"hoodie.clustering.updates.strategy": "SparkAllowUpdateStrategy"}
+    with pytest.raises(hf.CommitConflictError, match="pending clustering is rewriting"):
+        hf.write(plain_rows([3], ts=3), tmp_path, {**settings, **allowed})
+    result = hf.HudiTable.open(tmp_path).services.cluster(settings, pending_only=True)
+    assert (result.instants, result.file_groups) == ((instant,), rewritten)
+    assert_same_rows(hf.HudiTable.open(tmp_path).to_arrow(), before, ignore=["_hoodie_file_name"])
+    for part in ("p0", "p1"):
+        hashing = hashing_of(tmp_path, part)
+        assert (len(hashing.nodes), hashing.sequence, hashing.instant) == (count, 1, instant)
+    hf.write(plain_rows(range(100), ts=5, text="c"), tmp_path, settings)
+    assert table_rows(tmp_path) == {f"k{n:05d}": (f"p{n % 2}", 5, f"c{n}") for n in range(100)}
+    assert hf.HudiTable.open(tmp_path).services.validate().ok
+    assert_tidy(tmp_path)
+
+
+def test_plans_of_hudi_for_other_ranges_are_refused(tmp_path):
+    settings = settings_of()
+    hf.write(plain_rows(range(60)), tmp_path, settings)
+    plan_like_hudi(tmp_path, settings, SPLIT)
+    path = tmp_path / hashing_path("p0", "00000000000000")
+    path.write_text(path.read_text().replace('"seqNo": 0', '"seqNo": 3'))
+    with pytest.raises(hf.CommitConflictError, match="no longer so"):
+        hf.HudiTable.open(tmp_path).services.cluster(settings)
+    assert len(table_rows(tmp_path)) == 60

@@ -228,7 +228,7 @@ def test_plans_that_cannot_be_carried_out_are_refused_by_name(tmp_path: Path) ->
     run = "hoodie.clustering.execution.strategy.class"
     bucket = "SparkConsistentBucketClusteringExecutionStrategy"
     planned = services(tmp_path).plan_cluster({run: f"org.apache.hudi.client.clustering.run.strategy.{bucket}"})
-    with pytest.raises(hf.UnsupportedFeatureError, match="buckets of consistent hashing"):
+    with pytest.raises(hf.CorruptTableError, match="does not say which buckets become which"):
         services(tmp_path).cluster()
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]
 

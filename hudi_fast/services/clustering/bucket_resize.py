@@ -8,7 +8,8 @@
       rewrite  slices, merged ─► a base file for each new range; rows keep commit time and sequence number
       commit   the new ranges ─► the metadata table ─► completed instant (visible, at once) ─► marks: the ranges count
 
-The replace commit has no clustering plan: if its writer dies the next one rolls it back like any write, and ranges
+Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.bucket_plans`. This replace commit
+has no plan: if its writer dies the next one rolls it back like any write, and ranges
 that no completed instant made do not count. Groups keep their range unless they are rewritten.
 
 Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``SingleSparkJobConsistentHashingExecutionStrategy``,
@@ -70,7 +71,7 @@ from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
 from hudi_fast.writing.transaction import Transaction, begin, clean_up, commit
 
-__all__ = ["resize_buckets"]
+__all__ = ["carry_out_resizes", "resize_buckets"]
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
@@ -96,19 +97,35 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished
         _require_consistent_hashing(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-        state = with_metadata(clean_up(state, clock), clock, settings)
+        state = with_metadata(clean_up(state, clock, settings.failed_writes), clock, settings)
         resizes = list(_plan(state, ResizeBounds.of(settings.write)))
         if not resizes:
             return []
-        plan = service_plan(state, settings)
-        transaction = begin(state, clock, "CLUSTER", True)
-        instant = transaction.instant.requested
-        resizing = _Resizing(state, replace(plan, instant=instant), _hashed(settings.write, state))
-        stats = guarded(
-            transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext
-        )
-        ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
-        return [Finished(instant, ended, tuple(stats))]
+        service_plan(state, settings)  # refuses what could not be carried out
+        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings)]
+
+
+def carry_out_resizes(
+    transaction: Transaction, state: TableState, resizes: Sequence[PartitionResize], settings: ServiceSettings
+) -> Finished:
+    """Rewrite buckets, and complete the replace commit; under the table's lock.
+
+    Args:
+        transaction: the replace commit or clustering, begun.
+        state: the pinned table.
+        resizes: what happens to which partitions.
+        settings: how files are written.
+
+    Raises:
+        CommitError: it failed, and was rolled back.
+        ConfigError: other fields were hashed than the options say.
+    """
+    instant = transaction.instant.requested
+    plan = replace(service_plan(state, settings), instant=instant)
+    resizing = _Resizing(state, plan, _hashed(settings.write, state))
+    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext)
+    ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
+    return Finished(instant, ended, tuple(stats))
 
 
 def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:

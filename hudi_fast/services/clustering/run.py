@@ -28,7 +28,8 @@ from hudi_fast.errors import CommitConflictError, ServiceTakenError, Unsupported
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.clustering.bucket_resize import resize_buckets
+from hudi_fast.services.clustering.bucket_plans import planned_resizes
+from hudi_fast.services.clustering.bucket_resize import carry_out_resizes, resize_buckets
 from hudi_fast.services.clustering.conflicts import changed_groups, require_unchanged
 from hudi_fast.services.clustering.parameters import options_of_plan
 from hudi_fast.services.clustering.plan import (
@@ -94,7 +95,10 @@ def run_clustering(
     with service_lock(storage, settings, service_lock_path("clustering")):
         try:
             with lock():
-                transaction, work, plan = _begin(storage, scheduled, settings)
+                begun = _begin(storage, scheduled, settings)
+                if isinstance(begun, Finished):
+                    return begun
+            transaction, work, plan = begun
             return guarded(transaction, lambda: _execute(transaction, work, plan, execute, lock, settings), lock)
         except CommitConflictError as error:
             with noted_on(error, f"Rolling the clustering {scheduled.instant} back"), lock():
@@ -181,13 +185,16 @@ def _look(storage: Storage) -> tuple[TableConfig, Timeline]:
 
 def _begin(
     storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings
-) -> tuple[Transaction, ClusteringWork, ClusteringPlan]:
+) -> tuple[Transaction, ClusteringWork, ClusteringPlan] | Finished:
+    """Buckets of consistent hashing are done with at once: writers have to know where their rows go."""
     state = open_state(storage)
     clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
     failed = settings.failed_writes
     state = with_metadata(clean_up(state, clock, failed), clock, settings)
     instant, plan = _pending(state, scheduled)
-    work = _work(state, instant, plan, settings)
+    how = execution_of(plan.strategy_class or settings.clustering.execution_class)
+    resizes = planned_resizes(state, instant, plan) if how == CONSISTENT else []
+    work = _work(state, instant, plan, settings, how)
     require_unchanged(state, instant, plan)
     for group in plan.groups:
         slices_of(storage, group)
@@ -196,7 +203,8 @@ def _begin(
         roll_back(storage, state.config, instant, clock, state.timeline.newest_time, keep_plan=True)
         state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
-    return begin_service(state, instant, clock, _OPERATION, failed.heartbeat), work, plan
+    transaction = begin_service(state, instant, clock, _OPERATION, failed.heartbeat)
+    return carry_out_resizes(transaction, state, resizes, settings) if resizes else (transaction, work, plan)
 
 
 def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant, ClusteringPlan]:
@@ -211,14 +219,9 @@ def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant
     )
 
 
-def _work(state: TableState, instant: Instant, plan: ClusteringPlan, settings: ServiceSettings) -> ClusteringWork:
-    how = execution_of(plan.strategy_class or settings.clustering.execution_class)
-    if how == CONSISTENT:
-        raise UnsupportedFeatureError(
-            f"The clustering {instant.requested} of {state.storage.uri} splits and merges buckets of consistent "
-            "hashing by a plan of Apache Hudi, which has to carry it out; or roll it back, and let services.cluster() "
-            "do without a plan."
-        )
+def _work(
+    state: TableState, instant: Instant, plan: ClusteringPlan, settings: ServiceSettings, how: str
+) -> ClusteringWork:
     if not plan.preserve_meta_fields:
         raise UnsupportedFeatureError(
             f"The clustering {instant.requested} of {state.storage.uri} is to give its rows new commit times "
