@@ -1,0 +1,176 @@
+"""Tables whose version we changed go on with Apache Hudi, and those whose version it changed go on with us."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+import pytest
+from golden import Golden
+from mor_sides import MorSides, mor_options
+from peer.client import RealHudi
+from rows import assert_same_rows
+from sides import after_delete, after_upsert, data_columns, trips
+
+import hudi_fast as hf
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.view.table_state import load_state
+
+THROUGH = {"hoodie.metadata.enable": True}
+RECORD_INDEX = {
+    "hoodie.metadata.record.index.enable": True,
+    "hoodie.metadata.global.record.level.index.min.filegroup.count": 2,
+    "hoodie.metadata.record.index.min.filegroup.count": 2,
+}
+
+Unzip = Callable[[str], Golden]
+
+
+def version_of(path: Path) -> int:
+    return load_state(Storage(path)).config.version
+
+
+def upgrade(sides: MorSides, version: int) -> None:
+    """Our change, after which writers of both sides are told of the version."""
+    result = sides.table.services.upgrade(version)
+    assert (result.after, version_of(sides.path)) == (version, version)
+    sides.options = {**sides.options, "hoodie.write.table.version": version}
+
+
+def told_by_hudi(sides: MorSides) -> None:
+    """Hudi's own comparison of its metadata table with the folders finds nothing, and neither does ours."""
+    differing = sides.hudi.sql(f"CALL validate_metadata_table_files(table => '{sides.in_catalog()}')")
+    assert differing.num_rows == 0, differing.to_pylist()
+    assert sides.table.services.validate().differences.to_pylist() == []
+
+
+def with_logs(hudi: RealHudi, path: Path, version: int, more: dict[str, Any] | None = None) -> tuple[MorSides, Any]:
+    """A MERGE_ON_READ table of ours with log files over base files, and its rows."""
+    sides = MorSides(hudi, path, {**mor_options(version), **(more or {})})
+    rows = trips(range(30))
+    sides.we_write(rows)
+    new = trips(range(10, 20), ts=5, note="logged")
+    sides.we_write(new)
+    gone = trips(range(0, 6, 2))
+    sides.table.delete(gone, sides.options)
+    assert sides.merged_slices()
+    return sides, after_delete(after_upsert(rows, new), gone)
+
+
+def turns(sides: MorSides, rows: Any, count: int, first_ts: int = 10) -> Any:
+    """Writes of both sides in turns, through the metadata table; the rows afterwards."""
+    for turn in range(count):
+        ours = trips(range(turn, 8 + 4 * turn), ts=first_ts + 2 * turn, note="by us")
+        sides.we_write(ours)
+        theirs = trips(range(12 + turn, 40 + turn), ts=first_ts + 1 + 2 * turn, note="by Hudi")
+        sides.hudi_writes(theirs, more=THROUGH)
+        rows = after_upsert(after_upsert(rows, ours), theirs)
+        sides.agree(rows)
+        assert_same_rows(data_columns(sides.hudi.read(sides.path, THROUGH)), rows, key=("id",))
+    return rows
+
+
+def test_hudi_goes_on_with_a_table_that_we_upgraded(hudi_12: RealHudi, tmp_path: Path) -> None:
+    sides, rows = with_logs(hudi_12, tmp_path / "trips", 6, RECORD_INDEX)
+    upgrade(sides, 9)
+    sides.agree(rows)
+    told_by_hudi(sides)
+    rows = turns(sides, rows, 1)
+    assert sides.hudi_compacts()
+    sides.agree(rows)
+    told_by_hudi(sides)
+
+
+def test_release_0_15_goes_on_with_a_table_that_we_downgraded(hudi_015: RealHudi, tmp_path: Path) -> None:
+    sides, rows = with_logs(hudi_015, tmp_path / "trips", 9, RECORD_INDEX)
+    sides.options = {
+        **sides.options,
+        "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        "hoodie.metadata.compact.max.delta.commits": 3,
+    }
+    upgrade(sides, 6)
+    assert "record_index" in load_state(Storage(sides.path)).config.metadata_partitions
+    sides.agree(rows)
+    rows = turns(sides, rows, 3)
+    assert sides.hudi_compacts()
+    sides.agree(rows)
+    told_by_hudi(sides)
+
+
+def test_hudi_upgrades_we_downgrade_and_upgrade_again(hudi_12: RealHudi, tmp_path: Path) -> None:
+    sides, rows = with_logs(hudi_12, tmp_path / "trips", 6)
+    hudi_12.sql(f"CALL upgrade_table(table => '{sides.in_catalog()}', to_version => 'NINE')")
+    assert version_of(sides.path) == 9
+    sides.options = {**sides.options, "hoodie.write.table.version": 9}
+    new = trips(range(5, 15), ts=6, note="logged in 9")
+    sides.we_write(new)
+    rows = after_upsert(rows, new)
+    sides.agree(rows)
+    upgrade(sides, 6)
+    sides.agree(rows)
+    rows = turns(sides, rows, 1)
+    upgrade(sides, 9)
+    rows = turns(sides, rows, 1, first_ts=20)
+    told_by_hudi(sides)
+
+
+# Going to version 6 Hudi adds a delta commit to the metadata table that belongs to no action of the table.
+@pytest.mark.filterwarnings("ignore:The metadata table of .* is not used:hudi_fast.HudiWarning")
+def test_hudi_downgrades_and_upgrades_what_we_upgraded(hudi_12: RealHudi, tmp_path: Path) -> None:
+    sides, rows = with_logs(hudi_12, tmp_path / "trips", 6)
+    upgrade(sides, 9)
+    rows = turns(sides, rows, 1)
+    name = sides.in_catalog()
+    for procedure, target, version in (("downgrade_table", "SIX", 6), ("upgrade_table", "EIGHT", 8)):
+        hudi_12.sql(f"CALL {procedure}(table => '{name}', to_version => '{target}')")
+        assert version_of(sides.path) == version
+        assert_same_rows(data_columns(sides.table.to_arrow()), rows, key=("id",))
+    sides.options = {**sides.options, "hoodie.write.table.version": 8}
+    turns(sides, rows, 1, first_ts=20)
+
+
+def archived_by_hudi(hudi: RealHudi, path: Path, name: str) -> set[str]:
+    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    always = "start_ts => '20200101000000000', end_ts => '20990101000000000', limit => 1000"
+    told = hudi.sql(f"CALL show_archived_commits(table => '{name}', {always})")
+    return set(told["commit_time"].to_pylist())
+
+
+def commits_in_archive(path: Path) -> set[str]:
+    state = load_state(Storage(path))
+    found = ArchivedTimeline(state.storage, state.config).instants(actions=("commit", "deltacommit", "replacecommit"))
+    return {one.requested for one in found}
+
+
+@pytest.mark.parametrize(
+    ("release", "name", "after"), [("hudi_12", "h015_cow_archived", 9), ("hudi_015", "cow_v9_archived", 6)]
+)
+def test_hudi_reads_the_archive_in_the_other_layout(
+    release: str, name: str, after: int, golden: Unzip, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    hudi: RealHudi = request.getfixturevalue(release)
+    path = tmp_path / "moved"
+    shutil.copytree(golden(name).table, path)
+    before = commits_in_archive(path)
+    assert before
+    hf.HudiTable.open(path).services.upgrade(after)
+    assert commits_in_archive(path) == before
+    assert archived_by_hudi(hudi, path, f"moved_{after}") == before
+    assert_same_rows(hf.HudiTable.open(path).to_arrow(), hudi.read(path), ignore=())
+
+
+def test_properties_of_an_upgrade_are_those_of_hudi(hudi_12: RealHudi, tmp_path: Path) -> None:
+    sides, _ = with_logs(hudi_12, tmp_path / "trips", 6)
+    twin = MorSides(hudi_12, tmp_path / "twin", sides.options)
+    shutil.copytree(sides.path, twin.path)
+    for ours, theirs in ((8, "EIGHT"), (9, "NINE")):
+        upgrade(sides, ours)
+        hudi_12.sql(f"CALL upgrade_table(table => '{twin.in_catalog()}', to_version => '{theirs}')")
+        assert load_properties(Storage(sides.path)) == load_properties(Storage(twin.path))
+    done = pc.equal(sides.table.history()["state"], "COMPLETED")
+    assert pc.all(done).as_py()
