@@ -262,11 +262,22 @@ def list_log_files(
         if found.state is State.COMPLETED:
             return
         delete_instant_files(storage, config, found)
+    table = _files_table(added, removed)
+    schema = record_schema(config.version, stored_schema(storage, config, timeline))
+    keys, values = encode_records(PartitionKind.FILES, table, schema)
+    start_delta_commit(storage, config, requested)
+    writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
+    stat = writer.write("files", 0, keys, values)
+    finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
+
+
+def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, Iterable[str]]) -> pa.Table:
+    """Records of ``files``, ascending by key."""
     there = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
     gone = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
     rows = sorted([*there, *gone])
     count = len(rows)
-    table = pa.Table.from_arrays(
+    return pa.Table.from_arrays(
         [
             pa.array([row[0] for row in rows], pa.string()),
             pa.array(np.full(count, 2, np.int32)),
@@ -276,12 +287,6 @@ def list_log_files(
         ],
         schema=FILES,
     )
-    schema = record_schema(config.version, stored_schema(storage, config, timeline))
-    keys, values = encode_records(PartitionKind.FILES, table, schema)
-    start_delta_commit(storage, config, requested)
-    writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
-    stat = writer.write("files", 0, keys, values)
-    finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
 
 
 def _files_group(storage: Storage) -> GroupTarget | None:

@@ -229,6 +229,22 @@ def test_what_cannot_be_restored_to_is_refused(tmp_path: Path) -> None:
     refused(tmp_path, saved, "pending restore .* to the savepoint 20200101000000000", hf.CommitConflictError)
 
 
+def test_a_savepoint_that_archival_went_past_is_not_restored_to(tmp_path: Path) -> None:
+    settings, saved, later = make(tmp_path, COW, "9", indexes=False)
+    for ts in (6, 7, 8):
+        later.append(written(tmp_path, settings, "upsert", 5, ts=ts))
+    archival = {
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.archive.beyond.savepoint": "true",
+    }
+    cleans = {"hoodie.clean.commits.retained": "1"}
+    services(tmp_path).clean({**settings, **cleans})
+    assert services(tmp_path).archive({**settings, **cleans, **archival}).instants
+    assert state_of(tmp_path).timeline.find(saved, "savepoint") is not None
+    refused(tmp_path, saved, "writes since have been archived")
+
+
 def test_a_savepoint_whose_files_are_gone_is_not_restored_to(tmp_path: Path) -> None:
     _, saved, _ = make(tmp_path, COW, "9", indexes=False)
     sorted(tmp_path.glob(f"p1/*_{saved}.parquet"))[0].unlink()

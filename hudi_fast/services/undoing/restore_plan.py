@@ -19,6 +19,7 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.undoing.savepoints import read_savepoint
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline, read_requested_body
+from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.instant import Instant, comparable_action
 from hudi_fast.timeline.restore_plans import RestorePlan, decode_restore_plan
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
@@ -79,9 +80,17 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
 
     Raises:
         CommitConflictError: before table version 8: a write that stays lies on top of a compaction that goes.
+        ConfigError: writes since have been archived.
         CorruptTableError: files of the savepoint are gone.
     """
     storage, timeline = state.storage, state.timeline
+    archive = ArchivedTimeline(storage, state.config).instants(begin=commit.requested, actions=_WRITES)
+    archived = [one for one in archive if one.requested > commit.requested and timeline.find(one.requested) is None]
+    if archived:
+        raise ConfigError(
+            f"{storage.uri} cannot be restored to {commit.requested}: {len(archived)} writes since have been archived "
+            f"({archived[0].requested}), and are not undone."
+        )
     gone = {one.requested for one in going}
     if state.config.layout_version < 2:
         compactions = [one.requested for one in going if one.action in ("compaction", "commit") and state.config.is_mor]
