@@ -17,13 +17,13 @@ Source: ArchivedTimelineLoaderV1/V2, release 1.2.0; spec section 3.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archived_instant import ArchivedInstant
 from hudi_fast.timeline.archived_log import read_log, read_log_times
-from hudi_fast.timeline.archived_lsm import lsm_completions, read_lsm, read_lsm_times
+from hudi_fast.timeline.archived_lsm import SeenTimes, lsm_completions, read_lsm, read_lsm_times
 from hudi_fast.timeline.instant import Instant, State
 
 __all__ = ["ArchivedInstant", "ArchivedTimeline", "ArchivedTimes"]
@@ -79,7 +79,7 @@ class ArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTimes:
-    """Completion times of archived instants of layout 2.
+    """Completion times of archived instants of layout 2, as the archive is when the first is asked for.
 
     Attributes:
         storage: the table's storage.
@@ -88,11 +88,12 @@ class ArchivedTimes:
 
     storage: Storage
     folder: str
+    _seen: SeenTimes = field(default_factory=SeenTimes, repr=False, compare=False)
 
     def completions(self, wanted: Collection[str]) -> dict[str, str]:
-        """Requested time to completion time, for those of ``wanted`` that are archived.
+        """Requested time to completion time, for those of ``wanted`` that are archived; each file is read once.
 
         Raises:
             CorruptTableError: a manifest or data file cannot be read.
         """
-        return lsm_completions(self.storage, self.folder, wanted) if wanted else {}
+        return lsm_completions(self.storage, self.folder, wanted, self._seen) if wanted else {}

@@ -31,6 +31,7 @@ __all__ = [
     "LSM_COLUMNS",
     "LsmFile",
     "Manifest",
+    "SeenTimes",
     "lsm_completions",
     "lsm_file",
     "read_lsm",
@@ -81,6 +82,22 @@ class Manifest:
 
     version: int
     files: tuple[LsmFile, ...]
+
+
+class SeenTimes:
+    """Completion times that were read so far; a copy that is made from bytes begins anew.
+
+    Attributes:
+        manifest: the manifest that counts here; None before it is read.
+        files: file name to its completion times by requested time.
+    """
+
+    def __init__(self) -> None:
+        self.manifest: Manifest | None = None
+        self.files: dict[str, dict[str, str]] = {}
+
+    def __reduce__(self) -> tuple[type[SeenTimes], tuple[()]]:
+        return SeenTimes, ()
 
 
 def lsm_file(name: str, size: int) -> LsmFile:
@@ -140,23 +157,33 @@ def read_lsm(storage: Storage, folder: str, begin: str | None, end: str | None) 
         yield _archived(row)
 
 
-def lsm_completions(storage: Storage, folder: str, wanted: Collection[str]) -> dict[str, str]:
+def lsm_completions(storage: Storage, folder: str, wanted: Collection[str], seen: SeenTimes) -> dict[str, str]:
     """Requested time to completion time of those of ``wanted`` that are archived, whatever their action.
+
+    Args:
+        storage: the table's storage.
+        folder: of the archive, relative to the table.
+        wanted: requested times.
+        seen: what was read before, and what is read now.
 
     Raises:
         CorruptTableError: a manifest or file cannot be read.
     """
-    manifest = read_manifest(storage, folder)
     for attempt in range(_ATTEMPTS):
+        manifest = seen.manifest = seen.manifest or read_manifest(storage, folder)
         try:
-            files = [one for one in manifest.files if any(one.may_hold(time, time) for time in wanted)]
-            rows = (row for one in files for row in _file_rows(storage, f"{folder}/{one.name}", None, None, _TIMES))
-            return {time: completion for time, completion, _ in rows if time in wanted and completion}
+            found: dict[str, str] = {}
+            for one in manifest.files:
+                times = [time for time in wanted if one.may_hold(time, time)]
+                if times and one.name not in seen.files:
+                    rows = _file_rows(storage, f"{folder}/{one.name}", None, None, _TIMES)
+                    seen.files[one.name] = {time: completion for time, completion, _ in rows if completion}
+                found |= {time: done for time in times if (done := seen.files[one.name].get(time)) is not None}
+            return found
         except CorruptTableError:
-            newer = read_manifest(storage, folder)
-            if attempt == _ATTEMPTS - 1 or newer.version == manifest.version:
+            seen.manifest = read_manifest(storage, folder)
+            if attempt == _ATTEMPTS - 1 or seen.manifest.version == manifest.version:
                 raise
-            manifest = newer
     return {}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import pickle
 import shutil
 import struct
 from pathlib import Path
@@ -189,7 +190,22 @@ def test_completion_times_come_from_the_files_that_may_hold_them(tmp_path):
     assert times.completions({time_of(120), time_of(125)}) == {time_of(120): time_of(125)}
     assert opened(archive) == ["_version_", "manifest_3", f"{time_of(100)}_{time_of(190)}_0.parquet"]
     assert times.completions(()) == {}
+    assert times.completions([time_of(130)]) == {time_of(130): time_of(135)}
     assert opened(archive) == []
+    copy = pickle.loads(pickle.dumps(times))
+    assert copy.completions([time_of(10), time_of(200)]) == {time_of(10): time_of(15), time_of(200): time_of(205)}
+
+
+def test_completion_times_are_looked_up_again_when_files_were_merged_meanwhile(tmp_path):
+    archive = new_archive(tmp_path, 2)
+    append_archive(archive.storage, archive.config, [made_up(1, 2)], ArchiveOptions())
+    append_archive(archive.storage, archive.config, [made_up(2, 2)], ArchiveOptions())
+    times = ArchivedTimes(archive.storage, archive.config.history_folder)
+    assert times.completions([time_of(10)]) == {time_of(10): time_of(15)}
+    options = ArchiveOptions(compaction_files=2, manifests_retained=1)
+    for number in range(3, 6):
+        append_archive(archive.storage, archive.config, [made_up(number, 2)], options)
+    assert times.completions([time_of(20)]) == {time_of(20): time_of(25)}
 
 
 def test_without_its_version_file_the_newest_manifest_counts(golden):
