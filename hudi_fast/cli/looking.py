@@ -69,11 +69,10 @@ def history(
     if picture is not None:
         _draw(picture, opened, table, as_json)
         return
-    empty = [name for name in table.column_names if table.column(name).null_count == table.num_rows]
-    hidden = {"completion", *empty, *(() if archived else ("archived",))}
-    if "state" in table.column_names and set(table.column("state").to_pylist()) == {"COMPLETED"}:
-        hidden.add("state")
-    show_table("History", table, as_json, hidden=sorted(hidden))
+    if as_json:
+        show_table("History", table, as_json, hidden=[])
+    else:
+        _show_history(table)
 
 
 @click.command()
@@ -92,7 +91,7 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
     else:
         table = opened.files(None if condition is None else condition_on(condition, opened))
     shown = table if limit is None else table.slice(0, limit)
-    hidden = ["base_file"]
+    hidden = ["base_file"] if by_partition else ["base_file", "base_bytes"]
     if not by_partition and table.column("pending").null_count == table.num_rows:
         hidden.append("pending")
     show_table("Partitions" if by_partition else "Files", shown, as_json, hidden=hidden)
@@ -120,6 +119,39 @@ def condition_on(text: str, table: HudiTable) -> Any:
 
     meta = [pa.field(name, pa.string()) for name in _META_COLUMNS if table.config.populate_meta_fields]
     return parse_where(text, pa.schema([*meta, *table.schema]))
+
+
+def _show_history(table: pa.Table) -> None:
+    """For people: rows inserted (+), updated (~), deleted (-) in one column; all else comes last, in words."""
+    from hudi_fast.cli.render import show_rows
+    from hudi_fast.cli.wording import readable
+
+    rows = []
+    for row in table.to_pylist():
+        shown = readable(row)
+        signs = (("+", "inserts"), ("~", "updates"), ("-", "deletes"))
+        counted = " ".join(f"{sign}{shown[name]}" for sign, name in signs if row[name])
+        rows.append({**shown, "took": shown["duration"], "rows": counted, "details": _details(row)})
+    figures = ["took", "rows", "files", "bytes"]
+    columns = ["instant", "action", "operation", *figures, "details"]
+    show_rows(f"History ({table.num_rows:,})", rows, columns, right=figures, whole=["instant"])
+
+
+def _details(row: dict[str, Any]) -> str:
+    """How far an action has come if it is not complete, and what it did besides writing rows."""
+    from hudi_fast.cli.wording import counted
+
+    read, written, deleted = row["groups_read"], row["groups_written"], row["files_deleted"]
+    words = [
+        "" if row["state"] == "COMPLETED" else row["state"],
+        "" if read is None else counted(read, "file group") + ("" if written is None else f" into {written:,}"),
+        "" if deleted is None else counted(deleted, "file") + " deleted",
+        f"undid {', '.join(row['rolled_back'])}" if row["rolled_back"] else "",
+        row["comment"] or "",
+        row["note"] or "",
+        "archived" if row["archived"] else "",
+    ]
+    return "; ".join(filter(None, words))
 
 
 def _check_picture(path: str) -> None:

@@ -17,6 +17,7 @@ from typing import IO, Any
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
+from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
@@ -36,6 +37,7 @@ __all__ = [
 
 OUTPUT_FORMATS = ("parquet", "csv", "json", "arrow")
 _WIDTH_OF_A_FILE = 240
+_ANY_WIDTH = 100_000
 
 
 def json_line(value: Any) -> str:
@@ -61,26 +63,33 @@ def show_rows(
         right: columns whose values end at the right, as figures do.
         whole: columns whose values are not broken into lines as long as there is room.
     """
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
+    table = Table(header_style="bold cyan")
     for column in columns:
         justify: JustifyMethod = "right" if column in right else "left"
         table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in whole)
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     console = _console()
-    console.print(table)
+    if table.__rich_measure__(console, console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
+        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # narrower: less is broken into lines
+    console.print(Text(title, style="bold"))
+    if columns:
+        console.print(table)
     if more:
         console.print(Text(more, style="dim"))
 
 
 def show_values(title: str, values: Mapping[str, Any]) -> None:
     """Print names and values, one pair per line."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None)
+    table = Table(show_header=False, box=None)
     table.add_column(style="cyan")
     table.add_column(overflow="fold")
     for name, value in values.items():
         table.add_row(Text(name), Text(_cell(value)))
-    _console().print(table)
+    console = _console()
+    console.print(Text(title, style="bold"))
+    if values:
+        console.print(table)
 
 
 def print_note(kind: str, message: str, style: str) -> None:

@@ -68,7 +68,7 @@ def cluster(
     first, then a new one.
     """
     if sum((dry_run, plan_only, run_pending)) > 1:
-        raise click.UsageError("Give one of --dry-run, --plan-only and --run-pending.")
+        raise click.UsageError("Give at most one of --dry-run, --plan-only and --run-pending.")
     from hudi_fast.cli.progress import under_way
 
     options, services = options_of(pairs), services_of(path)
@@ -76,7 +76,7 @@ def cluster(
         planned = services.plan_cluster(options, dry_run=dry_run)
         groups = 0 if planned is None else planned.file_groups
         if dry_run and planned is not None:
-            show_plan("Would be rewritten", planned.to_arrow(), as_json, file_groups=groups)
+            show_plan("Would be rewritten", planned.to_arrow(), as_json, hidden=("base_file",), file_groups=groups)
             return
         show_answer(
             "Planned", "Nothing to cluster", planned.instant if planned else "", {"file_groups": groups}, as_json

@@ -36,7 +36,11 @@ __all__ = [
 ]
 
 _SHOWN_OF_A_PLAN = 50
-_TIMES = ("instant", "completion", "requested", "savepoint", "earliest_retained", "first", "last")
+_WHOLE = ("instant", "completion")
+"""Columns whose values are hard to read when they are broken into lines."""
+
+_SAYING_NOTHING = ("operation", "seconds")
+"""What an answer holds even when nothing was done."""
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines in place of a table.")
 option_option = click.option(
@@ -117,7 +121,9 @@ def show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str], mo
         _show_to_people(f"{title} ({table.num_rows:,})", table, hidden, more)
 
 
-def show_plan(title: str, table: pa.Table, as_json: bool, more: str = "", **words: Any) -> None:
+def show_plan(
+    title: str, table: pa.Table, as_json: bool, more: str = "", hidden: tuple[str, ...] = (), **words: Any
+) -> None:
     """Print what would be done: for people the first rows of it, for machines all of it.
 
     Args:
@@ -125,6 +131,7 @@ def show_plan(title: str, table: pa.Table, as_json: bool, more: str = "", **word
         table: one row for each thing that would be touched.
         as_json: for machines: an object with ``plan`` and the words.
         more: for people, below the rows.
+        hidden: columns that people do without.
         words: what is to be said of the whole.
     """
     from hudi_fast.cli.render import json_line
@@ -135,7 +142,7 @@ def show_plan(title: str, table: pa.Table, as_json: bool, more: str = "", **word
     left = table.num_rows - _SHOWN_OF_A_PLAN
     notes = [f"{left:,} more; --json shows all." if left > 0 else "", more]
     shown = table.slice(0, _SHOWN_OF_A_PLAN)
-    _show_to_people(f"{title} ({table.num_rows:,})", shown, [], " ".join(filter(None, notes)))
+    _show_to_people(f"{title} ({table.num_rows:,})", shown, list(hidden), " ".join(filter(None, notes)))
 
 
 def _show_to_people(title: str, table: pa.Table, hidden: list[str], more: str) -> None:
@@ -143,8 +150,8 @@ def _show_to_people(title: str, table: pa.Table, hidden: list[str], more: str) -
     from hudi_fast.cli.wording import figures, heading, readable
 
     rows = table.to_pylist()
-    columns = [name for name in table.column_names if name not in hidden]
-    right, whole = figures(rows, columns), [name for name in columns if name in _TIMES]
+    columns = [name for name in table.column_names if name not in hidden and rows]
+    right, whole = figures(rows, columns), [name for name in columns if name in _WHOLE]
     headings, right = [heading(name) for name in columns], [heading(name) for name in right]
     show_rows(title, map(readable, rows), headings, more, right, whole)
 
@@ -154,7 +161,7 @@ def show_answer(done: str, nothing: str, instant: str, values: dict[str, Any], a
 
     Args:
         done: title when there is an instant.
-        nothing: title when there is none.
+        nothing: title when there is none; people then see those values alone that say something.
         instant: of what was done; empty for nothing.
         values: the rest by name.
         as_json: for machines.
@@ -162,11 +169,15 @@ def show_answer(done: str, nothing: str, instant: str, values: dict[str, Any], a
     from hudi_fast.cli.render import json_line, show_values
     from hudi_fast.cli.wording import readable
 
-    values = {"instant": instant, **values}
     if as_json:
-        click.echo(json_line(values))
+        click.echo(json_line({"instant": instant, **values}))
+    elif instant:
+        if list(values.get("instants", ())) == [instant]:
+            values = {name: value for name, value in values.items() if name != "instants"}
+        show_values(done, readable({"instant": instant, **values}))
     else:
-        show_values(done if instant else nothing, readable(values))
+        telling = {name: value for name, value in values.items() if value and name not in _SAYING_NOTHING}
+        show_values(nothing, readable(telling))
 
 
 def show_result(done: str, nothing: str, result: Any, as_json: bool, without: tuple[str, ...] = ()) -> None:

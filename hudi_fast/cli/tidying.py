@@ -43,14 +43,14 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
     planned are carried out first, then a new one.
     """
     if sum((dry_run, plan_only, run_pending)) > 1:
-        raise click.UsageError("Give one of --dry-run, --plan-only and --run-pending.")
+        raise click.UsageError("Give at most one of --dry-run, --plan-only and --run-pending.")
     from hudi_fast.cli.progress import under_way
     from hudi_fast.reading.inspect_words import size_text
 
     options, services = options_of(pairs), services_of(path)
     if dry_run or plan_only:
         planned = services.plan_clean(options, dry_run=dry_run)
-        sizes = {"files": planned.files if planned else 0, "bytes": planned.bytes if planned else 0}
+        sizes: dict[str, Any] = {"files": planned.files if planned else 0, "bytes": planned.bytes if planned else 0}
         if dry_run and planned is not None:
             more = f"{size_text(planned.bytes)} in all."
             show_plan("Would be deleted", planned.to_arrow(), as_json, more, **sizes)
@@ -79,7 +79,7 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
     options, services = options_of(pairs), services_of(path)
     if dry_run:
         plan = services.plan_archive(options)
-        why = f"No more, because of {plan.blocked_by.rstrip('.')}." if plan.blocked_by else ""
+        why = f"Why no more: {plan.blocked_by.rstrip('.')}." if plan.blocked_by else ""
         show_plan("Would be archived", plan.to_arrow(), as_json, why, blocked_by=plan.blocked_by)
         return
     with under_way(f"Archiving the timeline of {path}"):
@@ -87,8 +87,10 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
     values = asdict(result)
     if as_json:
         click.echo(json_line(values))
+    elif result.instants:
+        show_values("Archived", readable({**values, "instants": len(result.instants)}))
     else:
-        show_values("Archived" if result.instants else "Nothing to archive", readable(values))
+        show_values("Nothing to archive", readable({"active": result.active, "blocked_by": result.blocked_by}))
 
 
 @click.command()
@@ -149,6 +151,6 @@ def _show_repaired(result: RepairResult, as_json: bool) -> None:
         found = {"repaired": [asdict(one) for one in result.repaired], "left": [asdict(one) for one in result.left]}
         click.echo(json_line({"instant": result.instant, **values, **found}))
         return
-    show_values("Repaired" if result.repaired else "Nothing to repair", readable(values))
+    show_values("Repaired" if result.repaired else "Nothing to repair", readable(values) if result.repaired else {})
     if result.left:
-        show_plan("Left to a person", result.to_arrow(), False)
+        show_plan("Left to a person", result.to_arrow(), False, hidden=("repairable",))

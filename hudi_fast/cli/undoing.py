@@ -106,6 +106,7 @@ def savepoint(
 def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
     """Take the table at PATH back to a SAVEPOINT: everything that came after it goes. You are asked before."""
     from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.wording import counted
 
     services, options = open_table(path).services, options_of(pairs)
     plan = services.plan_restore(savepoint, options)
@@ -114,7 +115,7 @@ def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[st
         return
     if not as_json and not yes:
         _show_undone(plan, False)
-    ask(f"{len(plan.instants)} instants after {savepoint} will be gone, rows and all. Restore?", yes)
+    ask(f"{counted(len(plan.instants), 'instant')} after {savepoint} will be gone, rows and all. Restore?", yes)
     with under_way(f"Restoring {path}"):
         result = services.restore(savepoint, options, plan=plan)
     show_result("Restored", "The table is as it was at the savepoint", result, as_json)

@@ -100,6 +100,7 @@ def validate(
     """
     from hudi_fast.cli.progress import under_way
     from hudi_fast.cli.render import json_line, show_rows
+    from hudi_fast.cli.wording import figures, readable
 
     services, options = open_table(path).services, options_of(pairs)
     with under_way(f"Validating {path}"):
@@ -108,9 +109,8 @@ def validate(
     if as_json:
         click.echo(json_line({"ok": result.ok, "summary": summary, "differences": differences}))
     else:
-        for row in summary:
-            row["seconds"] = None if row["seconds"] is None else f"{row['seconds']:.2f}"
-        show_rows("Metadata table" if summary else "There is no metadata table", summary, result.summary.column_names)
+        title, columns = "Metadata table" if summary else "There is no metadata table", result.summary.column_names
+        show_rows(title, map(readable, summary), columns, right=figures(summary, columns))
         if differences:
             show_rows(f"Differences ({len(differences)})", differences, result.differences.column_names)
     if not result.ok:
@@ -223,9 +223,10 @@ def _show_upgraded(values: dict[str, Any], as_json: bool) -> None:
 
     if as_json:
         click.echo(json_line(values))
+    elif values["before"] == values["after"]:
+        show_values(f"The table has version {values['after']}", {})
     else:
-        changed = values["before"] != values["after"]
-        show_values("Done" if changed else "The table has that version", readable(values))
+        show_values("Done", readable(values))
 
 
 def _show_carried_out(done: list[Any], as_json: bool) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from hudi_fast.reading.inspect_words import duration_text, size_text
 
-__all__ = ["figures", "heading", "readable"]
+__all__ = ["counted", "figures", "heading", "readable"]
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row with its figures as text, each by the name of its column; all else as it is.
 
-    ``*bytes`` are sizes, ``*_ms`` and ``seconds`` durations, ``*_ratio`` a quotient; other whole numbers get
-    separators. Columns get the name that :func:`heading` gives.
+    ``bytes`` and its like are sizes, ``*_ms`` and ``seconds`` durations, ``*_ratio`` a quotient; other whole numbers
+    get separators, and columns the name that :func:`heading` gives.
     """
     return {heading(name): _readable(name, value) for name, value in row.items()}
+
+
+def counted(count: int, what: str) -> str:
+    """How many of something: ``1 file``, ``2 files``."""
+    return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def heading(name: str) -> str:
@@ -27,11 +33,13 @@ def heading(name: str) -> str:
 def _readable(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return readable(value)
-    if isinstance(value, list | tuple) and value and all(isinstance(one, str) for one in value):
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    if name.endswith("bytes"):
+    if "bytes" in name.split("_"):
         return size_text(int(value))
     if name.endswith("_ms"):
         return duration_text(value / 1000)
