@@ -69,10 +69,8 @@ def take_turns(sides: MorSides, first: Any, second: Any) -> pa.Table:
     ("peer", "version", "kind", "ours_first"),
     [
         ("hudi_12", 9, "MOR", True),
-        ("hudi_12", 9, "MOR", False),
         ("hudi_12", 9, "COW", False),
         ("hudi_015", 6, "MOR", False),
-        ("hudi_015", 6, "COW", True),
     ],
 )
 def test_simple_buckets_in_turns(peer, version, kind, ours_first, request, tmp_path) -> None:

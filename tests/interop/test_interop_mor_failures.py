@@ -79,7 +79,7 @@ def assert_cleared(sides: MorSides, dead: str) -> None:
         assert sides.log_files(dead) == []
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
 def test_hudi_rolls_a_dead_delta_commit_of_ours_back(sides: MorSides) -> None:
     rows = trips(range(40))
     sides.we_write(rows, "bulk_insert")

@@ -12,7 +12,7 @@ from growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
 from peer.client import RealHudi
 from sides import META, Sides, after_upsert, trip_options
 
-WRITERS = [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)]
+WRITERS = [("hudi_12", 9), ("hudi_015", 6)]
 
 
 @pytest.mark.parametrize(("peer", "version"), WRITERS)

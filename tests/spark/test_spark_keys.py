@@ -31,15 +31,13 @@ def without_order(table):
     return table.set_column(table.column_names.index("ts"), "ts", ts)
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
-@pytest.mark.parametrize("plan", ["fused", "routed"])
+@pytest.mark.parametrize(("plan", "index"), [("fused", "BLOOM"), ("routed", "SIMPLE")])
 def test_indexes_of_a_partition(spark, tmp_path, plan, index):
     steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
     assert_same_writes(spark, tmp_path, plan, {**TABLE, "hoodie.index.type": index}, steps)
 
 
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
-@pytest.mark.parametrize("moves", ["true", "false"])
+@pytest.mark.parametrize(("index", "moves"), [("GLOBAL_SIMPLE", "true"), ("GLOBAL_BLOOM", "false")])
 def test_global_indexes(spark, tmp_path, index, moves):
     options = {
         **TABLE,
@@ -69,14 +67,14 @@ def test_a_global_index_and_rows_without_ordering_values(spark, tmp_path):
     assert_same_rows(*tables)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize("plan", ["broadcast", "fused"])
 def test_tables_without_meta_columns(spark, tmp_path, plan):
     options = {**TABLE, "hoodie.populate.meta.fields": "false"}
     steps = [Step("upsert", batch(range(100))), Step("upsert", MOVING), Step("delete", batch(range(0, 90, 2)))]
     assert_same_writes(spark, tmp_path, plan, options, steps)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize("plan", ["broadcast", "routed"])
 def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
     def rows(ids, ts, deletes=()):
         table = batch(ids, ts=ts, deletes=deletes)
@@ -102,8 +100,7 @@ def test_keys_of_several_fields_some_of_them_null(spark, tmp_path, plan):
         assert_same_writes(spark, tmp_path / str(number), plan, options, steps)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
-@pytest.mark.parametrize("partition", ["part", ""])
+@pytest.mark.parametrize(("plan", "partition"), [("broadcast", ""), ("fused", "part"), ("routed", "")])
 def test_keys_that_are_made(spark, tmp_path, plan, partition):
     options = {
         "hoodie.table.name": "t",
@@ -116,8 +113,7 @@ def test_keys_that_are_made(spark, tmp_path, plan, partition):
     assert len(set(keys)) == len(keys) == 70
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused"])
-@pytest.mark.parametrize("partition", ["part", ""])
+@pytest.mark.parametrize(("plan", "partition"), [("broadcast", ""), ("fused", "part")])
 def test_inserts_of_stored_keys(spark, tmp_path, plan, partition):
     options = {**TABLE, "hoodie.datasource.write.partitionpath.field": partition}
     drop = {"hoodie.datasource.insert.dup.policy": "drop"}
@@ -152,9 +148,10 @@ def test_rows_of_one_key_in_different_tasks_are_combined_before_an_insert(spark,
             assert hf.HudiTable.open(path).to_arrow(["ts"])["ts"].unique().to_pylist() == [2]
 
 
-@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
-@pytest.mark.parametrize("operation", ["upsert", "delete"])
-@pytest.mark.parametrize("key", ["id", "v"])  # v: text by the core
+@pytest.mark.parametrize(
+    ("plan", "operation", "key"),  # v: text by the core
+    [("driver", "upsert", "id"), ("broadcast", "delete", "v"), ("fused", "upsert", "v"), ("routed", "delete", "id")],
+)
 def test_a_null_key_is_refused_as_itself(spark, tmp_path, plan, operation, key):
     options = {**TABLE, "hoodie.datasource.write.recordkey.field": key, "hudi_fast.plan": plan}
     path = tmp_path / "t"

@@ -64,8 +64,7 @@ def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
     assert hf.HudiTable.open(path).to_arrow().num_rows == 0
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
-@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize(("plan", "version"), [("broadcast", "8"), ("fused", "6"), ("routed", "8")])
 def test_older_table_versions(spark, tmp_path, plan, version):
     assert_same_writes(
         spark, tmp_path, plan, {**PARTITIONED, "hoodie.write.table.version": version}, [*UPSERTS[:2], *DELETES]
@@ -78,10 +77,13 @@ def test_without_partitions(spark, tmp_path, plan):
     assert_same_writes(spark, tmp_path, plan, {**TABLE, **SMALL_FILES}, steps)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
 @pytest.mark.parametrize(
-    ("keys", "styles"),
-    [("id", {}), ("id", HIVE), ("id,number", {"hoodie.datasource.write.hive_style_partitioning": "true"})],
+    ("plan", "keys", "styles"),
+    [
+        ("broadcast", "id", {}),
+        ("fused", "id", HIVE),
+        ("routed", "id,number", {"hoodie.datasource.write.hive_style_partitioning": "true"}),
+    ],
 )
 def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, keys, styles):
     values = ["plain", None, "", "ä ö", "100%", "%2F", "a-b", "[x]*"]
@@ -108,8 +110,9 @@ def test_partition_values_that_paths_have_trouble_with(spark, tmp_path, plan, ke
     assert_same_writes(spark, tmp_path, plan, options, steps)
 
 
-@pytest.mark.parametrize("plan", ["fused", "routed"])
-@pytest.mark.parametrize("styles", [HIVE, {"hoodie.datasource.write.hive_style_partitioning": "true"}])
+@pytest.mark.parametrize(
+    ("plan", "styles"), [("fused", HIVE), ("routed", {"hoodie.datasource.write.hive_style_partitioning": "true"})]
+)
 def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, plan, styles):
     # ("a/b", "c") and ("a", "b/c"), rows of both in turn: a task must still see each partition in one piece
     base = batch(range(60))
@@ -120,10 +123,15 @@ def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, pla
     assert_same_writes(spark, tmp_path, plan, options, steps)
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
 @pytest.mark.parametrize(
-    ("field", "generator"),
-    [("at", "TIMESTAMP"), ("part:SIMPLE,at:TIMESTAMP", "CUSTOM"), ("day", "SIMPLE"), ("v", "SIMPLE")],
+    ("plan", "field", "generator"),
+    [
+        ("broadcast", "at", "TIMESTAMP"),
+        ("fused", "part:SIMPLE,at:TIMESTAMP", "CUSTOM"),
+        ("fused", "day", "SIMPLE"),
+        ("routed", "at", "TIMESTAMP"),
+        ("routed", "v", "SIMPLE"),
+    ],
 )
 def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):
     options = {
