@@ -407,3 +407,29 @@ def test_distant_tables_are_refused(tmp_path: Path) -> None:
     for call in (distant.cluster, distant.plan_cluster):
         with pytest.raises(hf.UnsupportedFeatureError, match="only local file systems"):
             call()
+
+
+# ---- indexes
+
+
+@pytest.mark.parametrize(("version", "kind"), [("9", "COPY_ON_WRITE"), ("9", "MERGE_ON_READ"), ("6", "MERGE_ON_READ")])
+def test_indexes_know_where_the_rows_are(version: str, kind: str, tmp_path: Path) -> None:
+    index = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+    }
+    settings = (make_mor if kind == "MERGE_ON_READ" else make)(tmp_path, version, index)
+    rows, groups = table_rows(tmp_path), set(file_groups(tmp_path))
+    services(tmp_path).cluster({**settings, f"{PLAN}sort.columns": "text"})
+    assert services(tmp_path).validate().differences.to_pylist() == []
+    assert groups.isdisjoint(file_groups(tmp_path))
+    change = plain_rows([3, 7, 99], ts=9, text="c")
+    result = hf.write(change, tmp_path, settings)
+    assert (result.inserts, result.updates) == (1, 2)
+    assert table_rows(tmp_path) == {**rows, **rows_of(change)}
+    assert services(tmp_path).validate().differences.to_pylist() == []
+    state = load_state(Storage(tmp_path))
+    assert {"record_index", "column_stats", "bloom_filters"} <= set(state.config.metadata_partitions)

@@ -53,7 +53,7 @@ def choose_partitions(state: TableState, options: ClusteringOptions, mode: str, 
         state: the pinned table.
         options: selection, pattern, and arguments of the filter mode.
         mode: the filter mode.
-        now_ms: milliseconds since the epoch: the hour of the day counts for ``DAY_ROLLING``.
+        now_ms: milliseconds since the epoch: the hour of the day, here, counts for ``DAY_ROLLING``.
 
     Raises:
         ConfigError: the pattern is no regular expression.
@@ -68,7 +68,7 @@ def choose_partitions(state: TableState, options: ClusteringOptions, mode: str, 
             missing = _left_out(state, last_completed_clustering(state.storage, state.config, state.timeline))
     else:
         candidates = _matching(_touched(state, everything) if options.incremental else everything, options)
-    hour = int(instant_from_ms(now_ms, state.config.timezone)[8:10])
+    hour = int(instant_from_ms(now_ms, "LOCAL")[8:10])
     found = filter_partitions(candidates, options, mode, hour)
     return PlannedPartitions(found.chosen, tuple(dict.fromkeys((*missing, *found.missing))))
 
