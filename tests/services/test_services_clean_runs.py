@@ -34,6 +34,7 @@ from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 
+QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 HISTORY = ".hoodie/timeline/history"
 
 
@@ -131,7 +132,48 @@ def test_a_write_may_ask_for_a_clean_or_a_rollback_before_it(tmp_path: Path) -> 
     assert load_state(storage).timeline.find(dead.requested, "commit") is None
 
 
+def test_hours_are_those_of_the_clock(golden: Callable[[str], Golden]) -> None:
+    table = golden("cow_v9_archived")
+    hours = {"hoodie.clean.hours.retained": "1", "hoodie.clean.automatic": "false"}
+    assert services(table.table).clean(hours).instant == ""  # nothing was written in the last hour
+    opened = hf.HudiTable.open(table.table)
+    old, rows = opened.history()["instant"].to_pylist(), opened.to_arrow()
+    data = rows.select([name for name in rows.column_names if not name.startswith("_hoodie_")])
+    new = hf.write(data, table.table, {**table.expected["options"], **QUIET}).instant
+    done = services(table.table).clean(hours)
+    assert done.earliest_retained == new
+    assert done.files_deleted > 0
+    assert max(old) < new
+    assert len(opened.to_arrow()) == len(rows)
+    assert_metadata_true(table.table)
+
+
+def test_retaining_more_than_before_brings_nothing_back_and_says_so(tmp_path: Path) -> None:
+    settings = writes()
+    times = write_times(tmp_path, 5, settings)
+    assert services(tmp_path).clean({**settings, COMMITS: "1"}).earliest_retained == times[-1]
+    times += write_times(tmp_path, 1, settings, first=6)
+    assert services(tmp_path).clean({**settings, COMMITS: "4"}).instant == ""
+    with pytest.raises(hf.ConfigError, match="Cleaner cleaned up"):
+        hf.HudiTable.open(tmp_path).to_arrow(as_of=times[-3])
+
+
 # ---- where
+
+
+@pytest.mark.parametrize("version", ["9", "6"])
+def test_a_table_without_partitions_is_one_partition_that_stays(version: str, tmp_path: Path) -> None:
+    settings = {**writes(version, partition=None), COMMITS: "1"}
+    rows = plain_rows(range(3)).drop_columns(["part"])
+    for _ in range(3):
+        hf.write(rows, tmp_path, settings)
+    everything = {**settings, "hoodie.datasource.write.operation": "insert_overwrite_table"}
+    hf.write(rows.slice(0, 1), tmp_path, everything)
+    hf.write(rows.slice(0, 1), tmp_path, settings)
+    done = services(tmp_path).clean(settings)
+    assert (done.files_deleted, done.partitions_deleted) == (3, ())
+    assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 1
+    assert_metadata_true(tmp_path)
 
 
 def test_only_partitions_written_since_the_last_clean_are_listed(tmp_path: Path) -> None:

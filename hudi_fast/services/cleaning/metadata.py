@@ -39,13 +39,16 @@ from hudi_fast.writing.metadata_table import settled_metadata
 __all__ = ["record_clean", "with_metadata_of_clean"]
 
 
-def with_metadata_of_clean(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
+def with_metadata_of_clean(
+    state: TableState, clock: InstantClock, settings: ServiceSettings, checked: bool = False
+) -> TableState:
     """The state once the metadata table, if there is one, can take a clean in; under the table's lock.
 
     Args:
         state: the table, where failed writes have been taken back.
         clock: gives times.
         settings: whether it is to be there.
+        checked: whether it was found able to since the clean began.
 
     Raises:
         HudiError: it could not be built anew; nothing was deleted.
@@ -54,7 +57,7 @@ def with_metadata_of_clean(state: TableState, clock: InstantClock, settings: Ser
         return state
     if settings.write.metadata.enabled:
         table = settled_metadata(state, clock)
-        if table is not None and _can_keep_up(state, table, settings.write.metadata):
+        if table is not None and (checked or _can_keep_up(state, table, settings.write.metadata)):
             return replace(state, view=replace(state.view, lister=MetadataLister(table)))
     return with_metadata(state, clock, settings)
 
@@ -80,7 +83,7 @@ def record_clean(
     Raises:
         HudiError: it could not be recorded; the clean stays pending.
     """
-    state = with_metadata_of_clean(state, clock, settings)
+    state = with_metadata_of_clean(state, clock, settings, checked=True)
     table = metadata_of(state)
     if table is None:
         return state
@@ -95,10 +98,11 @@ def record_clean(
 def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptions) -> bool:
     """Whether each of its partitions is of a kind that a clean can be recorded in, and whole."""
     probe = change_of_clean(table.timeline.newest_time or "", {"": ("file",)})
+    names = [*table.partitions, *table.building]
     try:
-        for name in (*table.partitions, *table.building):
+        for name in names:
             table.groups(name)
-            sources_of_change(_context(state, table, options), probe, [name])
+        sources_of_change(_context(state, table, options), probe, names)
     except (UnsupportedFeatureError, CorruptTableError):
         return False
     return True

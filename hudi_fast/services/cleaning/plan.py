@@ -167,8 +167,8 @@ def _look_ahead(
     if if_due and not _is_due(timeline, options, last):
         return None
     earliest = earliest_to_retain(timeline, options, now, config.timezone, last.earliest or None)
-    if earliest is None and options.policy != BY_VERSIONS:
-        return None
+    if options.policy != BY_VERSIONS and (earliest is None or earliest.requested < last.earliest):
+        return None  # more is retained than before: what an earlier clean gave up does not come back
     touched = touched_partitions(storage, config, timeline, options, last, earliest)
     is_checkpoint = earliest is not None and _is_checkpoint_due(config, options, last, earliest.requested, now)
     if touched is not None:
