@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,15 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.avro_container import is_avro_container
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.table import examine_metadata, metadata_storage
+from hudi_fast.services.carriers import in_process
+from hudi_fast.services.compaction.execute import in_threads
+from hudi_fast.services.compaction.work import CompactionWork
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
@@ -362,6 +368,40 @@ def test_what_cannot_be_carried_over_is_refused_before_anything_changes(
         with pytest.raises(error, match=text):
             verb(version)
     assert listing(found.table) == before
+
+
+def test_a_write_that_is_alive_is_left_alone(golden: Unzip) -> None:
+    found = golden("cow_v9_mixed")
+    state = load_state(Storage(found.table))
+    create_requested(state.storage, state.config, Instant("20990101000000000", "commit", State.REQUESTED))
+    state.storage.write_bytes(heartbeat_path("20990101000000000"), b"another program\n")
+    before = listing(found.table)
+    with pytest.raises(hf.CommitConflictError, match="20990101000000000"):
+        upgrade(found.table, 6)
+    assert listing(found.table) == before
+
+
+def test_writers_that_log_faster_than_is_compacted_win(tmp_path: Path) -> None:
+    settings = mor_options(table_version="9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    hf.write(plain_rows(range(4), ts=2), tmp_path, settings)
+    rounds = []
+
+    def compact_late(work: CompactionWork) -> list[WriteStat]:
+        rounds.append(work.plan.instant)
+        hf.write(plain_rows(range(4), ts=2 + len(rounds)), tmp_path, settings)
+        return in_threads(work)
+
+    carriers = replace(in_process(), compact=compact_late)
+    spark = object()
+    own = TableServices(Storage(tmp_path), lambda given: carriers if given is spark else in_process())
+    with pytest.raises(hf.CommitConflictError, match="went on logging"):
+        own.upgrade(6, spark=spark)
+    assert len(rounds) == 3
+    assert load_state(Storage(tmp_path)).config.version == 9
+    assert table_rows(tmp_path) == rows_of(plain_rows(range(4), ts=5))
+    assert own.upgrade(6).after == 6
+    assert table_rows(tmp_path) == rows_of(plain_rows(range(4), ts=5))
 
 
 def test_a_complex_key_of_one_column_goes_on_when_asked_to(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from hudi_fast.services.compaction.log_run import run_pending_log_compactions
 from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
+from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.metadata import (
     as_it_is,
@@ -43,6 +44,7 @@ from hudi_fast.services.upgrading.properties import path_between
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.transaction import clean_up
 
@@ -88,6 +90,7 @@ def run_upgrade(
         ConfigError: something must be settled first; nothing has changed.
         UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
         LockTimeoutError: others held the table's lock, or that of a service.
+        ServiceTakenError: another program is at a pending write or service; nothing has changed.
     """
     started = time.monotonic()
     planned = plan_upgrade(storage, version, settings)
@@ -98,6 +101,7 @@ def run_upgrade(
             f"{_difference(plan, planned)}. Plan it again."
         )
     if planned.steps:
+        _require_abandoned(opened(storage), settings)
         _carry_out(storage, version, settings, carriers)
     return UpgradeResult(planned.before, planned.after, planned.steps, time.monotonic() - started)
 
@@ -108,6 +112,16 @@ def run_upgrade(
 def _difference(old: UpgradePlan, new: UpgradePlan) -> str:
     ahead = [f"no longer: {step}" for step in old.steps if step not in new.steps]
     return (ahead + [f"new: {step}" for step in new.steps if step not in old.steps] + ["another table"])[0]
+
+
+def _require_abandoned(state: TableState, settings: ServiceSettings) -> None:
+    """Whatever is pending is completed or rolled back: nobody may be at it."""
+    for instant in _pending(state):
+        require_abandoned(state.storage, instant, settings.failed_writes.heartbeat)
+
+
+def _pending(state: TableState) -> list[Instant]:
+    return [one for one in state.timeline.pending() if one.action != "savepoint"]
 
 
 def _carry_out(storage: Storage, version: int, settings: ServiceSettings, carriers: Carriers) -> None:
@@ -159,10 +173,11 @@ def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
         return True
     refuse(state, version, settings)
     clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
-    if any(one.action != "savepoint" for one in state.timeline.pending()):
+    if _pending(state):
+        _require_abandoned(state, settings)
         clean_up(state, clock)
         state = opened(storage)
-    if logged_slices(state) or any(one.action != "savepoint" for one in state.timeline.pending()):
+    if _pending(state) or logged_slices(state):
         return False
     neutral = partial(_neutral, settings=settings)
     hints = hints_of(settings)
