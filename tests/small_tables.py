@@ -12,8 +12,13 @@ import pyarrow.parquet as pq
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.file_names import parse_log_file
-from hudi_fast.view.table_state import commits_newest_first, load_state
+from hudi_fast.view.table_state import TableState, commits_newest_first, load_state
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
@@ -100,18 +105,38 @@ def listing(path: str | Path) -> dict[str, int]:
 
 
 def assert_tidy(path: str | Path) -> None:
-    """No pending instants, no markers, no data file that no commit names, none missing, meta columns that agree."""
+    """No pending instants, no markers, no data file that no commit names, none missing, meta columns that agree.
+
+    Commits may be archived, and files cleaned.
+    """
     storage = Storage(path)
     state = load_state(storage)
     assert [str(instant) for instant in state.timeline.pending()] == []
     assert [entry.path for entry in storage.list_dir(".hoodie/.temp", recursive=True)] == []
-    named = {stat.path for _, commit in commits_newest_first(state) for stat in commit.write_stats()}
+    named = _named_files(state)
     present = {entry.path for entry in storage.list_dir("", recursive=True) if _is_data(entry.path)}
     if state.config.version < 8:  # what a rollback leaves of log files is passed over by readers
         present = {path for path in present if path in named or not _is_log(path)}
     assert present == named
     if state.config.populate_meta_fields:
         _assert_meta_columns(Path(path), {file for file in present if not _is_log(file)})
+
+
+def _named_files(state: TableState) -> set[str]:
+    """Data files that commits name, those of the archive among them, but for what cleans have deleted."""
+    archived = list(ArchivedTimeline(state.storage, state.config).read())
+    cleans = [one.metadata for one in archived if one.action == "clean" and one.metadata]
+    for instant in state.timeline.of_action("clean"):
+        cleans.append(read_instant_body(state.storage, state.config, instant))
+    gone = {
+        f"{part.partition_path}/{name}".removeprefix("/")
+        for body in cleans
+        for part in decode_clean_metadata(body).partitions
+        for name in part.deleted
+    }
+    old = [decode_commit_metadata(one.metadata) for one in archived if one.action in WRITE_ACTIONS and one.metadata]
+    commits = [*old, *(commit for _, commit in commits_newest_first(state))]
+    return {stat.path for commit in commits for stat in commit.write_stats()} - gone
 
 
 def _is_data(path: str) -> bool:
