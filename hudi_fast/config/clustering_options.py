@@ -21,7 +21,11 @@ _PLAN = "hoodie.clustering.plan.strategy."
 _LAYOUT = "hoodie.layout.optimize."
 _UPDATES = "hoodie.clustering.updates.strategy"
 _SORTS = ("SIZE", "INSTANT_TIME")
-_ALLOWS = {"SparkRejectUpdateStrategy": False, "SparkAllowUpdateStrategy": True}
+_ALLOWS = {
+    "SparkRejectUpdateStrategy": False,
+    "SparkAllowUpdateStrategy": True,
+    "SparkConsistentBucketDuplicateUpdateStrategy": False,  # Apache Hudi writes twice; here such a write is refused
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
