@@ -100,7 +100,7 @@ def schedule_clean(
         storage: the table's storage.
         settings: policy and trigger.
         if_due: ask the trigger first.
-        dry_run: write nothing.
+        dry_run: write nothing; the plan has no instant.
 
     Returns:
         What was planned, or what waits already; None when it is not due, or there is nothing to delete.

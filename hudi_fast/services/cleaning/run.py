@@ -42,7 +42,7 @@ from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
-from hudi_fast.timeline.transition import complete, delete_instant_files, to_inflight
+from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
@@ -53,6 +53,8 @@ from hudi_fast.writing.transaction import clean_up
 __all__ = ["clean", "clean_after_write", "clean_before_write", "run_clean"]
 
 _ACTION = "clean"
+_NO_PLAN = CleanPlan("")
+"""Of a clean whose plan stands on the timeline."""
 _LAYOUT_WITH_PLAN_INFLIGHT = 1
 """Readers of layout 1 look for the plan in the inflight file."""
 
@@ -88,7 +90,7 @@ def run_clean(
         CorruptTableError: the plan names what is no data file of the table. Nothing was deleted.
     """
     with service_lock(storage, settings, service_lock_path(_ACTION)):
-        done = _carry_out(storage, scheduled.instant, settings, carriers, strictly=True)
+        done = _carry_out(storage, scheduled, settings, carriers, strictly=True)
     if done is None:
         raise _not_pending(storage, scheduled.instant, "taken off the timeline")
     return done
@@ -122,14 +124,15 @@ def clean(
         timeline = _timeline_of(storage)
         for instant in timeline.of_action(_ACTION):
             if not instant.is_completed:
-                done.append(_carry_out(storage, instant.requested, settings, carriers, strictly=False))
+                waiting = ScheduledClean(instant.requested, _NO_PLAN)
+                done.append(_carry_out(storage, waiting, settings, carriers, strictly=False))
         if not pending_only:
             if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
                 with table_lock(storage, settings.lock_seconds):
                     _settled(storage, settings)
-            planned = schedule_clean(storage, settings, if_due)
+            planned = schedule_clean(storage, settings, if_due, dry_run=True)
             if planned is not None:
-                done.append(_carry_out(storage, planned.instant, settings, carriers, strictly=False))
+                done.append(_carry_out(storage, planned, settings, carriers, strictly=False))
     return [one for one in done if one is not None]
 
 
@@ -192,14 +195,19 @@ def _clean_beside_write(storage: Storage, settings: ServiceSettings, carriers: C
 
 
 def _carry_out(
-    storage: Storage, requested: str, settings: ServiceSettings, carriers: Carriers, strictly: bool
+    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, carriers: Carriers, strictly: bool
 ) -> FinishedClean | None:
-    """Under the services' own lock; None for a plan that was cut off, which is off the timeline then."""
+    """Under the services' own lock; None for a plan that was cut off, which is off the timeline then.
+
+    A plan that is not on the timeline yet is put there; that of one that is there is read.
+    """
+    requested = planned.instant
     try:
         with table_lock(storage, settings.lock_seconds):
-            begun = _begin(storage, requested, settings, strictly)
+            begun = _begin(storage, planned, settings, strictly)
         if begun is None:
             return None
+        requested = begun.instant.requested
         rule = settings.failed_writes.heartbeat
         with beating(storage, requested, rule.interval_ms, rule.misses):
             paths = [path for some in begun.checked.paths.values() for path in some]
@@ -208,18 +216,17 @@ def _carry_out(
                 return _finish(storage, begun, set(deleted.failed), settings)
     except OSError as error:
         raise CommitError(
-            f"The clean {requested} of {storage.uri} failed because of storage: {error}. It stays pending; the next "
-            "clean carries it out."
+            f"The clean {requested} of {storage.uri} failed because of storage: {error}. If it stands on the timeline, "
+            "the next clean carries it out."
         ) from error
 
 
-def _begin(storage: Storage, requested: str, settings: ServiceSettings, strictly: bool) -> _Begun | None:
+def _begin(storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool) -> _Begun | None:
     """Make the clean inflight, unless it does not fit the table any more."""
     started = time.monotonic()
     state, clock = _settled(storage, settings)
-    instant = state.timeline.find(requested, _ACTION)
-    if instant is None or instant.action != _ACTION or instant.is_completed:
-        raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
+    instant = _instant_of(state, planned, clock)
+    requested = instant.requested
     if instant.state is State.INFLIGHT:
         require_abandoned(storage, instant, settings.failed_writes.heartbeat)
         roll_back_metadata(storage, state.config, requested, clock.next_time(state.timeline.newest_time), clock)
@@ -235,6 +242,17 @@ def _begin(storage: Storage, requested: str, settings: ServiceSettings, strictly
         in_layout_1 = state.config.layout_version == _LAYOUT_WITH_PLAN_INFLIGHT
         to_inflight(storage, state.config, instant, encode_clean_plan(plan) if in_layout_1 else b"")
     return _Begun(state, replace(instant, state=State.INFLIGHT, file_name=None), clock, plan, checked, started)
+
+
+def _instant_of(state: TableState, planned: ScheduledClean, clock: InstantClock) -> Instant:
+    """The pending clean of a plan; one that is not on the timeline is put there."""
+    if not planned.instant:
+        instant = Instant(clock.next_time(state.timeline.newest_time), _ACTION, State.REQUESTED)
+        return create_requested(state.storage, state.config, instant, encode_clean_plan(planned.plan))
+    found = state.timeline.find(planned.instant, _ACTION)
+    if found is None or found.action != _ACTION or found.is_completed:
+        raise _not_pending(state.storage, planned.instant, "taken off the timeline" if found is None else "completed")
+    return found
 
 
 def _settled(storage: Storage, settings: ServiceSettings) -> tuple[TableState, InstantClock]:
