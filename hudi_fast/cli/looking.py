@@ -133,7 +133,7 @@ def _show_history(table: pa.Table) -> None:
         counted = " ".join(f"{sign}{shown[name]}" for sign, name in signs if row[name])
         rows.append({**shown, "took": shown["duration"], "rows": counted, "details": _details(row)})
     figures = ["took", "rows", "files", "bytes"]
-    columns = ["instant", "action", "operation", *figures, "details"]
+    columns = ["instant", "action", "operation", *figures, "details"] if rows else []
     show_rows(f"History ({table.num_rows:,})", rows, columns, right=figures, whole=["instant"])
 
 

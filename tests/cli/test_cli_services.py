@@ -1,0 +1,171 @@
+"""The commands of table services: plans, dry runs, results, for people and machines."""
+
+import json
+
+import pytest
+from mor_tables import mor_options
+from small_tables import listing, options, plain_rows, table_rows
+
+import hudi_fast as hf
+
+QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+KEEP_ONE = ["-o", "hoodie.clean.commits.retained=1"]
+SMALL = ["-o", "hoodie.metadata.enable=false"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t"
+    for ts in range(4):
+        hf.write(plain_rows(range(4), ts=ts), path, {**options(), **QUIET, "hoodie.metadata.enable": "false"})
+    return path
+
+
+def answer(run, *arguments):
+    code, out, err = run(*arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_a_dry_run_of_cleaning_shows_the_files_and_deletes_none(run, table):
+    before = listing(table)
+    code, out, _ = run("clean", table, "--dry-run", *KEEP_ONE, *SMALL)
+    assert code == 0
+    assert "Would be deleted (" in out
+    assert ".parquet" in out
+    plan = answer(run, "clean", table, "--dry-run", *KEEP_ONE, *SMALL)
+    assert plan["files"] == len(plan["plan"]) > 0
+    assert plan["bytes"] == sum(row["bytes"] for row in plan["plan"])
+    assert listing(table) == before
+
+
+def test_cleaning_tells_what_it_deleted(run, table):
+    rows, plan = table_rows(table), answer(run, "clean", table, "--dry-run", *KEEP_ONE, *SMALL)
+    done = answer(run, "clean", table, *KEEP_ONE, *SMALL)
+    assert done["instant"]
+    assert (done["files_deleted"], done["bytes_deleted"]) == (plan["files"], plan["bytes"])
+    assert table_rows(table) == rows
+    assert "Nothing to clean" in run("clean", table, *KEEP_ONE, *SMALL)[1]
+
+
+def test_a_planned_clean_waits_until_it_is_carried_out(run, table):
+    planned = answer(run, "clean", table, "--plan-only", *KEEP_ONE, *SMALL)
+    (waiting,) = answer(run, "services", table)
+    assert (waiting["instant"], waiting["service"], waiting["state"]) == (planned["instant"], "clean", "REQUESTED")
+    assert "Pending services (1)" in run("services", table)[1]
+    done = answer(run, "clean", table, "--run-pending", *SMALL)
+    assert (done["instant"], done["files_deleted"]) == (planned["instant"], planned["files"])
+    assert answer(run, "services", table) == []
+
+
+def test_whatever_waits_is_carried_out_at_once(run, tmp_path):
+    settings = mor_options({**QUIET, "hoodie.metadata.enable": "false"})
+    for ts in range(3):
+        hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
+    planned = answer(run, "compact", tmp_path / "t", "--plan-only", *SMALL)
+    (done,) = answer(run, "services", tmp_path / "t", "--run", *SMALL)
+    assert (done["service"], done["instant"]) == ("compact", planned["instant"])
+    assert answer(run, "services", tmp_path / "t", "--run", *SMALL) == []
+    assert "Nothing is pending" in run("services", tmp_path / "t", "--run", *SMALL)[1]
+
+
+def test_log_files_are_merged_among_themselves(run, tmp_path):
+    settings = mor_options({**QUIET, "hoodie.metadata.enable": "false"})
+    for ts in range(4):
+        hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
+    rows, few = table_rows(tmp_path / "t"), ["-o", "hoodie.log.compaction.blocks.threshold=2"]
+    done = answer(run, "compact", tmp_path / "t", "--logs", *few, *SMALL)
+    assert (done["operation"], done["file_groups"]) == ("log_compact", 2)
+    assert table_rows(tmp_path / "t") == rows
+
+
+def test_clustering_is_shown_planned_and_carried_out(run, tmp_path):
+    settings = {**options(), **QUIET, "hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
+    for start in (0, 4, 8):
+        rows = plain_rows(range(start, start + 4), partitions=1)
+        hf.write(rows, tmp_path / "t", {**settings, "hoodie.datasource.write.operation": "insert"})
+    rows, before = table_rows(tmp_path / "t"), listing(tmp_path / "t")
+    shown = answer(run, "cluster", tmp_path / "t", "--dry-run", *SMALL)
+    assert (shown["file_groups"], len(shown["plan"])) == (3, 3)
+    assert "Would be rewritten (3)" in run("cluster", tmp_path / "t", "--dry-run", *SMALL)[1]
+    assert listing(tmp_path / "t") == before
+    planned = answer(run, "cluster", tmp_path / "t", "--plan-only", *SMALL)
+    done = answer(run, "cluster", tmp_path / "t", "--run-pending", *SMALL)
+    assert (done["instant"], done["file_groups"], done["files_written"]) == (planned["instant"], 3, 1)
+    assert table_rows(tmp_path / "t") == rows
+
+
+def test_archiving_moves_what_a_dry_run_showed(run, table):
+    few = ["-o", "hoodie.keep.min.commits=2", "-o", "hoodie.keep.max.commits=3", *KEEP_ONE, *SMALL]
+    before = listing(table)
+    plan = answer(run, "archive", table, "--dry-run", *few)
+    assert "Would be archived (" in run("archive", table, "--dry-run", *few)[1]
+    assert listing(table) == before
+    done = answer(run, "archive", table, *few)
+    assert len(done["instants"]) == len(plan["plan"]) > 0
+    left = [row["instant"] for row in answer(run, "history", table)]
+    assert not {row["instant"] for row in plan["plan"]} & set(left)
+    assert len(answer(run, "history", table, "--archived")) > len(left)
+    assert "Nothing to archive" in run("archive", table, *few)[1]
+
+
+def test_an_upgrade_is_shown_step_by_step(run, tmp_path):
+    settings = {**options(table_version="8"), **QUIET, "hoodie.metadata.enable": "false"}
+    hf.write(plain_rows(range(4)), tmp_path / "t", settings)
+    rows, before = table_rows(tmp_path / "t"), listing(tmp_path / "t")
+    plan = answer(run, "upgrade", tmp_path / "t", "9", "--dry-run", *SMALL)
+    assert (plan["before"], plan["after"], plan["plan"][0]["step"]) == (8, 9, 1)
+    assert listing(tmp_path / "t") == before
+    done = answer(run, "upgrade", tmp_path / "t", "9", *SMALL)
+    assert (done["before"], done["after"], len(done["steps"])) == (8, 9, len(plan["plan"]))
+    assert "has version 9" in run("upgrade", tmp_path / "t", "9", *SMALL)[1]
+    assert table_rows(tmp_path / "t") == rows
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["clean", "t", "--dry-run", "--plan-only"],
+        ["clean", "t", "--plan-only", "--run-pending"],
+        ["cluster", "t", "--dry-run", "--run-pending"],
+        ["compact", "t", "--logs", "--run-pending"],
+        ["clean"],
+        ["clean", "t", "-o", "no-separator"],
+        ["upgrade", "t"],
+        ["upgrade", "t", "nine"],
+        ["upgrade", "t", "0"],
+        ["archive", "t", "--plan-only"],
+        ["services", "t", "--dry-run"],
+        ["repair", "t", "now"],
+    ],
+)
+def test_wrong_usage_is_exit_code_2(run, arguments):
+    code, _, err = run(*arguments)
+    assert code == 2
+    assert "Usage:" in err
+
+
+@pytest.mark.parametrize("command", ["clean", "archive", "cluster", "repair", "services", "rollback", "compact"])
+def test_a_table_that_is_not_there_is_one_line_and_exit_code_1(run, tmp_path, command):
+    code, out, err = run(command, tmp_path / "none")
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: No Hudi table at")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["clean", "{table}", "-o", "hoodie.clean.policy=KEEP_ALL"], "hoodie.clean.policy"),
+        (["archive", "{table}", "-o", "hoodie.keep.min.commits=many"], "hoodie.keep.min.commits"),
+        (["upgrade", "{table}", "7"], "supported: 6, 8, 9"),
+        (["cluster", "{table}", "-o", "hoodie.clustering.plan.strategy.class=com.example.Mine"], "com.example.Mine"),
+    ],
+)
+def test_wrong_options_are_named(run, table, arguments, said):
+    before = listing(table)
+    code, out, err = run(*(word.format(table=table) for word in arguments))
+    assert (code, out) == (1, "")
+    assert err.startswith("Error: ")
+    assert said in err
+    assert listing(table) == before
