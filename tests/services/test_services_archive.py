@@ -9,11 +9,13 @@ from clean_tables import save, services, write_times, writes
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
+from hudi_fast.timeline.archive_writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
@@ -332,3 +334,24 @@ def test_writes_cleans_and_archiving_go_on_for_long(tmp_path, version, mor):
     assert {key: row[1] for key, row in table_rows(tmp_path).items()} == newest
     assert len(active(tmp_path)) <= 8
     assert_settled(tmp_path)
+
+
+def test_a_compaction_takes_in_what_an_archived_write_logged_after_the_last_one_was_planned(tmp_path):
+    options = {**writes(metadata=False, mor=True), **KEEP}
+    options["hoodie.compact.inline"] = "false"
+    first, late = write_times(tmp_path, 2, options)
+    planned = services(tmp_path).plan_compact(options)
+    services(tmp_path).compact(options, plan=planned)
+    state = load_state(Storage(tmp_path))
+    folder = tmp_path / state.config.timeline_folder
+    (done,) = folder.glob(f"{late}_*")
+    done.rename(folder / f"{late}_{int(planned.instant) + 1}.deltacommit")  # it ended after the plan was made
+    found = state_files(state.storage, state.config)
+    files = [found[time, "deltacommit"] for time in (first, late)]
+    rows = [read_instant(state.storage, one) for one in files]
+    append_archive(state.storage, state.config, rows, ArchiveOptions())
+    delete_instants(state.storage, files)
+    assert load_state(Storage(tmp_path)).timeline.find(late) is None
+    again = services(tmp_path).plan_compact(options)
+    assert again is not None
+    assert {one.partition_path for one in again.plan.operations} == {"p0", "p1"}

@@ -24,8 +24,10 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
+from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LogFile
@@ -47,6 +49,8 @@ __all__ = [
 
 _LOGS_NAMED_BY_WRITE = 8
 _LISTING_THREADS = 8
+_LONGEST_WRITE_MS = 24 * 3600 * 1000
+"""As Apache Hudi assumes where it looks for completion times in the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,25 @@ def _was_complete(view: TableView, log: LogFile, now: str) -> bool:
     return completion is None or completion < now
 
 
+def _written_and_archived_since(state: TableState, last: Instant) -> set[str]:
+    """Partitions of archived writes that began before the last compaction and ended after it was planned."""
+    if state.config.layout_version < 2:
+        return set()
+    began = ms_from_instant(last.requested, state.config.timezone) - _LONGEST_WRITE_MS
+    archive = ArchivedTimeline(state.storage, state.config)
+    late = [
+        one
+        for one in archive.instants(instant_from_ms(began, state.config.timezone), actions=("deltacommit",))
+        if (one.completion or "") > last.requested
+    ]
+    return {
+        partition
+        for one in late
+        for row in archive.read(one.requested, one.requested)
+        for partition in decode_commit_metadata(row.metadata or b"").partition_to_write_stats
+    }
+
+
 def _partitions(state: TableState, incremental: bool) -> list[str]:
     """All partitions, or those that were written since the last compaction was planned and those that it left out."""
     everything = state.view.lister.partitions()
@@ -197,4 +220,5 @@ def _partitions(state: TableState, incremental: bool) -> list[str]:
     for instant in written_since(state.config, state.timeline, last):
         if instant.action != "commit":
             wanted |= set(read_commit(state.storage, state.config, instant).partition_to_write_stats)
+    wanted |= _written_and_archived_since(state, last)
     return [name for name in everything if name in wanted]
