@@ -14,11 +14,11 @@ Sources: ``ClusteringPlanActionExecutor``, ``ClusteringPlanStrategy``, ``Partiti
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache, partial
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
@@ -57,9 +58,6 @@ __all__ = [
 
 _CHECKPOINT = "clustering.commit.checkpoint"
 _LISTING_THREADS = 8
-_BUCKET = re.compile(r"000\d{5}-")
-"""How the file ids of buckets begin; a hexadecimal one looks like that once in forty thousand."""
-
 _Groups = tuple[tuple[FileSlice, ...], int]
 
 
@@ -247,8 +245,7 @@ def _partition_groups(
             if strategy.grouping == "single":
                 yield name, one_to_a_group(free, options)
             elif strategy.grouping == "schema" and not options.copy_evolved:
-                columns = {one.file_id: _columns_of(state.storage, one) for one in free}
-                yield name, group_slices(free, options, size, lambda one, known=columns: known[one.file_id])  # type: ignore[misc]
+                yield name, group_slices(free, options, size, cache(partial(_columns_of, state.storage)))
             else:
                 yield name, group_slices(free, options, size)
 
@@ -307,7 +304,8 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
 
 def _require_no_buckets(state: TableState, settings: ServiceSettings, file_ids: Sequence[str]) -> None:
     """Rows of a bucket index are found by the number of their bucket; in a file group of another name they are not."""
-    if settings.write.index_type == "BUCKET" or all(map(_BUCKET.match, file_ids)):
+    are_buckets = all(one.startswith("0000") and bucket_number(one) is not None for one in file_ids)
+    if settings.write.index_type == "BUCKET" or are_buckets:
         raise UnsupportedFeatureError(
             f"{state.storage.uri} has a bucket index, for example the file group {file_ids[0]}: its file groups cannot "
             "be put together in other ones, where the index would not look. Compact the table instead, or use "
