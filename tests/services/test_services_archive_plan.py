@@ -247,6 +247,8 @@ def test_the_smallest_of_several_bounds_counts():
         (timeline(*range(6), instant(0, "savepoint")), False),
         (timeline(*range(6), instant(1, "savepoint")), True),
         (timeline(instant(0, state=State.REQUESTED), *range(1, 9)), False),
+        (timeline(instant(0, "replacecommit"), *range(1, 9)), False),
+        (timeline(instant(0, "replacecommit"), instant(0, "clean"), *range(1, 9)), True),
         (timeline(), False),
     ],
 )

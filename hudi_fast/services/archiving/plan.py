@@ -153,6 +153,7 @@ def may_be_due(config: TableConfig, timeline: Timeline, rules: Rules) -> bool:
         of_pending(timeline),
         of_compaction(config, timeline, rules.trigger, rules.delta_commits),
         None if rules.options.beyond_savepoint or not saved else Bound(min(saved), ""),
+        None if any(one.is_completed for one in timeline.of_action("clean")) else of_replaced(timeline, "", "", ()),
     )
     bound = min((one.time for one in bounds if one is not None), default=None)
     first = next((one.requested for one in writes if one.requested not in saved), None)
