@@ -55,6 +55,9 @@ def with_metadata_of_clean(
     """
     if not state.config.metadata_partitions:
         return state
+    known = metadata_of(state)
+    if checked and settings.write.metadata.enabled and known is not None and not known.timeline.pending():
+        return state
     if settings.write.metadata.enabled:
         table = settled_metadata(state, clock)
         if table is not None and (checked or _can_keep_up(state, table, settings.write.metadata)):
