@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Generator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -27,10 +28,11 @@ from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureE
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.parquet_row_groups import read_footer
+from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.ordering import order_rows
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
-from hudi_fast.services.clustering.sort_keys import is_sortable
+from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -233,6 +235,57 @@ def test_files_of_apache_hudi_are_copied(golden: Any) -> None:
             assert (found.low, found.high, found.null_count) == (expected.low, expected.high, expected.null_count)
 
 
+def test_ranges_of_columns_are_the_same_however_a_file_is_made(tmp_path: Path) -> None:
+    settings = make(tmp_path)
+    work = work_of(tmp_path, settings, measured=["amount", "qty", "name", "price", "place.x", KEY])
+    (copied,), (decoded,) = run(work), run(work, copies=False)
+    assert copied.column_ranges is not None
+    assert decoded.column_ranges is not None
+    assert copied.copied_row_groups == 3
+    assert set(copied.column_ranges) == set(work.plan.stats_columns)
+    for name, one in copied.column_ranges.items():
+        other = decoded.column_ranges[name]
+        assert repr((one.low, one.high, one.null_count, one.value_count)) == repr(
+            (other.low, other.high, other.null_count, other.value_count)
+        )
+    assert math.isnan(copied.column_ranges["amount"].high.as_py())
+
+
+def test_rows_are_made_ahead_and_given_up_in_time() -> None:
+    made: list[int] = []
+
+    def numbers() -> Generator[int]:
+        try:
+            for number in range(100):
+                made.append(number)
+                yield number
+        finally:
+            made.append(-1)
+
+    for threads in (1, 2):
+        made.clear()
+        assert list(ahead(numbers(), threads)) == list(range(100))
+        assert made == [*range(100), -1]
+        made.clear()
+        some = ahead(numbers(), threads)
+        assert [next(some), next(some)] == [0, 1]
+        some.close()
+        assert made[-1] == -1
+        assert len(made) < 8
+
+
+def test_an_error_in_rows_that_are_made_ahead_is_raised() -> None:
+    def numbers() -> Generator[int]:
+        yield 1
+        raise CorruptTableError("the second one")
+
+    for threads in (1, 2):
+        some = ahead(numbers(), threads)
+        assert next(some) == 1
+        with pytest.raises(CorruptTableError, match="the second one"):
+            next(some)
+
+
 # ---- what the footer says of keys
 
 
@@ -396,6 +449,20 @@ def test_every_type_that_has_an_order_is_sorted(values: pa.Array) -> None:
         for build in ("DIRECT", "SAMPLE"):
             found = order_rows([values, values], Ordering(("x", "x"), curve, build))
             assert sorted(found.tolist()) == list(range(len(items)))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.large_binary()])
+def test_texts_that_fill_no_single_array_are_sorted_where_they_are(kind: pa.DataType) -> None:
+    texts = pa.chunked_array([["b", None, "a"], ["a", "", None], ["longer than eight bytes", "b"]], pa.string()).cast(
+        kind
+    )
+    assert places(texts, 5).tolist() == places(texts).tolist()
+    planes = sort_planes(texts, 5)
+    assert len(planes) == 1
+    keys = [(plain(value), value) for value in texts.cast(pa.string()).to_pylist()]
+    expected = sorted(range(len(keys)), key=lambda at: keys[at][0])
+    assert np.argsort(planes[0], kind="stable").tolist() == expected
+    assert np.argsort(coordinate(texts, 5), kind="stable").tolist() == expected
 
 
 # ---- what is refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -15,7 +15,7 @@ Made = TypeVar("Made")
 _DEPTH = 2
 
 
-def ahead(items: Generator[Item], threads: int) -> Iterator[Item]:
+def ahead(items: Generator[Item], threads: int) -> Generator[Item]:
     """The same items, made in a thread of its own while earlier ones are used.
 
     Args:

@@ -13,6 +13,7 @@ Source: ``MultipleSparkJobExecutionStrategy``, ``SparkStreamCopyClusteringExecut
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 
 from hudi_fast.services.clustering.ahead import ahead
@@ -68,7 +69,10 @@ def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[Writ
     """
     rows = ordered_rows(source, memory)
     known_keys = union_of_filters(source) if source.output_groups == 1 else None
-    with NewFiles(source, token, rows.count, known_keys) as files:
-        for table in ahead(rows.tables, source.threads):
+    with (
+        closing(ahead(rows.tables, source.threads)) as tables,
+        NewFiles(source, token, rows.count, known_keys) as files,
+    ):
+        for table in tables:
             files.write(table)
         return files.finish()

@@ -37,6 +37,9 @@ _ONE_WORD_DIGITS = 18
 _LONG_TEXT = 512
 """Bytes past the common beginning from which on texts are compared whole."""
 
+_ONE_ARRAY = (1 << 31) - 1
+"""Most bytes that the offsets of an array reach."""
+
 _SAMPLE = 4096
 _FEW = 4
 
@@ -55,11 +58,12 @@ def is_sortable(kind: pa.DataType) -> bool:
     )
 
 
-def sort_planes(values: pa.Array | pa.ChunkedArray) -> list[Words]:
+def sort_planes(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> list[Words]:
     """Words that sort as the values do, nulls first.
 
     Args:
         values: n values of a type that is sortable.
+        one_array: bytes of text that fit one array; more are ranked by Arrow, where they are.
 
     Returns:
         uint64[n] each; a plane that says which values are null is the first one where there are nulls.
@@ -67,6 +71,9 @@ def sort_planes(values: pa.Array | pa.ChunkedArray) -> list[Words]:
     Raises:
         UnsupportedFeatureError: values of this type have no order here.
     """
+    if _is_text(values.type) and values.nbytes > one_array:
+        ranks = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)  # from 1 on; those of nulls are last
+        return [np.where(pc.is_valid(values).to_numpy(), ranks, np.uint64(0))]
     array = _plain(values)
     planes = _value_planes(array)
     if not array.null_count:
@@ -75,24 +82,35 @@ def sort_planes(values: pa.Array | pa.ChunkedArray) -> list[Words]:
     return [valid.astype(np.uint64), *(np.where(valid, plane, np.uint64(0)) for plane in planes)]
 
 
-def places(values: pa.Array | pa.ChunkedArray) -> Words:
-    """uint64[n]: how many of the n values are smaller than each; nulls are the smallest."""
-    planes = sort_planes(values)
+def places(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
+    """uint64[n]: how many of the n values are smaller than each; nulls are the smallest.
+
+    Args:
+        values: n values of a type that is sortable.
+        one_array: as for :func:`sort_planes`.
+
+    Raises:
+        UnsupportedFeatureError: values of this type have no order here.
+    """
+    planes = sort_planes(values, one_array)
     order = radix_order(np.concatenate(planes), len(planes))
     return _ranks(order, _steps(planes, order))
 
 
-def coordinate(values: pa.Array | pa.ChunkedArray) -> Words:
+def coordinate(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
     """One word per value that does not sort against them, spread over all 64 bits: for space-filling curves.
 
     What decimals beyond 18 digits and texts have further down is left out. Nulls are the smallest.
 
     Args:
         values: n values of a type that is sortable.
+        one_array: bytes of text that fit one array; of more the place among all values is taken.
 
     Raises:
         UnsupportedFeatureError: values of this type have no order here.
     """
+    if _is_text(values.type) and values.nbytes > one_array:
+        return places(values, one_array) * np.uint64(_LARGEST // max(len(values), 1))
     array = _plain(values)
     if pa.types.is_decimal(array.type) and array.type.precision > _ONE_WORD_DIGITS:
         array = array.cast(pa.float64())
