@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -367,6 +368,27 @@ def test_what_cannot_be_carried_over_is_refused_before_anything_changes(
     for verb in (services(found.table).plan_upgrade, services(found.table).upgrade):
         with pytest.raises(error, match=text):
             verb(version)
+    assert listing(found.table) == before
+
+
+@pytest.mark.parametrize(("name", "to"), [("cow_v6_mixed", 8), ("cow_v9_mixed", 6)])
+def test_a_table_that_another_program_left_half_way_is_refused(golden: Unzip, name: str, to: int) -> None:
+    found = golden(name)
+    shutil.copytree(found.table, twin := found.table.with_name("twin"))
+    upgrade(twin, to)
+    own, other = load_state(Storage(found.table)), load_state(Storage(twin))
+    moved = other.timeline.writes()[1]
+    one = own.timeline.find(moved.requested)
+    assert one is not None
+    target = found.table / other.config.timeline_folder / str(moved.file_name)
+    target.parent.mkdir(exist_ok=True)
+    shutil.copy2(twin / other.config.timeline_folder / str(moved.file_name), target)
+    assert services(found.table).plan_upgrade(to).steps  # the same commit in both places does no harm
+    (found.table / own.config.timeline_folder / str(one.file_name)).unlink()
+    before = listing(found.table)
+    for version in {6, 8, 9}:
+        with pytest.raises(hf.CorruptTableError, match=f"half way to another: its commit {moved.requested}"):
+            upgrade(found.table, version)
     assert listing(found.table) == before
 
 

@@ -26,7 +26,7 @@ from hudi_fast.services.upgrading.timeline import SCHEMA_FOLDER, copy_timeline, 
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import parse_instant_file
 
-__all__ = ["both_tables", "leftovers", "move_table", "sweep", "target_config"]
+__all__ = ["both_tables", "leftovers", "move_table", "other_layout", "sweep", "target_config"]
 
 _LAYOUT_2_FROM = 8
 _LAYOUT_2 = 2
@@ -99,7 +99,7 @@ def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
         storage: of the data table or of its metadata table.
         config: its configuration.
     """
-    other = _other_layout(config, storage.uri)
+    other = other_layout(config, storage.uri)
     found = [one for one in storage.list_dir(other.timeline_folder) if _is_instant(one, other.layout_version)]
     if config.layout_version < 2:
         found += [one for one in storage.list_dir(SCHEMA_FOLDER) if not _is_instant(one, 1) and _is_instant(one, 2)]
@@ -120,8 +120,13 @@ def sweep(storage: Storage, config: TableConfig) -> int:
     return len(found)
 
 
-def _other_layout(config: TableConfig, where: str) -> TableConfig:
-    """The configuration that says where the timeline would be in the other layout."""
+def other_layout(config: TableConfig, where: str) -> TableConfig:
+    """The configuration that says where the timeline would be in the other layout.
+
+    Args:
+        config: of the table.
+        where: the table, for messages.
+    """
     old = config.layout_version < _LAYOUT_2
     version, layout = (8, "2") if old else (6, "1")
     raw = {**config.raw, "hoodie.table.version": str(version), "hoodie.timeline.layout.version": layout}

@@ -35,6 +35,7 @@ from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.services.compaction.plan import compactable_slices
 from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.upgrading.halfway import refuse_halfway
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints, path_between
 from hudi_fast.services.work_plan import service_plan
@@ -95,6 +96,7 @@ def decide(state: TableState, version: int, settings: ServiceSettings) -> Upgrad
 
     Raises:
         ConfigError: the table has something that must be settled first, or that the version cannot express.
+        CorruptTableError: the table is between two versions already.
         UnsupportedFeatureError: not a version to go to or to come from, or a feature that cannot be carried over.
     """
     config = state.config
@@ -114,6 +116,8 @@ def refuse(state: TableState, version: int, settings: ServiceSettings) -> None:
     """Raise what stands in the way of a version; arguments and errors as of :func:`decide`."""
     config = state.config
     where = f"The table {state.storage.uri} of version {config.version}"
+    if config.version in VERSIONS:
+        refuse_halfway(state.storage, config)
     if version not in VERSIONS:
         raise UnsupportedFeatureError(f"{where} cannot get table version {version!r}; supported: 6, 8, 9.")
     if version == config.version:

@@ -65,6 +65,7 @@ def plan_upgrade(storage: Storage, version: int, settings: ServiceSettings) -> U
 
     Raises:
         ConfigError: something must be settled first.
+        CorruptTableError: the table is between two versions already.
         UnsupportedFeatureError: a version or feature that cannot be carried over.
     """
     return decide(opened(storage), version, settings)
@@ -167,11 +168,11 @@ def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
     """Move the table, under all locks; False when there is something to prepare again."""
     state = opened(storage)
     config = state.config
+    refuse(state, version, settings)
     if config.version == version:
         for table in both_tables(storage, config):
             sweep(*table)
         return True
-    refuse(state, version, settings)
     clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
     if _pending(state):
         _require_abandoned(state, settings)

@@ -1,0 +1,56 @@
+"""Tables between two versions: an upgrade of Apache Hudi that died while it moved the timeline, file by file.
+
+::
+
+    completed writes in the folder of the other layout ─► on the table's own timeline, active or archived? fine: copies
+        ─► none of their files is there any more? fine: rolled back, restored or cleaned since
+        ─► else the table lacks a commit that counts
+
+Reading or changing such a table would lose rows, and what looks like leftovers would be the only record of them. Moves
+of ours copy the timeline, so none of them ends there.
+"""
+
+from __future__ import annotations
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.services.upgrading.move import other_layout
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.table_state import read_commit
+
+__all__ = ["refuse_halfway"]
+
+
+def refuse_halfway(storage: Storage, config: TableConfig) -> None:
+    """Raise if commits of the table are in the timeline of the other layout alone.
+
+    Args:
+        storage: of the table.
+        config: its configuration.
+
+    Raises:
+        CorruptTableError: the table's version was being changed by another program, which died over it.
+    """
+    other = other_layout(config, storage.uri)
+    own = {one.requested for one in load_timeline(storage, config).writes()}
+    unknown = [one for one in load_timeline(storage, other).writes() if one.requested not in own]
+    if not unknown:
+        return
+    first, last = unknown[0].requested, unknown[-1].requested
+    archived = {one.requested for one in ArchivedTimeline(storage, config).instants(first, last)}
+    for instant in unknown:
+        if instant.requested not in archived and _has_files(storage, other, instant):
+            raise CorruptTableError(
+                f"The table {storage.uri} of version {config.version} is half way to another: its commit "
+                f"{instant.requested}, whose files are there, is in {other.timeline_folder} and not in "
+                f"{config.timeline_folder}. Another program was changing the version and died; let it finish that.",
+                f"{other.timeline_folder}/{instant.file_name}",
+            )
+
+
+def _has_files(storage: Storage, config: TableConfig, instant: Instant) -> bool:
+    commit = read_commit(storage, config, instant)
+    return any(storage.exists(stat.path) for stat in commit.write_stats() if stat.path)
