@@ -78,7 +78,7 @@ CLEAN_OPTIONS = (
         "hoodie.clean.max.commits.to.clean",
         Kind.INT,
         None,
-        "Most commits by which one clean moves the earliest retained commit on; not given: any number.",
+        "Most commits by which one clean after another moves the earliest retained commit on; not given: any number.",
         unit="commits",
         minimum=1,
     ),
@@ -108,7 +108,7 @@ CLEAN_OPTIONS = (
         Kind.INT,
         -1,
         "Hours since the last clean after which one is recorded even if there is nothing to delete, so that the next "
-        "ones begin where it ends; -1: never.",
+        "ones begin where it ends; -1 and 0: never.",
         unit="hours",
         minimum=-1,
     ),

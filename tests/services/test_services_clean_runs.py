@@ -204,7 +204,7 @@ def test_commits_that_only_add_file_groups_lead_nowhere(tmp_path: Path) -> None:
 
 def test_an_empty_clean_moves_on_where_the_next_one_begins(tmp_path: Path) -> None:
     settings = {**writes(), COMMITS: "1", "hoodie.parquet.small.file.limit": "0"}
-    empty = {**settings, "hoodie.write.empty.clean.interval.hours": "0"}
+    empty = {**settings, "hoodie.write.empty.clean.interval.hours": "1"}
     insert = {**settings, "hoodie.datasource.write.operation": "insert"}
     times = [hf.write(plain_rows([number]), tmp_path, insert).instant for number in range(4)]
     done = services(tmp_path).clean(empty)

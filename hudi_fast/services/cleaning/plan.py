@@ -185,7 +185,7 @@ def _is_due(timeline: Timeline, options: CleanOptions, last: LastClean) -> bool:
 
 def _is_checkpoint_due(config: TableConfig, options: CleanOptions, last: LastClean, earliest: str, now: int) -> bool:
     """Whether a clean is to be recorded that has nothing to delete."""
-    if options.empty_clean_hours < 0 or earliest <= last.earliest:
+    if options.empty_clean_hours < 1 or not options.incremental or earliest <= last.earliest:
         return False
     if not last.instant:
         return True

@@ -86,7 +86,7 @@ def earliest_to_retain(
         options: the policy and what it retains.
         now_ms: milliseconds since the epoch.
         zone: of instant times, ``LOCAL`` or ``UTC``.
-        last: what the last clean retained, for ``max_commits_to_clean``.
+        last: what the last clean retained, if it did: ``max_commits_to_clean`` counts from there.
     """
     writes = timeline.writes()
     if options.policy == BY_VERSIONS:
@@ -98,10 +98,10 @@ def earliest_to_retain(
         found = None
     else:
         found = _before_pending(timeline, writes, writes[-options.commits_retained])
-    if found is None or options.max_commits_to_clean is None:
+    if found is None or options.max_commits_to_clean is None or last is None:
         return found
-    first = next((number for number, one in enumerate(writes) if last is None or one.requested >= last), len(writes))
-    return min(found, writes[min(first + options.max_commits_to_clean, len(writes) - 1)], key=lambda one: one.requested)
+    between = [one for one in writes if last <= one.requested < found.requested]
+    return between[options.max_commits_to_clean] if len(between) > options.max_commits_to_clean else found
 
 
 def _before_pending(timeline: Timeline, writes: Sequence[Instant], nth: Instant) -> Instant | None:
