@@ -19,15 +19,13 @@ Sources: ``BaseRollbackActionExecutor``, ``CopyOnWriteRollbackActionExecutor``, 
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, CorruptTableError
-from hudi_fast.formats.log_writer import command_block
 from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
 from hudi_fast.metadata_writer.restore import drop_lost_partitions
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
@@ -40,7 +38,6 @@ from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    RollbackRequest,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
@@ -53,9 +50,8 @@ from hudi_fast.timeline.transition import (
     revert_to_requested,
     to_inflight,
 )
-from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
-from hudi_fast.view.listing import StorageLister
-from hudi_fast.writing.markers import create_marker, delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
+from hudi_fast.writing.rollback_logs import take_back
 from hudi_fast.writing.rollback_plan import log_of, plan_rollback
 
 __all__ = [
@@ -70,7 +66,6 @@ __all__ = [
     "undo",
 ]
 
-_ROLLBACK_TOKEN = "1-0-1"
 _THREADS = 8
 _WAITS_AGAIN = "compaction"
 _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
@@ -226,11 +221,7 @@ def undo(
         to_inflight(storage, config, rollback)
     _unpublish(storage, config, plan)
     done = _delete_data(storage, plan, delete)
-    for request in plan.requests:
-        if request.log_blocks_to_be_deleted:
-            part = done.setdefault(request.partition_path, _Done())
-            part.failed_logs.update(request.log_blocks_to_be_deleted)
-            part.rollback_logs.update(_take_back(storage, rollback.requested, plan.instant, request))
+    _answer_logs(storage, rollback.requested, plan, done)
     added, removed = _changed_logs(done) if list_logs else ({}, {})
     roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
     _delete_instant(storage, config, plan, plan.action == _WAITS_AGAIN if keep_plan is None else keep_plan)
@@ -342,34 +333,29 @@ def _delete_instant(storage: Storage, config: TableConfig, plan: RollbackPlan, k
         delete_instant_files(storage, config, inflight)
 
 
-def _take_back(storage: Storage, rollback: str, failed: str, request: RollbackRequest) -> dict[str, int]:
-    """Add a command block to each slice that the request names; the new log files, absolute, with their sizes.
+def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapping[str, _Done]) -> None:
+    """Add a command block to each slice whose log files the plan names; the new log files, absolute, with their sizes.
 
     One that an earlier attempt of this rollback made is whole and does: the metadata table may list it already.
     """
-    partition, block = request.partition_path, command_block(rollback, failed)
-    names = {path.rpartition("/")[2] for path in request.log_blocks_to_be_deleted}
-    slices = {(log.file_id, log.instant) for log in map(log_of, names) if log is not None}
+    wanted: dict[str, set[str]] = {}
+    for request in plan.requests:
+        if request.log_blocks_to_be_deleted:
+            wanted.setdefault(request.partition_path, set()).update(request.log_blocks_to_be_deleted)
+            done[request.partition_path].failed_logs.update(request.log_blocks_to_be_deleted)
+    if not wanted:
+        return
     make_marker_folder(storage, rollback)
-    marked = {path for path in marked_files(storage, rollback) if path.rpartition("/")[0] == partition}
-    logs = _logs(storage, partition, slices)
-    made = {log.path: log.size for log in logs if log.path in marked}
-    answered = {(log.file_id, log.instant) for log in logs if log.path in marked and log.size >= len(block)}
-    for file_id, base in sorted(slices - answered):
-        version = max((log.version for log in logs if (log.file_id, log.instant) == (file_id, base)), default=0) + 1
-        name = log_file_name(file_id, base, version, _ROLLBACK_TOKEN)
-        path = relative_path(storage, storage.absolute(f"{partition}/{name}" if partition else name))
-        with contextlib.suppress(FileExistsError):  # an earlier attempt came as far as that
-            create_marker(storage, rollback, path, "APPEND")
-        storage.create_exclusive(path, block)
-        made[path] = len(block)
-    return {storage.absolute(path): size for path, size in made.items()}
+    marked = set(marked_files(storage, rollback))
 
+    def answer(partition: str) -> None:
+        logs = {log for log in map(log_of, wanted[partition]) if log is not None}
+        slices = {(log.file_id, log.instant) for log in logs}
+        made = take_back(storage, rollback, plan.instant, partition, slices, marked)
+        done[partition].rollback_logs.update({storage.absolute(path): size for path, size in made.items()})
 
-def _logs(storage: Storage, partition: str, slices: Iterable[tuple[str, str]]) -> list[LogFile]:
-    found = (parse_log_file(entry) for entry in StorageLister(storage).files(partition))
-    wanted = set(slices)
-    return [log for log in found if log is not None and (log.file_id, log.instant) in wanted]
+    with ThreadPoolExecutor(min(_THREADS, len(wanted)), thread_name_prefix="hudi_fast") as pool:
+        list(pool.map(answer, sorted(wanted)))
 
 
 def relative_path(storage: Storage, path: str) -> str:
