@@ -128,7 +128,7 @@ SPARK_SCHEMA = "id string, part string, ts long, v int, _hoodie_is_deleted boole
 
 TestMorTable = MorMachine.TestCase
 TestMorTable.settings = settings(
-    max_examples=30, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=20, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -295,5 +295,5 @@ def _memory_folder() -> str | None:
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=60, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=30, stateful_step_count=14, deadline=None, suppress_health_check=list(HealthCheck)
 )
