@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 import hudi_fast as hf
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, encode_clean_metadata
 from hudi_fast.view.table_state import load_state
 
@@ -245,6 +248,40 @@ def test_a_write_whose_writer_gives_signs_of_life_is_left_alone(tmp_path):
     assert findings(table) == []
 
 
+def test_a_write_that_may_be_at_work_is_named_and_left_alone(tmp_path):
+    table = make(tmp_path)
+    time_ = str(int(instants(tmp_path)[-1]) + 1)
+    (timeline_of(tmp_path) / f"{time_}.commit.requested").touch()
+    with table_lock(Storage(tmp_path), 1):
+        (found,) = findings(table)
+        assert (found.kind, found.repairable) == ("failed write", False)
+        assert "may be at work" in found.advice
+        with pytest.raises(hf.LockTimeoutError):
+            table.services.repair({"hoodie.write.lock.wait_time_ms": "50"})
+    (found,) = findings(table)
+    assert found.repairable
+
+
+def test_repairs_beside_writers_lose_no_row(tmp_path):
+    table = make(tmp_path)
+    age_tmp(tmp_path)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write_often, tmp_path)
+        while not writing.done():
+            with contextlib.suppress(hf.CommitConflictError):  # what was found was still being written, and is done now
+                table.services.repair(plan=table.services.plan_repair())
+            assert table.services.repair().rolled_back == ()
+        writing.result()
+    assert len(table_rows(tmp_path)) == 6 + 10
+    assert findings(table) == []
+    assert_tidy(tmp_path)
+
+
+def write_often(path: Path) -> None:
+    for number in range(10):
+        hf.write(plain_rows([100 + number], ts=number), path, options() | PLAIN | {"hoodie.clean.automatic": "false"})
+
+
 @pytest.mark.parametrize(("action", "body"), [("compaction", b""), ("clean", b"Obj\x01cut"), ("indexing", b"")])
 def test_services_without_a_plan_are_taken_off_the_timeline(tmp_path, action, body):
     table = make(tmp_path, mor=True)
@@ -315,6 +352,19 @@ def test_a_pending_restore_is_named_and_stops_what_depends_on_it(tmp_path):
 
 
 # ---- leftovers
+
+
+def test_the_timeline_of_another_version_that_a_move_left_goes(tmp_path):
+    make(tmp_path / "old", "6")
+    table = make(tmp_path / "t", "9")
+    rows, time_ = table_rows(tmp_path / "t"), instants(tmp_path / "old")[0]
+    left = tmp_path / "t" / ".hoodie" / f"{time_}.commit"
+    shutil.copy(tmp_path / "old" / ".hoodie" / f"{time_}.commit", left)
+    (found,) = findings(table)
+    assert (found.kind, found.path, found.repairable) == ("other timeline", f".hoodie/{left.name}", True)
+    table.services.repair()
+    assert not left.exists()
+    assert table_rows(tmp_path / "t") == rows
 
 
 def test_leftovers_below_hoodie_go(tmp_path):

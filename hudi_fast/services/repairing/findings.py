@@ -21,6 +21,7 @@ FINDING_KINDS = (
     "temporary file",
     "properties backup",
     "heartbeat",
+    "other timeline",
     "lock",
     "metadata table",
 )

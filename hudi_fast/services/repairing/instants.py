@@ -3,7 +3,7 @@
 ======================  =================================================  ==========================================
 what                    what repairing does                                why it may
 ======================  =================================================  ==========================================
-pending write           rolls it back                                      its rows are in no query
+pending write           rolls it back, unless it may be alive              its rows are in no query
 pending rollback        finishes it                                        every step can be repeated
 plan lost, no files     takes the instant off the timeline                 nobody can carry it out; nothing was done
 plan lost, with files   nothing                                            rows may be in them
@@ -135,7 +135,9 @@ def _rollback(look: Look, instant: Instant, path: str, restoring: bool) -> Findi
 def _undone(look: Look, instant: Instant, path: str, advice: str, restoring: bool) -> Finding:
     if restoring:
         advice = "It can be dealt with once the pending restore is finished."
-    return Finding("failed write", instant.requested, path, 0, not restoring, advice)
+    elif look.busy:
+        advice = "A writer of this machine holds the table's lock, and may be at work on it. Look again later."
+    return Finding("failed write", instant.requested, path, 0, not (restoring or look.busy), advice)
 
 
 def _half_savepoint(look: Look, instant: Instant, path: str) -> Finding | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from hudi_fast.config.properties_file import BACKUP_PATH
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.look import Look
+from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
 
 __all__ = ["find_leftovers"]
@@ -32,6 +33,7 @@ def find_leftovers(look: Look) -> Iterator[Finding]:
     yield from _temporary_files(look)
     yield from _properties_backup(look)
     yield from _heartbeats(look)
+    yield from _other_timeline(look)
     yield from _locks(look)
     yield from _metadata(look)
 
@@ -74,6 +76,16 @@ def _heartbeats(look: Look) -> Iterator[Finding]:
         if look.age_ms(entry) > look.heartbeat.lasts_ms:
             advice = "A sign of life of an instant that has ended; it is deleted."
             yield Finding("heartbeat", name, entry.path, entry.size, True, advice)
+
+
+def _other_timeline(look: Look) -> Iterator[Finding]:
+    """The timeline that the table had before its version was changed, if the change died before it was swept."""
+    advice = "Of the timeline that the table had before its version changed; what it says was moved. It is deleted."
+    for entry in leftovers(look.storage, look.config):
+        yield Finding("other timeline", "", entry.path, entry.size, True, advice)
+    if look.metadata is not None:
+        for entry in leftovers(look.metadata.storage, look.metadata.config):
+            yield Finding("other timeline", "", f"{_METADATA}{entry.path}", entry.size, True, advice)
 
 
 def _locks(look: Look) -> Iterator[Finding]:

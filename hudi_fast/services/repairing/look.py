@@ -19,6 +19,7 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.metadata.table import MetadataTable, examine_metadata
 from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.storage.local_lock import is_held
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State, comparable_action, parse_instant_file
@@ -41,6 +42,7 @@ class Look:
         config: its configuration.
         now_ms: milliseconds since the epoch.
         heartbeat: for how long a sign of life counts.
+        busy: whether somebody else on this machine holds the table's lock: pending writes may be at work.
         partitions: partition path to its files, of whatever kind.
         internal: files and folders below ``.hoodie``, those of the metadata table among them.
         timeline: the active timeline.
@@ -53,6 +55,7 @@ class Look:
     config: TableConfig
     now_ms: int
     heartbeat: HeartbeatRule
+    busy: bool
     partitions: Mapping[str, list[FileStat]]
     internal: list[FileStat]
     timeline: Timeline
@@ -69,8 +72,13 @@ class Look:
         return self.states.get((instant.requested, comparable_action(instant.action)), {})
 
 
-def look_at(storage: Storage, heartbeat: HeartbeatRule) -> Look:
+def look_at(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) -> Look:
     """Read what repairing goes by; nothing is written.
+
+    Args:
+        storage: the table's storage.
+        heartbeat: for how long a sign of life counts.
+        locked: whether the caller holds the table's lock.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -78,6 +86,7 @@ def look_at(storage: Storage, heartbeat: HeartbeatRule) -> Look:
     """
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     lister = StorageLister(storage)
+    busy = not locked and is_held(storage)
     names = lister.partitions()
     with ThreadPoolExecutor(_THREADS) as pool:
         partitions = dict(zip(names, pool.map(lister.files, names), strict=True))
@@ -91,6 +100,7 @@ def look_at(storage: Storage, heartbeat: HeartbeatRule) -> Look:
         config,
         time.time_ns() // 1_000_000,
         heartbeat,
+        busy or (not locked and is_held(storage)),
         partitions,
         internal,
         timeline,

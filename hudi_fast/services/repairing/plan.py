@@ -22,18 +22,19 @@ from hudi_fast.timeline.heartbeat import HeartbeatRule
 __all__ = ["plan_repair"]
 
 
-def plan_repair(storage: Storage, heartbeat: HeartbeatRule) -> RepairPlan:
+def plan_repair(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) -> RepairPlan:
     """Look at everything below the table's folder; nothing is written.
 
     Args:
         storage: the table's storage.
         heartbeat: for how long signs of life count.
+        locked: whether the caller holds the table's lock, so that nobody alive is at work on a write.
 
     Raises:
         TableNotFoundError: there is no table.
         CorruptTableError: ``hoodie.properties`` cannot be understood.
     """
-    look = look_at(storage, heartbeat)
+    look = look_at(storage, heartbeat, locked)
     findings = [*find_instants(look), *_data_files(look), *find_leftovers(look)]
     findings.sort(key=lambda one: (FINDING_KINDS.index(one.kind), one.instant, one.path))
     return RepairPlan(tuple(findings))

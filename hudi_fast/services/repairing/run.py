@@ -33,7 +33,7 @@ from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 __all__ = ["run_repair"]
 
 _DATA = ("orphan file", "failed delete")
-_FILES = ("temporary file", "heartbeat")
+_FILES = ("temporary file", "heartbeat", "other timeline")
 _NAMED_AT_MOST = 3
 
 
@@ -57,7 +57,7 @@ def run_repair(
     started = time.monotonic()
     try:
         with table_lock(storage, settings.lock_seconds):
-            found = plan_repair(storage, failed_writes(settings.write).heartbeat)
+            found = plan_repair(storage, failed_writes(settings.write).heartbeat, locked=True)
             chosen = found.repairable if plan is None else _require_fit(storage, plan, found)
             instant, rolled_back, stuck = _carry_out(storage, settings, chosen, delete)
     except OSError as error:
