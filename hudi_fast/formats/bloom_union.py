@@ -64,7 +64,7 @@ def _packed(parts: Sequence[_Part], entries: int) -> list[_Part]:
     for row, count in parts:
         place = next((number for number, (_, there) in enumerate(found) if there + count <= entries), None)
         if place is None:
-            found.append((row.copy(), count))
+            found.append((row, count))
         else:
             found[place] = found[place][0] | row, found[place][1] + count
     return found

@@ -12,12 +12,21 @@ Source: parquet.thrift of Apache Parquet format 2.11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.thrift_compact import LIST, STRUCT, Fields, ThriftReader, fields_of, integer_of, structs
+from hudi_fast.formats.thrift_compact import (
+    LIST,
+    STRUCT,
+    Fields,
+    ThriftReader,
+    elements,
+    fields_of,
+    integer_of,
+    structs,
+)
 from hudi_fast.storage.base import Storage
 
 __all__ = ["ChunkPlace", "ParquetFooter", "RowGroup", "parse_footer", "read_footer"]
@@ -29,7 +38,10 @@ _FIRST_READ = 64 << 10
 
 _SCHEMA, _GROUPS, _ENCRYPTION, _SIGNING = 2, 4, 8, 9
 _COLUMNS, _GROUP_ROWS = 1, 3
-_FILE_PATH, _META_DATA, _CRYPTO, _ENCRYPTED = 1, 3, 8, 9
+_META_DATA = 3
+_FOREIGN = frozenset({1, 8, 9})
+"""Fields of a chunk that is in another file, or encrypted."""
+
 _PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 10, 11
 
 
@@ -121,24 +133,27 @@ def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
         CorruptTableError: it is cut short or no such struct, or a column chunk is not within the file.
     """
     reader = ThriftReader(content, path)
-    elements: list[bytes] = []
-    groups: list[bytes] = []
-    fields = fields_of(
-        reader,
-        {
-            _SCHEMA: (LIST, lambda inner: _into(elements, structs(inner, {}, "element"))),
-            _GROUPS: (LIST, lambda inner: _into(groups, structs(inner, {}, "row group"))),
-        },
-    )
+    schema: list[bytes] = []
+    groups: list[RowGroup] = []
+
+    def read_schema(inner: ThriftReader) -> bytes:
+        schema.extend(structs(inner, {}, "element"))
+        return b""
+
+    def read_groups(inner: ThriftReader) -> bytes:
+        found = elements(inner, lambda one: _row_group(one, end))
+        groups.extend(replace(one, number=number) for number, one in enumerate(found))
+        return b""
+
+    fields = fields_of(reader, {_SCHEMA: (LIST, read_schema), _GROUPS: (LIST, read_groups)})
     reader.check_end()
     reader.need(_SCHEMA, fields)
     reader.need(_GROUPS, fields)
     del fields[_SCHEMA], fields[_GROUPS]
+    foreign = any(_FOREIGN & chunk.fields.keys() for group in groups for chunk in group.chunks)
     encrypted = _ENCRYPTION in fields or _SIGNING in fields
-    found = [] if encrypted else [_row_group(number, one, end, path) for number, one in enumerate(groups)]
-    foreign = any({_FILE_PATH, _CRYPTO, _ENCRYPTED} & chunk.fields.keys() for group in found for chunk in group.chunks)
     obstacle = "a file is encrypted" if encrypted else "columns are encrypted or in other files" if foreign else ""
-    return ParquetFooter(path, tuple(elements), tuple(one for one in found if one.rows), fields, obstacle)
+    return ParquetFooter(path, tuple(schema), tuple(one for one in groups if one.rows), fields, obstacle)
 
 
 # ---- inside
@@ -157,43 +172,42 @@ def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
     return source.read_at(length, begin), begin
 
 
-def _into(target: list[bytes], found: list[bytes]) -> bytes:
-    target += found
-    return b""
+def _row_group(reader: ThriftReader, end: int) -> RowGroup:
+    """The row group that begins here, not numbered yet."""
+    chunks: list[ChunkPlace] = []
 
-
-def _row_group(number: int, encoded: bytes, end: int, path: str) -> RowGroup:
-    reader = ThriftReader(encoded, path)
-    chunks: list[bytes] = []
-    fields = fields_of(reader, {_COLUMNS: (LIST, lambda inner: _into(chunks, structs(inner, {}, "column")))})
-    reader.need(_COLUMNS, fields)
-    reader.need(_GROUP_ROWS, fields)
-    return RowGroup(number, integer_of(fields, _GROUP_ROWS), tuple(_chunk(one, end, path) for one in chunks), fields)
-
-
-def _chunk(encoded: bytes, end: int, path: str) -> ChunkPlace:
-    reader = ThriftReader(encoded, path)
-    inside: list[Fields] = []
-
-    def metadata(inner: ThriftReader) -> bytes:
-        inside.append(fields_of(inner, {_PATH: (LIST, lambda path: path.copy(LIST))}))
+    def read_chunks(inner: ThriftReader) -> bytes:
+        chunks.extend(elements(inner, lambda one: _chunk(one, end)))
         return b""
 
-    fields = fields_of(reader, {_META_DATA: (STRUCT, metadata)})
+    fields = fields_of(reader, {_COLUMNS: (LIST, read_chunks)})
+    reader.need(_COLUMNS, fields)
+    reader.need(_GROUP_ROWS, fields)
+    return RowGroup(0, integer_of(fields, _GROUP_ROWS), tuple(chunks), fields)
+
+
+def _chunk(reader: ThriftReader, end: int) -> ChunkPlace:
+    found: Fields = {}
+
+    def read_metadata(inner: ThriftReader) -> bytes:
+        found.update(fields_of(inner, {_PATH: (LIST, lambda path: path.copy(LIST))}))
+        return b""
+
+    fields = fields_of(reader, {_META_DATA: (STRUCT, read_metadata)})
+    if _META_DATA not in fields and _FOREIGN & fields.keys():
+        return ChunkPlace("", 0, 0, 0, fields, found)
     reader.need(_META_DATA, fields)
-    found = inside[0]
     for number in (_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE):
         reader.need(number, found)
     first = [integer_of(found, number) for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE) if number in found]
-    start = min(offset for offset in first if offset > 0) if max(first) > 0 else 0
+    start = min((offset for offset in first if offset > 0), default=0)
     length = integer_of(found, _COMPRESSED)
     if start < len(_MAGIC) or length < 0 or start + length > end:
         raise reader.wrong(f"a column chunk within the first {end} bytes", f"{length} bytes from {start} on")
-    uncompressed = integer_of(found, _UNCOMPRESSED)
-    return ChunkPlace(_dotted(found[_PATH][1], path), start, length, uncompressed, fields, found)
+    return ChunkPlace(_dotted(found[_PATH][1]), start, length, integer_of(found, _UNCOMPRESSED), fields, found)
 
 
-def _dotted(encoded: bytes, path: str) -> str:
-    reader = ThriftReader(encoded, path)
+def _dotted(encoded: bytes) -> str:
+    reader = ThriftReader(encoded, None)
     _, count = reader.list_head()
     return ".".join(reader.content().decode(errors="replace") for _ in range(count))

@@ -13,7 +13,7 @@ Source: the compact protocol of Apache Thrift.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hudi_fast.errors import CorruptTableError
 
@@ -28,6 +28,7 @@ __all__ = [
     "Fields",
     "ThriftReader",
     "binary",
+    "elements",
     "fields_of",
     "integer",
     "integer_of",
@@ -47,6 +48,8 @@ _BOOLS = frozenset({1, 2})
 
 _DEEPEST = 64
 _LONGEST_VARINT = 10
+
+Item = TypeVar("Item")
 
 Fields: TypeAlias = dict[int, tuple[int, bytes]]
 """A struct: type and encoded value of each field, by its number."""
@@ -100,6 +103,22 @@ def structs(reader: ThriftReader, changes: Mapping[int, Callable[[ThriftReader],
         if not 0 <= number < count:
             raise reader.wrong(f"{what} {number}", f"{count} of them")
     return [changes[number](reader) if number in changes else reader.copy(STRUCT) for number in range(count)]
+
+
+def elements(reader: ThriftReader, parse: Callable[[ThriftReader], Item]) -> list[Item]:
+    """What is made of each element of the list of structs that begins here.
+
+    Args:
+        reader: at the list's first byte; afterwards behind its last.
+        parse: makes something of the struct that begins at the reader, and leaves that behind its last byte.
+
+    Raises:
+        CorruptTableError: the list is cut short or none of structs.
+    """
+    kind, count = reader.list_head()
+    if kind != STRUCT and count:
+        raise reader.wrong("a list of structs", f"elements of type {kind}")
+    return [parse(reader) for _ in range(count)]
 
 
 class ThriftReader:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.formats.column_ranges import ranges_of_file
 from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.formats.parquet_base import BaseFileReader, footer_pairs, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader, footer_pairs, open_base_file
 from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet_row_groups import ParquetFooter, RowGroup, read_footer
 from hudi_fast.formats.varlen import single_chunk
@@ -46,10 +46,11 @@ _FEWEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Source:
-    """An old base file."""
+    """An old base file, and what its footer says of row groups and of keys."""
 
     reader: BaseFileReader
     footer: ParquetFooter
+    keys: BaseFileFooter
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
         for one in source.slices:
             assert one.base_file is not None
             reader = stack.enter_context(open_base_file(storage, one.base_file.path))
-            sources.append(_Source(reader, read_footer(storage, one.base_file.path)))
+            sources.append(_Source(reader, read_footer(storage, one.base_file.path), reader.footer()))
         obstacle = _obstacle(source, sources)
         return obstacle or [
             _write(source, sources, pieces, token) for pieces in _files(source, [one.footer for one in sources])
@@ -174,14 +175,13 @@ def _keys(source: GroupInput, sources: Sequence[_Source], pieces: Sequence[_Piec
     if plan.config.populate_meta_fields:
         groups = {number: _groups_of(one.footer, number, pieces) for number, one in enumerate(sources)}
         whole = [one for number, one in enumerate(sources) if len(groups[number]) == len(one.footer.groups) > 0]
-        footers = [(one.footer.path, one.reader.footer()) for one in whole]
+        footers = [(one.footer.path, one.keys) for one in whole]
         known = joined_filters(plan, footers) if plan.bloom.enabled else None
         footer = KeyFooter.for_new_file(plan) if known is None else KeyFooter(known, True, True)
         for number, one in enumerate(sources):
-            bounds = one.reader.footer()
             is_known = one in whole and (known is not None or not plan.bloom.enabled)
-            if is_known and bounds.min_key is not None and bounds.max_key is not None:
-                footer.carry(pa.chunked_array([[bounds.min_key, bounds.max_key]], pa.string()))
+            if is_known and one.keys.min_key is not None and one.keys.max_key is not None:
+                footer.carry(pa.chunked_array([[one.keys.min_key, one.keys.max_key]], pa.string()))
             elif is_known:
                 footer.carry(_record_keys(one, groups[number]))
             elif groups[number]:
