@@ -108,6 +108,16 @@ def test_a_move_replaces_what_is_at_its_target(storage: Storage) -> None:
     assert not storage.exists("a")
 
 
+def test_a_file_can_be_made_as_old_as_it_should_be(storage: Storage) -> None:
+    storage.write_bytes("a", b"1")
+    storage.set_modified("a", 1_600_000_000_123)
+    found = storage.stat("a")
+    assert found is not None
+    assert found.modified_ms == 1_600_000_000_123
+    with pytest.raises(FileNotFoundError):
+        storage.set_modified("b", 0)
+
+
 def test_a_failed_write_leaves_nothing_temporary(tmp_path: Path) -> None:
     storage = Storage(tmp_path)
     with pytest.raises(TypeError):

@@ -30,7 +30,7 @@ from hudi_fast.services.running import with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.move import move_table, sweep
 from hudi_fast.services.upgrading.plan import leaving_partitions
-from hudi_fast.services.upgrading.properties import PropertyHints
+from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.view.table_state import TableState, load_state
@@ -120,6 +120,8 @@ def move_metadata(
     if own.version == version:
         sweep(inner, own)
         return  # an earlier attempt came as far
+    if own.version not in VERSIONS:
+        return  # nor is it trusted then
     if metadata_of(state) is None or (table := settled_metadata(state, clock)) is None:
         return  # it is built anew afterwards
     if new_layout:

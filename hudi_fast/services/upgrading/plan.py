@@ -20,7 +20,10 @@ properties             :mod:`hudi_fast.services.upgrading.properties`
 =====================  =================================================================================================
 
 Everything else of a table is the same in all versions: base files, partition markers, bodies of cleans, rollbacks,
-savepoints and plans. Source: UpgradeDowngrade and its handlers, release 1.2.0.
+savepoints and plans. Log files of older slices stay as they are: version 6 does not find those that a later version
+wrote, so time travel of MERGE_ON_READ tables ends at the downgrade, with Apache Hudi as here.
+
+Source: UpgradeDowngrade and its handlers, release 1.2.0.
 """
 
 from __future__ import annotations
@@ -108,7 +111,7 @@ def decide(state: TableState, version: int, settings: ServiceSettings) -> Upgrad
     slices = logged_slices(state)
     if slices:
         service_plan(state, settings)  # refuses what cannot be compacted
-    steps = (*_preparing(state, slices), *_metadata_steps(state, version), *_moving(state, version, settings))
+    steps = (*_preparing(state, slices, version), *_metadata_steps(state, version), *_moving(state, version, settings))
     return UpgradePlan(config.version, version, steps)
 
 
@@ -232,7 +235,7 @@ def _refuse_complex_key(config: TableConfig, where: str) -> None:
 # ---- what happens
 
 
-def _preparing(state: TableState, slices: list[FileSlice]) -> list[str]:
+def _preparing(state: TableState, slices: list[FileSlice], version: int) -> list[str]:
     planned = {one.requested for one in state.pending_services}
     failed = [one for one in state.timeline.pending_writes if one.requested not in planned]
     steps = [f"roll back the failed {one.action} {one.requested}" for one in failed]
@@ -242,6 +245,8 @@ def _preparing(state: TableState, slices: list[FileSlice]) -> list[str]:
             steps.append(f"{what} the pending {one.action} {one.requested}")
     if slices:
         steps.append(f"compact {len(slices)} file groups that have log files")
+    if state.config.is_mor and (8, 6) in path_between(state.config.version, version):
+        steps.append("give up time travel to before now: version 6 looks for older log files under other names")
     return steps
 
 

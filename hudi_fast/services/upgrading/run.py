@@ -29,6 +29,7 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.liveness import require_abandoned
+from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.metadata import (
     as_it_is,
@@ -52,7 +53,7 @@ __all__ = ["plan_upgrade", "run_upgrade"]
 
 _TURNS = 3
 _UNBOUNDED = "UnBoundedCompactionStrategy"
-_SERVICES = ("archive", "clean", "clustering", "compaction")
+_LOCKS = (*map(service_lock_path, ("clean", "clustering", "compaction")), INDEX_LOCK_PATH)
 
 
 def plan_upgrade(storage: Storage, version: int, settings: ServiceSettings) -> UpgradePlan:
@@ -129,8 +130,8 @@ def _carry_out(storage: Storage, version: int, settings: ServiceSettings, carrie
     for _ in range(_TURNS):
         _prepare(storage, version, settings, carriers)
         with contextlib.ExitStack() as stack:
-            for path in (*map(service_lock_path, _SERVICES), INDEX_LOCK_PATH):
-                stack.enter_context(table_lock(storage, settings.lock_seconds, path))
+            for path in _LOCKS:
+                stack.enter_context(service_lock(storage, settings, path))
             stack.enter_context(table_lock(storage, settings.lock_seconds))
             if _switch(storage, version, settings):
                 return

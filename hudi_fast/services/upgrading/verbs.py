@@ -33,7 +33,8 @@ class UpgradeVerbs(ServiceVerbs):
         """Let the table have another version: up to 8 or 9, or down to 8 or 6. Its rows and history stay.
 
         Failed writes are rolled back and log files compacted on the way. A crash leaves a table of the one version or
-        the other; run it again then. Stop writers on other machines first.
+        the other; run it again then. Stop writers on other machines first. Going down to 6, a MERGE_ON_READ table
+        loses time travel to before the change: version 6 looks for older log files under other names.
 
         Args:
             version: 6, 8 or 9; nothing happens when the table has it.
