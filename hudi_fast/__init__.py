@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from hudi_fast.services.clustering.work import ClusteringResult
     from hudi_fast.services.compaction.plan import ScheduledCompaction
     from hudi_fast.services.compaction.work import CompactionResult
+    from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.flow import WriteResult
 
@@ -51,6 +52,8 @@ __all__ = [
     "InvalidDataError",
     "LockError",
     "LockTimeoutError",
+    "RepairPlan",
+    "RepairResult",
     "ScheduledClustering",
     "ScheduledCompaction",
     "SchemaMismatchError",
@@ -67,6 +70,8 @@ _HOMES = {
     "ClusteringResult": "hudi_fast.services.clustering.work",
     "CompactionResult": "hudi_fast.services.compaction.work",
     "HudiTable": "hudi_fast.table",
+    "RepairPlan": "hudi_fast.services.repairing.findings",
+    "RepairResult": "hudi_fast.services.repairing.findings",
     "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",

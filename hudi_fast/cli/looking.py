@@ -25,7 +25,7 @@ _META_COLUMNS = (
 _TIME = "TIME"
 
 
-@click.command()
+@click.command(short_help="What the table is: configuration, schema, size.")
 @path_argument
 @json_option
 def info(path: str, as_json: bool) -> None:
@@ -43,7 +43,7 @@ def info(path: str, as_json: bool) -> None:
     _show_stats(stats)
 
 
-@click.command()
+@click.command(short_help="What happened to the table, instant by instant.")
 @path_argument
 @click.option("--begin", metavar=_TIME, help="Only instants requested then or later: 20240131120000000, 2024-01-31 ...")
 @click.option("--end", metavar=_TIME, help="Only instants requested then or earlier.")
@@ -75,7 +75,7 @@ def history(
         _show_history(table)
 
 
-@click.command()
+@click.command(short_help="Which files the table has, and how large.")
 @path_argument
 @click.option("--where", "condition", metavar="CONDITION", help='Only files that may hold rows like: "fare > 10".')
 @click.option("--by-partition", is_flag=True, help="One line for each partition.")
@@ -97,7 +97,7 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
     show_table("Partitions" if by_partition else "Files", shown, as_json, hidden=hidden)
 
 
-@click.command()
+@click.command(short_help="How a condition leaves files out.")
 @path_argument
 @click.option("--where", "condition", metavar="CONDITION", required=True, help="Rows like: \"city = 'Oslo'\".")
 @json_option

@@ -21,7 +21,7 @@ from hudi_fast.cli.shared import (
 __all__ = ["COMMANDS"]
 
 
-@click.command()
+@click.command(short_help="Merge log files into base files.")
 @path_argument
 @click.option("--logs", is_flag=True, help="Merge log files into one each, and leave base files alone.")
 @plan_only_option
@@ -52,7 +52,7 @@ def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tu
     show_result("Compacted", "Nothing to compact", result, as_json)
 
 
-@click.command()
+@click.command(short_help="Rewrite small files into larger ones.")
 @path_argument
 @dry_run_option
 @plan_only_option

@@ -24,7 +24,7 @@ _OPERATION_KEY = "hoodie.datasource.write.operation"
 _FILE_FORMATS = ("parquet", "csv", "json", "arrow")
 
 
-@click.command()
+@click.command(short_help="Read rows.")
 @path_argument
 @click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
 @click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
@@ -81,7 +81,7 @@ def read(
         _show_first_rows(reader, limit)
 
 
-@click.command()
+@click.command(short_help="Write the rows of a file.")
 @path_argument
 @click.option("--input", "source", required=True, metavar="FILE", help="Rows: FILE.parquet, .csv, .json or .arrow.")
 @option_option
@@ -112,7 +112,7 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: 
     _show_result(result, as_json)
 
 
-@click.command()
+@click.command(short_help="Delete rows.")
 @path_argument
 @click.option("--where", "condition", metavar="CONDITION", help="Delete rows like: \"city = 'Oslo'\".")
 @click.option(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command()
+@click.command(short_help="Delete files that no query needs any more.")
 @path_argument
 @dry_run_option
 @plan_only_option
@@ -62,7 +62,7 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
     show_result("Cleaned", "Nothing to clean", result, as_json)
 
 
-@click.command()
+@click.command(short_help="Move old instants to the archive.")
 @path_argument
 @dry_run_option
 @option_option
@@ -93,7 +93,7 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
         show_values("Nothing to archive", readable({"active": result.active, "blocked_by": result.blocked_by}))
 
 
-@click.command()
+@click.command(short_help="Find and remove what does not belong.")
 @path_argument
 @dry_run_option
 @yes_option

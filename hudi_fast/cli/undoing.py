@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command()
+@click.command(short_help="Undo a write, or all that failed.")
 @path_argument
 @click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
 @dry_run_option
@@ -58,7 +58,7 @@ def rollback(path: str, instant: str | None, dry_run: bool, yes: bool, pairs: tu
     show_result(*("Rolled back",) * 2 if done else ("Nothing to roll back",) * 2, result, as_json)
 
 
-@click.command()
+@click.command(short_help="Keep a commit, so that it can be restored.")
 @path_argument
 @click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
 @click.option("--user", default="", metavar="NAME", help="Who makes it.")
@@ -96,7 +96,7 @@ def savepoint(
         show_result("Savepoint made", "Savepoint made", made, as_json)
 
 
-@click.command()
+@click.command(short_help="Take the table back to a savepoint.")
 @path_argument
 @click.argument("savepoint", callback=lambda _context, _argument, text: instant_text(text))
 @dry_run_option

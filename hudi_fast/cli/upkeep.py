@@ -27,7 +27,7 @@ from hudi_fast.config.option_names import INDEX_KINDS
 __all__ = ["COMMANDS"]
 
 
-@click.command()
+@click.command(short_help="List, build and drop indexes.")
 @path_argument
 @click.argument("kind", required=False, type=click.Choice(INDEX_KINDS, case_sensitive=False))
 @click.option("--columns", metavar="A,B,...", help="Of column_stats; the one of a secondary or expression index.")
@@ -77,7 +77,7 @@ def index(
         _build(services, path, kind.lower(), words, plan_only, as_json)
 
 
-@click.command()
+@click.command(short_help="Compare the metadata table with the table.")
 @path_argument
 @click.option("--partition", "partitions", multiple=True, metavar="NAME", help="Only this one; repeatable.")
 @click.option(
@@ -117,7 +117,7 @@ def validate(
         context.exit(1)
 
 
-@click.command()
+@click.command(short_help="Change the table version.")
 @path_argument
 @click.argument("version", type=click.IntRange(min=1))
 @dry_run_option
@@ -140,7 +140,7 @@ def upgrade(path: str, version: int, dry_run: bool, pairs: tuple[str, ...], as_j
     _show_upgraded(values, as_json)
 
 
-@click.command("services")
+@click.command("services", short_help="What waits on the timeline; carry it out.")
 @path_argument
 @click.option("--run", "carry_out", is_flag=True, help="Carry out what waits, oldest first; plan nothing new.")
 @option_option
