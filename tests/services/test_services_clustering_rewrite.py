@@ -35,7 +35,9 @@ from hudi_fast.services.clustering.rows import group_input
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
+from hudi_fast.timeline.service_plans import decode_requested_replace
+from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import marked_files
 from hudi_fast.writing.plan import TaskToken
 
@@ -463,6 +465,30 @@ def test_texts_that_fill_no_single_array_are_sorted_where_they_are(kind: pa.Data
     expected = sorted(range(len(keys)), key=lambda at: keys[at][0])
     assert np.argsort(planes[0], kind="stable").tolist() == expected
     assert np.argsort(coordinate(texts, 5), kind="stable").tolist() == expected
+
+
+def test_a_plan_of_apache_hudi_gives_the_files_that_it_made_of_it(golden: Any) -> None:
+    path = golden("cow_v9_clustered").table
+    state = load_state(Storage(path))
+    work = work_of(path, {"hoodie.metadata.enable": "false"}, Ordering(("amount",)))
+    compared = 0
+    for instant in state.timeline.completed():
+        if instant.action != "replacecommit":
+            continue
+        requested = Path(path, ".hoodie/timeline", f"{instant.requested}.clustering.requested").read_bytes()
+        plan = decode_requested_replace(requested).clustering
+        assert plan is not None
+        stats = run(replace(work, groups=plan.groups))
+        (completed,) = Path(path, ".hoodie/timeline").glob(f"{instant.requested}_*.replacecommit")
+        theirs = list(decode_commit_metadata(completed.read_bytes()).write_stats())
+        for mine, stat in zip(stats, sorted(theirs, key=lambda one: one.partition_path), strict=True):
+            assert mine.partition_path == stat.partition_path
+            assert (mine.num_writes, mine.num_inserts, mine.prev_commit) == (stat.num_writes, stat.num_inserts, "null")
+            left, right = written(path, [mine, stat])
+            assert left.column("amount").to_pylist() == right.column("amount").to_pylist()
+            assert same_rows(left, right)
+            compared += 1
+    assert compared == 6
 
 
 # ---- what is refused
