@@ -76,7 +76,7 @@ def turns(sides: MorSides, rows: Any, count: int, first_ts: int = 10) -> Any:
 
 
 def test_hudi_goes_on_with_a_table_that_we_upgraded(hudi_12: RealHudi, tmp_path: Path) -> None:
-    sides, rows = with_logs(hudi_12, tmp_path / "trips", 6, RECORD_INDEX)
+    sides, rows = with_logs(hudi_12, tmp_path / "trips", 6)
     upgrade(sides, 9)
     sides.agree(rows)
     told_by_hudi(sides)
@@ -91,12 +91,12 @@ def test_release_0_15_goes_on_with_a_table_that_we_downgraded(hudi_015: RealHudi
     sides.options = {
         **sides.options,
         "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-        "hoodie.metadata.compact.max.delta.commits": 3,
+        "hoodie.metadata.compact.max.delta.commits": 2,
     }
     upgrade(sides, 6)
     assert "record_index" in load_state(Storage(sides.path)).config.metadata_partitions
     sides.agree(rows)
-    rows = turns(sides, rows, 3)
+    rows = turns(sides, rows, 2)
     assert sides.hudi_compacts()
     sides.agree(rows)
     told_by_hudi(sides)

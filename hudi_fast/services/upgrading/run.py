@@ -113,7 +113,7 @@ def run_upgrade(
 
 def _difference(old: UpgradePlan, new: UpgradePlan) -> str:
     ahead = [f"no longer: {step}" for step in old.steps if step not in new.steps]
-    return (ahead + [f"new: {step}" for step in new.steps if step not in old.steps] + ["another table"])[0]
+    return (ahead + [f"new: {step}" for step in new.steps if step not in old.steps] + ["other versions"])[0]
 
 
 def _require_abandoned(state: TableState, settings: ServiceSettings) -> None:
