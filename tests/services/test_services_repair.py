@@ -272,13 +272,13 @@ def test_repairs_beside_writers_lose_no_row(tmp_path):
                 table.services.repair(plan=table.services.plan_repair())
             assert table.services.repair().rolled_back == ()
         writing.result()
-    assert len(table_rows(tmp_path)) == 6 + 10
+    assert len(table_rows(tmp_path)) == 6 + 5
     assert findings(table) == []
     assert_tidy(tmp_path)
 
 
 def write_often(path: Path) -> None:
-    for number in range(10):
+    for number in range(5):
         hf.write(plain_rows([100 + number], ts=number), path, options() | PLAIN | {"hoodie.clean.automatic": "false"})
 
 
@@ -305,9 +305,9 @@ def test_a_compaction_without_a_plan_that_has_files_is_left_to_a_person(tmp_path
     log = next(tmp_path.glob("p*/.*.log.*"))
     shutil.copy(log, log.with_name(f".{log.name[1:].split('_')[0]}_{time_}.log.1_0-0-0"))
     before = listing(tmp_path)
-    (lost, judged) = findings(table)
-    assert (lost.repairable, judged.repairable) == (False, False)
-    assert "rows may be in them" in judged.advice + lost.advice
+    (lost,) = findings(table)
+    assert (lost.kind, lost.repairable) == ("dangling instant", False)
+    assert "rows may be in them" in lost.advice
     table.services.repair()
     assert listing(tmp_path) == before
 
@@ -349,6 +349,17 @@ def test_a_pending_restore_is_named_and_stops_what_depends_on_it(tmp_path):
     assert "Restore to its savepoint again" in restore.advice
     assert table.services.repair().repaired == ()
     assert listing(tmp_path) == before
+
+
+def test_an_archive_that_cannot_be_read_keeps_data_files_from_being_judged(golden):
+    path = golden("cow_v9_archived").table
+    table = hf.HudiTable.open(path)
+    for file in (path / ".hoodie/timeline/history").glob("*.parquet"):
+        file.write_bytes(file.read_bytes()[:100])
+    (found,) = findings(table)
+    assert (found.kind, found.repairable) == ("dangling instant", False)
+    assert "cannot be judged" in found.advice
+    assert "history" in found.path
 
 
 # ---- leftovers

@@ -10,6 +10,8 @@ good part of both; here it is only told when the metadata table cannot be used a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.data_files import find_data_files
 from hudi_fast.services.repairing.findings import FINDING_KINDS, Finding, RepairPlan
@@ -35,15 +37,19 @@ def plan_repair(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False
         CorruptTableError: ``hoodie.properties`` cannot be understood.
     """
     look = look_at(storage, heartbeat, locked)
-    findings = [*find_instants(look), *_data_files(look), *find_leftovers(look)]
+    instants = list(find_instants(look))
+    findings = [*instants, *_data_files(look, instants), *find_leftovers(look)]
     findings.sort(key=lambda one: (FINDING_KINDS.index(one.kind), one.instant, one.path))
     return RepairPlan(tuple(findings))
 
 
-def _data_files(look: Look) -> list[Finding]:
-    """Findings about data files; one that says why there are none where the timeline cannot be read."""
+def _data_files(look: Look, instants: Sequence[Finding]) -> list[Finding]:
+    """Findings about data files; where the timeline cannot be read, one that says why, if none has said it yet."""
     try:
         return list(find_data_files(look))
     except CorruptTableError as error:
+        path = error.path or look.config.timeline_folder
+        if any(one.instant and one.instant in path for one in instants):
+            return []
         advice = f"Data files cannot be judged before this is mended: {error}"
-        return [Finding("dangling instant", "", error.path or look.config.timeline_folder, 0, False, advice)]
+        return [Finding("dangling instant", "", path, 0, False, advice)]
