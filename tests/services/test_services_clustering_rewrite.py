@@ -181,13 +181,16 @@ def test_logs_are_merged(version: str, columns: tuple[str, ...], tmp_path: Path)
     }
 
 
-def test_a_group_whose_rows_are_all_deleted_leaves_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ordering", [Ordering(), Ordering(("id",)), Ordering(("id", "ts"), "HILBERT")])
+def test_a_group_whose_rows_are_all_deleted_leaves_no_file(ordering: Ordering, tmp_path: Path) -> None:
     settings = mor_options()
-    hf.write(plain_rows(range(6), partitions=1), tmp_path, settings)
-    hf.write(
-        plain_rows(range(6), ts=2, partitions=1), tmp_path, {**settings, "hoodie.datasource.write.operation": "delete"}
-    )
-    assert run(work_of(tmp_path, settings)) == []
+    rows = plain_rows(range(6), partitions=1)
+    hf.write(rows, tmp_path, settings)
+    hf.write(rows, tmp_path, {**settings, "hoodie.datasource.write.operation": "delete"})
+    work = work_of(tmp_path, settings, ordering)
+    assert work.groups[0].slices[0].log_paths
+    assert run(work) == []
+    assert rewrite_rows(group_input(work, 0), TOKEN, 1) == []
 
 
 def test_a_table_without_meta_columns_is_copied_and_decoded(tmp_path: Path) -> None:
@@ -451,6 +454,15 @@ def test_every_type_that_has_an_order_is_sorted(values: pa.Array) -> None:
         for build in ("DIRECT", "SAMPLE"):
             found = order_rows([values, values], Ordering(("x", "x"), curve, build))
             assert sorted(found.tolist()) == list(range(len(items)))
+
+
+@pytest.mark.parametrize("build", ["DIRECT", "SAMPLE"])
+@pytest.mark.parametrize("curve", ["LINEAR", "ZORDER", "HILBERT"])
+def test_columns_of_nulls_alone_leave_rows_as_they_are(curve: str, build: str) -> None:
+    for kind in (pa.int32(), pa.float64(), pa.string(), pa.decimal128(30, 2), pa.bool_()):
+        for count in (0, 1, 5):
+            order = order_rows([pa.nulls(count, kind)] * 2, Ordering(("a", "b"), curve, build))
+            assert order.tolist() == list(range(count))
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.large_binary()])
