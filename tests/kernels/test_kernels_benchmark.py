@@ -13,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe
+from hudi_fast.kernels.curves import byte_rows
 from hudi_fast.kernels.gather import gather_varlen, take_two_fixed, take_two_varlen
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.java_hash import string_hash_codes
 from hudi_fast.kernels.key_table import KeyTable, hash_keys, pick_winners
+from hudi_fast.kernels.radix import radix_order
 from hudi_fast.kernels.seqno import format_sequence_numbers
 from naive import java_hash as naive_java
 
@@ -182,6 +184,17 @@ def joined_text():
     return pc.binary_join_element_wise(pa.scalar("20240101120000000_1_"), numbers, pa.scalar(""))
 
 
+@functools.cache
+def words():
+    """Two words for each of ROWS rows, in planes."""
+    return np.random.default_rng(9).integers(0, 2**63, 2 * ROWS).astype(np.uint64)
+
+
+def sorted_texts():
+    rows = byte_rows(words(), 2)
+    return sorted(range(ROWS), key=lambda row: rows[row].tobytes())
+
+
 RIVALS = {
     "bloom_probe_hits": [functools.partial(probe_bloom, 1), functools.partial(mmh3_loop, 1)],
     "bloom_probe_misses": [functools.partial(probe_bloom, 2), functools.partial(mmh3_loop, 2)],
@@ -193,6 +206,11 @@ RIVALS = {
     "take_two_varlen": [interleaved, take_of_both],
     "take_two_fixed": [interleaved_numbers, where],
     "group_rows": [lambda: group_rows(codes(), 20)[0].tolist(), lambda: np.argsort(codes(), kind="stable").tolist()],
+    "radix_order": [
+        lambda: radix_order(words(), 2).tolist(),
+        lambda: np.lexsort(words().reshape(2, -1)[::-1]).tolist(),
+        sorted_texts,
+    ],
     "string_hash_codes": [java_codes, lambda: [naive_java.string_hash(key) for key in keys(1).to_pylist()]],
     "format_sequence_numbers": [sequence_numbers, joined_text],
 }
