@@ -132,6 +132,29 @@ def test_buckets_that_hudi_split_are_written_on_by_us(hudi_12, tmp_path) -> None
     sides.agree(after_upsert(rows, new))
 
 
+def test_buckets_that_hudi_planned_to_split_are_split_by_us(hudi_12, tmp_path) -> None:
+    sides = MorSides(hudi_12, tmp_path / "trips", {**mor_options(9), **CONSISTENT}, plainly=True)
+    rows = trips(range(60))
+    sides.we_write(rows)
+    new = trips(range(40, 90), ts=2)
+    rows = after_upsert(rows, new)
+    planned = {"hoodie.clustering.inline": False, "hoodie.clustering.schedule.inline": True}
+    sides.hudi_writes(new, more={**RESIZED_BY_HUDI, **planned, "hoodie.clustering.async.max.commits": 1})
+    before = file_groups(sides)
+    assert sides.operations().count("CLUSTER") == 0
+    done = sides.table.services.cluster(sides.options, pending_only=True)
+    assert done.file_groups > 0
+    sides.agree(rows)
+    groups = file_groups(sides)
+    assert len(groups) > len(before)
+    for ts, write in ((3, sides.hudi_writes), (4, sides.we_write)):
+        new = trips(range(0, 30 * ts, 2), ts=ts)
+        rows = after_upsert(rows, new)
+        write(new)
+        sides.agree(rows)
+        assert set(groups) <= set(file_groups(sides))
+
+
 @pytest.mark.parametrize("hashed", ["id,seats", "seats"])
 def test_keys_of_several_fields_are_hashed_alike(hashed, hudi_12, tmp_path) -> None:
     options = {**mor_options(9), **BUCKETS, **KEYS, "hoodie.bucket.index.hash.field": hashed}
