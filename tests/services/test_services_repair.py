@@ -19,7 +19,13 @@ import hudi_fast as hf
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
-from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, encode_clean_metadata
+from hudi_fast.timeline.plans import (
+    CleanMetadata,
+    CleanPartition,
+    RollbackPlan,
+    encode_clean_metadata,
+    encode_rollback_plan,
+)
 from hudi_fast.view.table_state import load_state
 
 PLAIN = {"hoodie.metadata.enable": "false"}
@@ -282,6 +288,22 @@ def write_often(path: Path) -> None:
         hf.write(plain_rows([100 + number], ts=number), path, options() | PLAIN | {"hoodie.clean.automatic": "false"})
 
 
+@pytest.mark.parametrize(("known", "said"), [(True, "is complete: its rows go"), (False, "it is finished")])
+def test_a_rollback_that_was_not_finished_is(tmp_path, known, said):
+    table = make(tmp_path)
+    first, second = instants(tmp_path)
+    target = second if known else str(int(second) + 1)
+    body = encode_rollback_plan(RollbackPlan(target, "commit"))
+    (timeline_of(tmp_path) / f"{int(second) + 2}.rollback.requested").write_bytes(body)
+    (found,) = findings(table)
+    assert (found.kind, found.repairable) == ("failed write", True)
+    assert said in found.advice
+    result = table.services.repair()
+    assert result.instant == str(int(second) + 2)
+    assert (second in instants(tmp_path)) is not known
+    assert first in instants(tmp_path)
+
+
 @pytest.mark.parametrize(("action", "body"), [("compaction", b""), ("clean", b"Obj\x01cut"), ("indexing", b"")])
 def test_services_without_a_plan_are_taken_off_the_timeline(tmp_path, action, body):
     table = make(tmp_path, mor=True)
@@ -356,6 +378,8 @@ def test_an_archive_that_cannot_be_read_keeps_data_files_from_being_judged(golde
     table = hf.HudiTable.open(path)
     for file in (path / ".hoodie/timeline/history").glob("*.parquet"):
         file.write_bytes(file.read_bytes()[:100])
+    file = next(path.glob("*/*.parquet"))
+    shutil.copy(file, file.with_name("11111111-0_0-0-0_20260101000000000.parquet"))
     (found,) = findings(table)
     assert (found.kind, found.repairable) == ("dangling instant", False)
     assert "cannot be judged" in found.advice

@@ -122,14 +122,24 @@ def _write(look: Look, instant: Instant, path: str, with_files: set[str], restor
 
 
 def _rollback(look: Look, instant: Instant, path: str, restoring: bool) -> Finding:
+    """Whoever asked for it wants it done, and the next writer does it: so does repairing."""
     requested = look.files_of(instant).get(State.REQUESTED)
-    if requested is not None and (instant.state is State.REQUESTED or _reads(look, requested, decode_rollback_plan)):
-        return _undone(look, instant, path, "A rollback that was not finished; it is.", restoring)
-    advice = (
-        "A rollback under way whose plan is lost: which files it was to delete is not known. Find the files of the "
-        "instant that it was about, then delete its files on the timeline."
-    )
-    return Finding("dangling instant", instant.requested, path, 0, False, advice)
+    try:
+        body = b"" if requested is None else look.storage.read_bytes(requested.path)
+        target = decode_rollback_plan(body, path).instant
+    except (CorruptTableError, FileNotFoundError):
+        if requested is not None and instant.state is State.REQUESTED:
+            advice = "A rollback that was cut off while it was planned; it is taken off the timeline."
+            return _undone(look, instant, path, advice, restoring)
+        advice = (
+            "A rollback under way whose plan is lost: which files it was to delete is not known. Find the files of the "
+            "instant that it was about, then delete its files on the timeline."
+        )
+        return Finding("dangling instant", instant.requested, path, 0, False, advice)
+    advice = f"A rollback of {target} that died; it is finished."
+    if any(one.requested == target for one in look.timeline.writes()):
+        advice = f"A rollback of {target} that died; it is finished. {target} is complete: its rows go."
+    return _undone(look, instant, path, advice, restoring)
 
 
 def _undone(look: Look, instant: Instant, path: str, advice: str, restoring: bool) -> Finding:
