@@ -97,9 +97,9 @@ def bars_of(history: pa.Table, zone: str) -> list[Bar]:
         begun = _moment(row["instant"], zone)
         if begun is None:
             continue
-        done = None if row["completion"] is None else _moment(row["completion"], zone)
-        if done is not None and row["duration_ms"] is not None:
-            begun = min(begun, done) if row["duration_ms"] == 0 else done - timedelta(milliseconds=row["duration_ms"])
+        # Of tables that were copied the files that completion times come from are younger than their instants.
+        took = timedelta(milliseconds=row["duration_ms"] or 0)
+        done = begun + took if row["state"] == "COMPLETED" else None
         action = row["action"]
         lane = _OPERATIONS.get(row["operation"] or "", _ACTIONS.get(action, action))
         bars.append(Bar(lane, begun, done))
@@ -181,7 +181,7 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], lanes: Sequence[str], zone: str) 
         _draw_bar(axes, bar, lanes.index(bar.lane), begun, width)
     axes.set_xlim(left, right)
     longest = newest - oldest
-    axes.xaxis.set_major_locator(AutoDateLocator(minticks=4, maxticks=6 if longest < _SHORT else 12))
+    axes.xaxis.set_major_locator(AutoDateLocator(minticks=4, maxticks=6 if longest < _SHORT else 15))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: _tick_text(num2date(at), longest)))
     axes.tick_params(axis="x", labelsize=8)
     axes.grid(axis="x", color="0.9", linewidth=0.8)
@@ -210,7 +210,7 @@ def _draw_bar(axes: Any, bar: Bar, lane: int, begun: float, width: float) -> Non
     if bar.done is None:
         axes.barh(lane, width, left=begun, height=0.56, facecolor="white", edgecolor=colour, hatch="////", linewidth=1)
     else:
-        axes.barh(lane, width, left=begun, height=0.56, facecolor=colour, edgecolor="white", linewidth=0.4)
+        axes.barh(lane, width, left=begun, height=0.56, facecolor=colour, linewidth=0, alpha=0.85)
 
 
 def _timeline_title(bars: Sequence[Bar]) -> str:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pytest
@@ -59,6 +59,11 @@ def test_compactions_and_clusterings_have_lanes_of_their_own(golden):
 
 def bars(golden, name):
     return bars_of(hf.HudiTable.open(golden(name).table).history(), "UTC")
+
+
+def test_bars_of_a_copied_table_stay_where_its_instants_were(golden):
+    found = bars(golden, "h015_cow")
+    assert max(bar.done for bar in found) - min(bar.begun for bar in found) < timedelta(hours=1)
 
 
 def test_times_that_are_no_dates_are_left_out():
