@@ -17,7 +17,7 @@ A pending service with a plan is no finding: it waits for whoever carries it out
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.findings import Finding
@@ -43,14 +43,16 @@ __all__ = ["find_instants", "is_clustering"]
 _SETTLED_MS = 3_600_000
 """What is written in one step and has been half done for an hour belongs to nobody alive."""
 
-_PLANS = {
+_Decode = Callable[[bytes, str | None], object]
+
+_PLANS: dict[str, _Decode] = {
     "compaction": decode_compaction_plan,
     "logcompaction": decode_compaction_plan,
     "clustering": decode_requested_replace,
     "clean": decode_clean_plan,
     "indexing": decode_index_plan,
 }
-_BODIES = {
+_BODIES: dict[str, _Decode] = {
     "clean": decode_clean_metadata,
     "rollback": decode_rollback_metadata,
     "restore": decode_restore_metadata,
@@ -216,9 +218,8 @@ def _completed(look: Look, instant: Instant, with_files: set[str]) -> Finding | 
     return Finding("dangling instant", instant.requested, file.path, file.size, False, advice)
 
 
-def _reads(look: Look, file: FileStat, decode: object) -> bool:
+def _reads(look: Look, file: FileStat, decode: _Decode) -> bool:
     """Whether a body can be understood; one that has gone since it was listed is nobody's concern."""
-    assert callable(decode)
     try:
         decode(look.storage.read_bytes(file.path), file.path)
     except CorruptTableError:
