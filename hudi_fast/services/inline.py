@@ -29,8 +29,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.cleaning.plan import clean_may_be_due
-from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
+from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write, clean_has_work
 from hudi_fast.services.clustering.run import cluster_after_write
 from hudi_fast.services.compaction.log_run import (
     run_log_compaction,
@@ -144,9 +143,10 @@ def _look(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> _T
 
 
 def _clean(table: _Table) -> bool:
-    if not clean_may_be_due(table.config, table.timeline, table.settings.clean):
+    if not clean_has_work(table.config, table.timeline, table.settings):
         return False
-    return clean_after_write(table.storage, table.settings, table.carriers) is not None
+    clean_after_write(table.storage, table.settings, table.carriers)
+    return True
 
 
 def _archive(table: _Table) -> bool:

@@ -1,4 +1,4 @@
-"""Compaction after a write: as Apache Hudi's data source and write client have it."""
+"""Services before and after a write: as Apache Hudi's data source and write client have it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit
 
 
@@ -121,3 +123,137 @@ def test_a_service_that_fails_is_an_error_or_a_warning_and_the_write_stays(tmp_p
     with pytest.warns(hf.HudiWarning, match="is committed; what failed is a service after it"):
         hf.write(plain_rows([9], ts=4), tmp_path, mor(commits="1", fail="false"))
     assert actions(tmp_path) == ["deltacommit"] * 4
+
+
+# ---- cleaning, archiving, clustering, and what runs before a write
+
+SMALL = {
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
+
+def all_actions(path: Path) -> list[str]:
+    return [one.action for one in timeline(path).instants]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_write_cleans_and_archives_by_default_and_past_states_are_refused(version: str, tmp_path: Path) -> None:
+    settings = {**options(table_version=version), **SMALL}
+    write(tmp_path, settings, 2)
+    assert all_actions(tmp_path) == ["commit", "commit"]
+    write(tmp_path, settings, 8, first=3)
+    assert "clean" in all_actions(tmp_path)
+    assert len(timeline(tmp_path).writes()) <= 4
+    assert len(list(tmp_path.rglob("p0/*.parquet"))) <= 3
+    assert table_rows(tmp_path)["k00002"] == ("p0", 10, "t10-2")
+    assert_tidy(tmp_path)
+    with pytest.raises(hf.ConfigError, match="clean"):
+        hf.HudiTable.open(tmp_path).to_arrow(as_of="20240101000000000")
+
+
+@pytest.mark.parametrize(
+    ("told", "missing"),
+    [
+        ({"hoodie.clean.automatic": "false"}, "clean"),
+        ({"hoodie.archive.automatic": "false"}, "archive"),
+        ({"hoodie.table.services.enabled": "false"}, "both"),
+    ],
+)
+def test_what_is_switched_off_does_not_run(told: dict[str, str], missing: str, tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, **told, "hoodie.metadata.enable": "false"}
+    write(tmp_path, settings, 6)
+    assert ("clean" in all_actions(tmp_path)) == (missing == "archive")
+    assert (len(timeline(tmp_path).writes()) == 6) == (missing != "clean")
+
+
+@pytest.mark.parametrize("key", ["hoodie.clean.async.enabled", "hoodie.clean.async", "hoodie.archive.async"])
+def test_beside_the_write_means_after_it(key: str, tmp_path: Path) -> None:
+    write(tmp_path, {**options(), **SMALL, key: "true"}, 6)
+    assert "clean" in all_actions(tmp_path)
+    assert len(timeline(tmp_path).writes()) < 6
+
+
+def test_the_table_object_cleans_too_and_an_empty_write_serves_nobody(tmp_path: Path) -> None:
+    off = {"hoodie.table.services.enabled": "false"}
+    write(tmp_path, {**options(), **SMALL, **off}, 5)
+    table = hf.HudiTable.open(tmp_path)
+    assert table.upsert(plain_rows([]), {**options(), **SMALL, "hoodie.allow.empty.commit": "false"}).instant == ""
+    assert all_actions(tmp_path) == ["commit"] * 5
+    table.upsert(plain_rows([1], ts=9), {**options(), **SMALL})
+    assert "clean" in all_actions(tmp_path)
+
+
+def test_all_services_run_in_the_order_of_apache_hudi(tmp_path: Path) -> None:
+    everything = {
+        **SMALL,
+        "hoodie.log.compaction.blocks.threshold": "1",
+        "hoodie.clustering.inline": "true",
+        "hoodie.clustering.inline.max.commits": "1",
+        "hoodie.clustering.plan.strategy.sort.columns": "text",
+    }
+    plain = mor(inline="true", commits="1", enabled="false")
+    for first in (1, 3):
+        write(tmp_path, plain, 2, first=first)
+        hf.HudiTable.open(tmp_path).services.compact({})
+    newest = timeline(tmp_path).newest_time or ""
+    hf.write(
+        plain_rows(range(4), ts=9, text="t9-"), tmp_path, {**mor(inline="true", commits="1", logs="true"), **everything}
+    )
+    after = [one for one in timeline(tmp_path).instants if one.requested > newest]
+    assert [one.action for one in after] == ["deltacommit", "clean", "commit", "replacecommit"]
+    assert table_rows(tmp_path)["k00002"] == ("p0", 9, "t9-2")
+    assert_tidy(tmp_path)
+
+
+def test_clustering_after_a_write_or_only_its_plan(tmp_path: Path) -> None:
+    more = {"hoodie.clustering.inline.max.commits": "2", "hoodie.clustering.plan.strategy.sort.columns": "text"}
+    write(tmp_path, {**options(), **more, "hoodie.clustering.inline": "true"}, 2)
+    assert actions(tmp_path) == ["commit", "commit", "replacecommit"]
+    only = {"hoodie.clustering.schedule.inline": "true", "hoodie.clustering.async.max.commits": "1"}
+    write(tmp_path, {**options(), **more, **only}, 1, first=3)
+    assert [one.action for one in timeline(tmp_path).pending()] == ["clustering"]
+    with pytest.raises(hf.ConfigError, match="clustering"):
+        write(tmp_path, {**options(), **only, "hoodie.clustering.inline": "true"}, 1)
+
+
+@pytest.mark.parametrize("policy", ["NONE", "CLEAN", "ROLLBACK_FAILED_WRITES"])
+def test_before_a_write_what_the_policy_says(policy: str, tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, "hoodie.clean.failed.writes.policy": "LAZY", "hoodie.clean.automatic": "false"}
+    before = {"hoodie.prewrite.cleaner.policy": policy}
+    hf.write(plain_rows(range(4)), tmp_path, {**settings, **before})  # there is nothing to clean yet
+    write(tmp_path, settings, 4)
+    storage = Storage(tmp_path)
+    left = Instant("20240101000000000", "commit", State.REQUESTED)
+    create_requested(storage, load_state(storage).config, left)
+    hf.write(plain_rows([1], ts=9), tmp_path, {**settings, **before})
+    assert (left.requested in [one.requested for one in timeline(tmp_path).pending()]) == (policy == "NONE")
+    times = {one.action: one.requested for one in timeline(tmp_path).instants}
+    assert ("clean" in times) == (policy == "CLEAN")
+    assert policy != "CLEAN" or times["clean"] < times["commit"]
+
+
+def test_a_write_whose_clean_fails_is_committed(tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, "hoodie.archive.automatic": "false"}
+    write(tmp_path, {**settings, "hoodie.clean.automatic": "false"}, 4)
+    folder = tmp_path / ".hoodie" / "timeline"
+    newest = max(folder.glob("*.commit"))
+    planned = folder / f"{int(newest.name[:17]) + 1}.clean.requested"
+    planned.write_bytes(b"Obj\x01 no plan")
+    with pytest.raises(hf.CorruptTableError) as caught:
+        hf.write(plain_rows([9], ts=8), tmp_path, settings)
+    assert any("is committed; what failed is a service after it" in note for note in caught.value.__notes__)
+    with pytest.warns(hf.HudiWarning, match="is committed; what failed is a service after it"):
+        hf.write(plain_rows([9], ts=9), tmp_path, {**settings, "hoodie.write.can.ignore.post.commit.failures": "true"})
+    assert table_rows(tmp_path)["k00009"] == ("p1", 9, "a9")
+
+
+def test_under_lazy_the_clean_after_a_write_takes_a_dead_writer_away(tmp_path: Path) -> None:
+    settings = {**options(), **SMALL, "hoodie.clean.failed.writes.policy": "LAZY"}
+    write(tmp_path, {**settings, "hoodie.clean.automatic": "false"}, 3)
+    storage = Storage(tmp_path)
+    create_requested(storage, load_state(storage).config, Instant("20240101000000000", "commit", State.REQUESTED))
+    write(tmp_path, settings, 1, first=4)
+    assert timeline(tmp_path).pending() == ()
+    assert "clean" in all_actions(tmp_path)

@@ -50,7 +50,7 @@ from hudi_fast.writing.metadata_table import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import clean_up
 
-__all__ = ["clean", "clean_after_write", "clean_before_write", "run_clean"]
+__all__ = ["clean", "clean_after_write", "clean_before_write", "clean_has_work", "run_clean"]
 
 _ACTION = "clean"
 _NO_PLAN = CleanPlan("")
@@ -155,6 +155,21 @@ def clean_after_write(storage: Storage, settings: ServiceSettings, carriers: Car
     return _clean_beside_write(storage, settings, carriers) if settings.clean.automatic else None
 
 
+def clean_has_work(config: TableConfig, timeline: Timeline, settings: ServiceSettings) -> bool:
+    """Whether a clean beside a write is worth looking into, as far as the timeline alone tells.
+
+    Under ``hoodie.clean.failed.writes.policy=LAZY`` pending writes are, too: one that died holds back what may be
+    deleted until a clean rolls it back.
+
+    Args:
+        config: the table's configuration.
+        timeline: its active timeline.
+        settings: of the write.
+    """
+    lazy = settings.failed_writes.policy == "LAZY"
+    return clean_may_be_due(config, timeline, settings.clean) or (lazy and bool(timeline.pending_writes))
+
+
 def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
     """What ``hoodie.prewrite.cleaner.policy`` asks for before a write begins, which holds no lock yet.
 
@@ -185,7 +200,7 @@ def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Ca
 def _clean_beside_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
     started = time.monotonic()
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    if not clean_may_be_due(config, load_timeline(storage, config), settings.clean):
+    if not clean_has_work(config, load_timeline(storage, config), settings):
         return None
     try:
         done = clean(storage, replace(settings, waits=False), carriers, if_due=True)
