@@ -7,8 +7,7 @@ same keys would be. Beyond the largest number of rows they are joined in turn, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -16,55 +15,59 @@ import numpy.typing as npt
 
 from hudi_fast.formats.bloom_filter import DYNAMIC_V0, BloomFilter
 
-__all__ = ["is_union_possible", "union_filters"]
+__all__ = ["union_filters"]
 
 
-_Part: TypeAlias = tuple[npt.NDArray[np.uint8], int]
-"""A row of a dynamic filter, and the keys in it."""
+Bits: TypeAlias = npt.NDArray[np.uint8]
 
 
-def is_union_possible(filters: Sequence[BloomFilter], like: BloomFilter) -> bool:
-    """Whether all filters hash as ``like`` does, in rows of the same size for as many keys."""
-    return all(_parameters(one) == _parameters(like) for one in filters)
+def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
+    """A filter of the keys of all, looked at one by one.
 
+    Args:
+        filters: they are left as they are.
+        like: a filter without keys, that says how large the union may grow.
 
-def union_filters(filters: Sequence[BloomFilter]) -> BloomFilter:
-    """A filter of the keys of all; one or more, of equal parameters.
-
-    It is made for as many keys at most as the first one (:attr:`BloomFilter.max_entries`).
+    Returns:
+        None if there are none, or one of them does not hash as ``like`` does, in rows of that size for as many keys.
     """
-    first = filters[0]
-    if first.type_code != DYNAMIC_V0:
-        rows = reduce(np.bitwise_or, (one.rows for one in filters))
-        return BloomFilter(first.type_code, first.bit_count, first.hash_count, rows)
-    parts = _packed([part for one in filters for part in _rows(one)], first.entries)
-    most = max(-(-first.max_entries // first.entries), 1)
-    if len(parts) > most:
-        added = max(sum(count for _, count in parts) - (most - 1) * first.entries, first.entries)
-        joined = np.stack([reduce(np.bitwise_or, (row for row, _ in parts[number::most])) for number in range(most)])
-    else:
-        parts.sort(key=lambda part: part[1], reverse=True)  # all but the last count as full: it is the one with room
-        added = parts[-1][1]
-        joined = np.stack([row for row, _ in parts])
-    return BloomFilter(DYNAMIC_V0, first.bit_count, first.hash_count, joined, first.entries, first.max_entries, added)
+    if like.type_code != DYNAMIC_V0:
+        return _joined(filters, like)
+    most = max(-(-like.max_entries // like.entries), 1)
+    rows: list[Bits] = []
+    counts: list[int] = []
+    total = 0
+    for one in filters:
+        if _parameters(one) != _parameters(like):
+            return None
+        for number, row in enumerate(one.rows):
+            count = like.entries if number + 1 < len(one.rows) else one.added
+            place = next((at for at, there in enumerate(counts) if there + count <= like.entries), None)
+            if place is None and len(rows) < most:
+                rows.append(row.copy())
+                counts.append(count)
+            else:
+                place = total // like.entries % most if place is None else place
+                rows[place] |= row
+                counts[place] += count
+            total += count
+    if not rows:
+        return None
+    order = sorted(range(len(rows)), key=lambda at: counts[at], reverse=True)  # rows before the last one count as full
+    added = counts[order[-1]] if counts[order[0]] <= like.entries else max(total - (most - 1) * like.entries, 0)
+    joined = np.stack([rows[at] for at in order])
+    return BloomFilter(DYNAMIC_V0, like.bit_count, like.hash_count, joined, like.entries, like.max_entries, added)
+
+
+def _joined(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
+    """A filter of one row, which does not say how many keys it has."""
+    rows: Bits | None = None
+    for one in filters:
+        if _parameters(one) != _parameters(like):
+            return None
+        rows = one.rows.copy() if rows is None else np.bitwise_or(rows, one.rows, out=rows)
+    return None if rows is None else BloomFilter(like.type_code, like.bit_count, like.hash_count, rows)
 
 
 def _parameters(one: BloomFilter) -> tuple[str, int, int, int]:
     return one.type_code, one.bit_count, one.hash_count, one.entries
-
-
-def _rows(one: BloomFilter) -> list[_Part]:
-    last = len(one.rows) - 1
-    return [(row, one.entries if number < last else one.added) for number, row in enumerate(one.rows)]
-
-
-def _packed(parts: Sequence[_Part], entries: int) -> list[_Part]:
-    """Rows joined as long as no more than ``entries`` keys meet in one."""
-    found: list[_Part] = []
-    for row, count in parts:
-        place = next((number for number, (_, there) in enumerate(found) if there + count <= entries), None)
-        if place is None:
-            found.append((row, count))
-        else:
-            found[place] = found[place][0] | row, found[place][1] + count
-    return found

@@ -36,7 +36,7 @@ _MAGIC_ENCRYPTED = b"PARE"
 _TAIL = 8
 _FIRST_READ = 64 << 10
 
-_SCHEMA, _GROUPS, _ENCRYPTION, _SIGNING = 2, 4, 8, 9
+_SCHEMA, _GROUPS, _KEYS, _ENCRYPTION, _SIGNING = 2, 4, 5, 8, 9
 _COLUMNS, _GROUP_ROWS = 1, 3
 _META_DATA = 3
 _FOREIGN = frozenset({1, 8, 9})
@@ -96,7 +96,7 @@ class ParquetFooter:
         path: the file.
         schema: the encoded elements of the schema; the first one is the root.
         groups: the row groups that have rows.
-        fields: the encoded fields of ``FileMetaData``; those above aside.
+        fields: the encoded fields of ``FileMetaData``; those above aside, and the key-value pairs.
         obstacle: why row groups cannot be copied from here; empty if they can.
     """
 
@@ -149,7 +149,8 @@ def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
     reader.check_end()
     reader.need(_SCHEMA, fields)
     reader.need(_GROUPS, fields)
-    del fields[_SCHEMA], fields[_GROUPS]
+    for number in (_SCHEMA, _GROUPS, _KEYS):
+        fields.pop(number, None)
     foreign = any(_FOREIGN & chunk.fields.keys() for group in groups for chunk in group.chunks)
     encrypted = _ENCRYPTION in fields or _SIGNING in fields
     obstacle = "a file is encrypted" if encrypted else "columns are encrypted or in other files" if foreign else ""

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.bloom_union import is_union_possible, union_filters
+from hudi_fast.formats.bloom_union import union_filters
 from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet_row_groups import ParquetFooter, read_footer
 from hudi_fast.formats.thrift_compact import I16, I64, ThriftReader, binary, fields_of, integer, integer_of, struct
@@ -269,8 +269,8 @@ def test_a_union_of_filters_has_the_keys_of_all(kind: str, counts: tuple[int, ..
         keys.append(pa.array([f"{number}-{key}" for key in range(count)]))
         one.add(keys[-1])
         filters.append(one)
-    assert is_union_possible(filters, BloomFilter.create(100, 1e-4, 500, kind))
-    joined = union_filters(filters)
+    joined = union_filters(iter(filters), BloomFilter.create(100, 1e-4, 500, kind))
+    assert joined is not None
     stored = BloomFilter.from_base64(joined.to_base64(), kind)
     assert all(stored.might_contain(one).all() for one in keys)
     rows_needed = 1 if kind == "SIMPLE" else min(-(-sum(counts) // 100) + len(counts), 5)
@@ -286,11 +286,13 @@ def test_a_union_of_filters_has_the_keys_of_all(kind: str, counts: tuple[int, ..
     assert before == [one.to_base64() for one in filters]
 
 
-def test_filters_of_other_parameters_do_not_make_a_union() -> None:
-    like = BloomFilter.create(100, 1e-4, 500)
+@pytest.mark.parametrize("kind", ["SIMPLE", "DYNAMIC_V0"])
+def test_filters_of_other_parameters_do_not_make_a_union(kind: str) -> None:
+    like = BloomFilter.create(100, 1e-4, 500, kind)
+    assert union_filters([], like) is None
     for other in (
-        BloomFilter.create(101, 1e-4),
-        BloomFilter.create(100, 1e-5),
-        BloomFilter.create(100, 1e-4, kind="SIMPLE"),
+        BloomFilter.create(101, 1e-4, 500, kind),
+        BloomFilter.create(100, 1e-5, 500, kind),
+        BloomFilter.create(100, 1e-4, 500, "SIMPLE" if kind == "DYNAMIC_V0" else "DYNAMIC_V0"),
     ):
-        assert not is_union_possible([like, other], like)
+        assert union_filters([like, other], like) is None

@@ -16,29 +16,32 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from hudi_fast.formats.column_ranges import ranges_of_file
 from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader, footer_pairs, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileFooter, footer_pairs, open_base_file
 from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet_row_groups import ParquetFooter, RowGroup, read_footer
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.services.clustering.new_files import new_stat
 from hudi_fast.services.clustering.rows import GroupInput, joined_filters
+from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import base_file_name
+from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import CONSTANT_META, RECORD_KEY
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import TaskToken
+from hudi_fast.writing.plan import TaskToken, WritePlan
 
 __all__ = ["copy_row_groups"]
 
 _FILE_NAME = CONSTANT_META[1]
+_SMALL = "row groups are small"
 _FEW_GROUPS = 16
 _FEWEST_BYTES = 1 << 20
 """Bytes of a row group, on average, from which on a file may have more than a few of them."""
@@ -46,19 +49,16 @@ _FEWEST_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class _Source:
-    """An old base file, and what its footer says of row groups and of keys."""
+    """An old base file, and what its footer says."""
 
-    reader: BaseFileReader
+    path: str
+    schema: pa.Schema
     footer: ParquetFooter
     keys: BaseFileFooter
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A row group of one of the sources: their numbers."""
-
-    source: int
-    group: int
+_Pieces: TypeAlias = dict[int, list[RowGroup]]
+"""What goes into a new file: by the number of the source, row groups of it."""
 
 
 def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | str:
@@ -78,17 +78,20 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
         return "rows are sorted"
     if source.is_merged:
         return "there are log files to merge"
-    storage = source.work.plan.storage
-    with ExitStack() as stack:
-        sources = []
-        for one in source.slices:
-            assert one.base_file is not None
-            reader = stack.enter_context(open_base_file(storage, one.base_file.path))
-            sources.append(_Source(reader, read_footer(storage, one.base_file.path), reader.footer()))
-        obstacle = _obstacle(source, sources)
-        return obstacle or [
-            _write(source, sources, pieces, token) for pieces in _files(source, [one.footer for one in sources])
-        ]
+    files = len(source.slices)
+    sizes = sum(one.base_file.size for one in source.slices if one.base_file is not None)
+    if _are_small(source, files, sizes):  # a file has a row group at least
+        return _SMALL
+    sources = [_source_of(source.work.plan.storage, one) for one in source.slices]
+    obstacle = _obstacle(source, sources)
+    return obstacle or [_write(source, sources, pieces, token) for pieces in _files(source, sources)]
+
+
+def _source_of(storage: Storage, slice_: FileSlice) -> _Source:
+    assert slice_.base_file is not None
+    path = slice_.base_file.path
+    with open_base_file(storage, path) as reader:
+        return _Source(path, reader.schema, read_footer(storage, path), reader.footer())
 
 
 def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
@@ -96,7 +99,7 @@ def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
     schema = source.work.plan.file_schema
     leaves = list(leaf_columns(schema))
     for one in sources:
-        if one.reader.schema != schema:
+        if one.schema != schema:
             return "a file has another schema than the table"
         if any([chunk.column for chunk in group.chunks] != leaves for group in one.footer.groups):
             return "a file lays its nested columns out differently"
@@ -106,35 +109,34 @@ def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
     sizes = [group.size for one in sources for group in one.footer.groups]
     if max(sizes, default=0) > source.work.target_bytes:
         return "row groups are larger than files are to be"
-    are_many = len(sizes) > _FEW_GROUPS * source.output_groups
-    if are_many and sum(sizes) < _FEWEST_BYTES * len(sizes) and not source.work.copies:
-        return "row groups are small"
-    return ""
+    return _SMALL if _are_small(source, len(sizes), sum(sizes)) else ""
 
 
-def _files(source: GroupInput, footers: Sequence[ParquetFooter]) -> list[list[_Piece]]:
+def _are_small(source: GroupInput, groups: int, size: int) -> bool:
+    """Whether so many row groups, of so many bytes together, are too small to be kept."""
+    are_many = groups > _FEW_GROUPS * source.output_groups
+    return are_many and size < _FEWEST_BYTES * groups and not source.work.copies
+
+
+def _files(source: GroupInput, sources: Sequence[_Source]) -> list[_Pieces]:
     """The row groups of each new file: about equally many bytes, at most as many as a file may have."""
-    sizes = {
-        _Piece(number, at): group.size
-        for number, footer in enumerate(footers)
-        for at, group in enumerate(footer.groups)
-    }
-    share = sum(sizes.values()) / source.output_groups
-    files: list[list[_Piece]] = []
+    groups = [(number, group) for number, one in enumerate(sources) for group in one.footer.groups]
+    share = sum(group.size for _, group in groups) / source.output_groups
+    files: list[_Pieces] = []
     filled, done = 0, 0
-    for piece, size in sizes.items():
+    for number, group in groups:
         # The next share begins where the row group's larger part is beyond the end of this one.
-        is_next = len(files) < source.output_groups and done + size / 2 > share * len(files)
-        if is_next or filled + size > source.work.target_bytes:
-            files.append([])
+        is_next = len(files) < source.output_groups and done + group.size / 2 > share * len(files)
+        if is_next or filled + group.size > source.work.target_bytes:
+            files.append({})
             filled = 0
-        files[-1].append(piece)
-        filled += size
-        done += size
+        files[-1].setdefault(number, []).append(group)
+        filled += group.size
+        done += group.size
     return files
 
 
-def _write(source: GroupInput, sources: Sequence[_Source], pieces: Sequence[_Piece], token: TaskToken) -> WriteStat:
+def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, token: TaskToken) -> WriteStat:
     """Make one new file."""
     plan, started = source.work.plan, time.monotonic()
     file_id = f"{uuid.uuid4()}-0"
@@ -144,12 +146,11 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: Sequence[_Pie
     create_marker(plan.storage, plan.instant, path, "CREATE")
     file = JoinedFile(plan.storage, path, [one.footer for one in sources], constants)
     try:
-        for number in dict.fromkeys(piece.source for piece in pieces):
-            footer = sources[number].footer
-            with plan.storage.open_input(footer.path) as opened:
-                for group in _groups_of(footer, number, pieces):
-                    file.copy(opened, footer, group)
-        size = file.close(_keys(source, sources, pieces))
+        for number, groups in pieces.items():
+            with plan.storage.open_input(sources[number].path) as opened:
+                for group in groups:
+                    file.copy(opened, sources[number].footer, group)
+        size = file.close(_keys(plan, sources, pieces))
     except BaseException:
         file.abort()
         raise
@@ -158,36 +159,31 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: Sequence[_Pie
     if plan.stats_columns:
         with open_base_file(plan.storage, path) as made:
             ranges = ranges_of_file(made, plan.stats_columns)
-    return replace(stat, column_ranges=ranges, copied_row_groups=len(pieces))
+    return replace(stat, column_ranges=ranges, copied_row_groups=file.row_groups)
 
 
-def _groups_of(footer: ParquetFooter, number: int, pieces: Sequence[_Piece]) -> list[RowGroup]:
-    return [footer.groups[piece.group] for piece in pieces if piece.source == number]
-
-
-def _keys(source: GroupInput, sources: Sequence[_Source], pieces: Sequence[_Piece]) -> dict[bytes, bytes]:
+def _keys(plan: WritePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[bytes, bytes]:
     """The key-value pairs of a new file's footer.
 
     Of files that go into it whole all is known; of others the keys of what goes into it are read.
     """
-    plan = source.work.plan
-    footer = KeyFooter(None, False, False)
-    if plan.config.populate_meta_fields:
-        groups = {number: _groups_of(one.footer, number, pieces) for number, one in enumerate(sources)}
-        whole = [one for number, one in enumerate(sources) if len(groups[number]) == len(one.footer.groups) > 0]
-        footers = [(one.footer.path, one.keys) for one in whole]
-        known = joined_filters(plan, footers) if plan.bloom.enabled else None
-        footer = KeyFooter.for_new_file(plan) if known is None else KeyFooter(known, True, True)
-        for number, one in enumerate(sources):
-            is_known = one in whole and (known is not None or not plan.bloom.enabled)
-            if is_known and one.keys.min_key is not None and one.keys.max_key is not None:
-                footer.carry(pa.chunked_array([[one.keys.min_key, one.keys.max_key]], pa.string()))
-            elif is_known:
-                footer.carry(_record_keys(one, groups[number]))
-            elif groups[number]:
-                footer.add(single_chunk(_record_keys(one, groups[number])))
+    if not plan.config.populate_meta_fields:
+        return footer_pairs(plan.avro_schema, BaseFileFooter())
+    whole = {number for number, groups in pieces.items() if len(groups) == len(sources[number].footer.groups)}
+    known = joined_filters(plan, ((sources[number].path, sources[number].keys) for number in sorted(whole)))
+    footer = KeyFooter.for_new_file(plan) if known is None else KeyFooter(known, True, True)
+    for number, groups in pieces.items():
+        one = sources[number]
+        low, high = one.keys.min_key, one.keys.max_key
+        if number not in whole or (known is None and plan.bloom.enabled):
+            footer.add(single_chunk(_record_keys(plan, one, groups)))
+        elif low is None or high is None:
+            footer.carry(_record_keys(plan, one, groups))
+        else:
+            footer.carry(pa.chunked_array([[low, high]], pa.string()))
     return footer_pairs(plan.avro_schema, footer.finish())
 
 
-def _record_keys(source: _Source, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
-    return source.reader.read([RECORD_KEY], [group.number for group in groups]).column(0)
+def _record_keys(plan: WritePlan, source: _Source, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
+    with open_base_file(plan.storage, source.path) as reader:
+        return reader.read([RECORD_KEY], [group.number for group in groups]).column(0)

@@ -22,7 +22,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merge.gather import gather
 from hudi_fast.services.clustering.ahead import side_by_side
@@ -57,11 +56,12 @@ class OrderedRows:
     spilled: bool = False
 
 
-def ordered_rows(source: GroupInput, memory: int) -> OrderedRows:
+def ordered_rows(source: GroupInput, expected: int, memory: int) -> OrderedRows:
     """The rows of a group, as its new files are to have them.
 
     Args:
         source: the group.
+        expected: rows of its base files.
         memory: Arrow bytes of rows that may be held.
 
     Raises:
@@ -69,7 +69,6 @@ def ordered_rows(source: GroupInput, memory: int) -> OrderedRows:
         CorruptTableError: one of the files cannot be read.
         UnsupportedFeatureError: rows have no order by one of the sort columns.
     """
-    expected = _base_rows(source)
     if not source.work.ordering.columns:
         return OrderedRows(expected, (pa.Table.from_batches([batch]) for batch in read_rows(source)))
     held = _held(source, expected, memory)
@@ -78,16 +77,6 @@ def ordered_rows(source: GroupInput, memory: int) -> OrderedRows:
         return OrderedRows(held.num_rows, _gathered(held, order))
     order = _order(source)
     return OrderedRows(len(order), _by_parts(source, order, math.ceil(held * _PARTS_IN_MEMORY / memory)), spilled=True)
-
-
-def _base_rows(source: GroupInput) -> int:
-    """Rows of the base files."""
-    count = 0
-    for one in source.slices:
-        if one.base_file is not None:
-            with open_base_file(source.work.plan.storage, one.base_file.path) as reader:
-                count += reader.num_rows
-    return count
 
 
 # ---- in memory

@@ -20,7 +20,7 @@ from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.copying import copy_row_groups
 from hudi_fast.services.clustering.new_files import NewFiles
 from hudi_fast.services.clustering.ordered_rows import ordered_rows
-from hudi_fast.services.clustering.rows import GroupInput, group_input, union_of_filters
+from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
 from hudi_fast.services.clustering.work import ClusteringWork
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.plan import TaskToken
@@ -67,11 +67,11 @@ def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[Writ
         token: who writes.
         memory: Arrow bytes of rows that may be held to put them in order.
     """
-    rows = ordered_rows(source, memory)
-    known_keys = union_of_filters(source) if source.output_groups == 1 else None
+    known = known_keys(source)
+    rows = ordered_rows(source, known.rows, memory)
     with (
         closing(ahead(rows.tables, source.threads)) as tables,
-        NewFiles(source, token, rows.count, known_keys) as files,
+        NewFiles(source, token, rows.count, known.filter) as files,
     ):
         for table in tables:
             files.write(table)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.bloom_union import is_union_possible, union_filters
+from hudi_fast.formats.bloom_union import union_filters
 from hudi_fast.formats.parquet_base import BaseFileFooter, open_base_file
 from hudi_fast.merge.slice_merge import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
@@ -18,7 +18,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import carried_schema
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["GroupInput", "group_input", "read_rows", "union_of_filters"]
+__all__ = ["GroupInput", "KnownKeys", "group_input", "joined_filters", "known_keys", "read_rows"]
 
 _BATCH_ROWS = 1 << 16
 
@@ -90,37 +90,67 @@ def read_rows(
         yield from read_slice(scan, source.slices[number])
 
 
-def union_of_filters(source: GroupInput) -> BloomFilter | None:
-    """The bloom filters of the slices' files as one; None where the keys have to be hashed again.
+@dataclass(frozen=True)
+class KnownKeys:
+    """What the footers of a group's base files say together.
 
-    That is so if rows are merged, filters are switched off, a file has none, or one of another size or kind.
+    Attributes:
+        rows: how many they have.
+        filter: a bloom filter of all their keys; None where keys have to be hashed again.
+    """
+
+    rows: int
+    filter: BloomFilter | None
+
+
+def known_keys(source: GroupInput) -> KnownKeys:
+    """Look at the footers of the base files.
+
+    Their filters are joined if all rows go into one file and none is merged.
 
     Raises:
         CorruptTableError: a file or its filter cannot be read.
     """
     plan = source.work.plan
-    if source.is_merged or not plan.bloom.enabled or not plan.config.populate_meta_fields:
-        return None
-    footers: list[tuple[str, BaseFileFooter]] = []
-    for one in source.slices:
-        assert one.base_file is not None
-        with open_base_file(plan.storage, one.base_file.path) as reader:
-            footers.append((one.base_file.path, reader.footer()))
-    return joined_filters(plan, footers)
+    rows = 0
+
+    def footers() -> Iterator[tuple[str, BaseFileFooter]]:
+        nonlocal rows
+        for one in source.slices:
+            if one.base_file is not None:
+                with open_base_file(plan.storage, one.base_file.path) as reader:
+                    rows += reader.num_rows
+                    yield one.base_file.path, reader.footer()
+
+    found = footers()
+    joined = None if source.is_merged or source.output_groups > 1 else joined_filters(plan, found)
+    for _ in found:
+        pass  # where filters do not matter, or not from here on, rows are counted all the same
+    return KnownKeys(rows, joined)
 
 
-def joined_filters(plan: WritePlan, footers: Sequence[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
-    """The filters of whole files as one; None where that does not go.
+def joined_filters(plan: WritePlan, footers: Iterable[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
+    """The filters of whole files as one, looked at one by one.
+
+    None where keys have to be hashed: filters are switched off, a file has none, or one of another size or kind.
 
     Args:
         plan: what filters are to be like.
         footers: of the files, with their paths.
     """
     settings = plan.bloom
+    if not settings.enabled or not plan.config.populate_meta_fields:
+        return None
     like = BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)
-    filters = []
-    for path, footer in footers:
-        if footer.bloom_filter is None:
-            return None
-        filters.append(BloomFilter.from_base64(footer.bloom_filter, footer.bloom_type, settings.max_entries, path))
-    return union_filters(filters) if filters and is_union_possible(filters, like) else None
+    all_have_one = True
+
+    def filters() -> Iterator[BloomFilter]:
+        nonlocal all_have_one
+        for path, footer in footers:
+            if footer.bloom_filter is None:
+                all_have_one = False
+                return
+            yield BloomFilter.from_base64(footer.bloom_filter, footer.bloom_type, settings.max_entries, path)
+
+    found = union_filters(filters(), like)
+    return found if all_have_one else None
