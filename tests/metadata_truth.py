@@ -32,7 +32,8 @@ def assert_metadata_true(path: str | Path, locations: bool = True) -> tuple[str,
     assert table is not None
     assert not table.timeline.pending()
     lister, folders = MetadataLister(table), StorageLister(storage)
-    assert lister.partitions() == folders.partitions()
+    # What was undone, or never done, leaves folders of partitions without files.
+    assert set(lister.partitions()) <= set(folders.partitions())
     names: set[str] = set()
     for partition in folders.partitions():
         told = {entry.name: entry.size for entry in lister.files(partition)}
