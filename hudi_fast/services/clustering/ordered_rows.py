@@ -24,7 +24,7 @@ import pyarrow as pa
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merge.gather import gather
-from hudi_fast.services.clustering.ahead import side_by_side
+from hudi_fast.services.clustering.ahead import ahead, side_by_side
 from hudi_fast.services.clustering.ordering import order_rows, sort_roots, sort_values
 from hudi_fast.services.clustering.rows import GroupInput, read_rows
 from hudi_fast.services.clustering.spill import SpilledRows
@@ -93,7 +93,9 @@ class _Held:
 
     def read(self, number: int) -> list[pa.RecordBatch]:
         """The rows of one slice, those that came before it was clear that there are too many."""
-        batches = []
+        batches: list[pa.RecordBatch] = []
+        if self.too_much:
+            return batches
         for batch in read_rows(self._source, slices=[number]):
             batches.append(batch)
             with self._lock:
@@ -156,7 +158,7 @@ def _by_parts(source: GroupInput, order: Rows, parts: int) -> Generator[pa.Table
         part_of[order[bounds[part] : bounds[part + 1]]] = part
     with SpilledRows(carried_schema(source.work.plan), count) as spilled:
         at = 0
-        for batch in read_rows(source):
+        for batch in ahead(read_rows(source), source.threads):
             rows = pa.Table.from_batches([batch])
             numbers, starts = group_rows(part_of[at : at + batch.num_rows], count)
             for part in np.flatnonzero(np.diff(starts)).tolist():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -71,7 +71,7 @@ def group_input(work: ClusteringWork, number: int) -> GroupInput:
 
 def read_rows(
     source: GroupInput, columns: pa.Schema | None = None, slices: Sequence[int] | None = None
-) -> Iterator[pa.RecordBatch]:
+) -> Generator[pa.RecordBatch]:
     """The rows of all slices, merged, slice by slice; their order is the same every time.
 
     Args:
