@@ -12,6 +12,11 @@ from mor_sides import MorSides, mor_options
 from rows import assert_same_rows
 from sides import after_delete, after_upsert, trip_options, trips
 
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.service_plans import ClusteringPlan
+from hudi_fast.view.pending import pending_clusterings
+from hudi_fast.view.table_state import load_state
+
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 CASES = [
     ("hudi_12", 9, "COPY_ON_WRITE"),
@@ -44,6 +49,16 @@ def file_groups(sides: MorSides) -> set[str]:
     return set(sides.table.files()["file_id"].to_pylist())
 
 
+def essence(plan: ClusteringPlan) -> list[Any]:
+    """A plan without what is not decided: the order of slices of one size, and whether paths have a scheme."""
+    groups = [
+        (sorted(map(repr, group.slices)), group.output_groups, group.metrics, group.extra_metadata)
+        for group in plan.groups
+    ]
+    text = repr([sorted(groups, key=repr), plan.strategy_class, plan.strategy_params, plan.preserve_meta_fields])
+    return [text.replace("file://", "").replace("file:", ""), plan.extra_metadata, plan.missing_partitions]
+
+
 def both_write(sides: MorSides, rows: pa.Table, ts: int) -> pa.Table:
     """New rows and changed ones of either side; what the table holds then."""
     for write, first in ((sides.we_write, 10 * ts), (sides.hudi_writes, 10 * ts + 1)):
@@ -73,7 +88,11 @@ def test_either_side_carries_out_what_the_other_planned(
         mine = sides.table.to_arrow(filter=pc.field("city") == f"city{city}")
         assert mine["seats"].to_pylist() == sorted(mine["seats"].to_pylist())
     rows = both_write(sides, rows, 8)
+    ours = sides.table.services.plan_cluster({SORT: "id"}, dry_run=True).plan
     hudi_clusters(sides, "schedule", "id")
+    state = load_state(Storage(sides.path))
+    ((_, theirs),) = pending_clusterings(state.storage, state.config, state.timeline)
+    assert essence(theirs) == essence(ours)
     sides.agree(rows)
     before = file_groups(sides)
     done = we_cluster(sides, pending_only=True)
