@@ -20,7 +20,7 @@ from golden import Golden
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from mor_tables import mor_options
+from mor_tables import make_logs_alone, mor_options
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
@@ -179,6 +179,21 @@ def test_logs_are_merged(version: str, columns: tuple[str, ...], tmp_path: Path)
     assert {stat.decoded_because for stat in stats} == {
         "rows are sorted" if columns else "there are log files to merge"
     }
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("memory", [1, 1 << 30])
+@pytest.mark.parametrize("columns", [(), ("id",)])
+def test_slices_of_log_files_alone_are_rewritten(
+    version: str, memory: int, columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    settings = make_logs_alone(tmp_path, version)
+    before = stored(tmp_path)
+    work = work_of(tmp_path, settings, Ordering(columns), outputs=2)
+    assert any(not one.base_path for group in work.groups for one in group.slices)
+    sources = [group_input(work, number) for number in range(len(work.groups))]
+    stats = [stat for source in sources for stat in rewrite_rows(source, TOKEN, memory)]
+    assert same_rows(before, pa.concat_tables(written(tmp_path, stats)))
 
 
 @pytest.mark.parametrize("ordering", [Ordering(), Ordering(("id",)), Ordering(("id", "ts"), "HILBERT")])
