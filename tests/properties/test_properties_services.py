@@ -267,8 +267,10 @@ class ServedTable(RuleBasedStateMachine):
         before = self.table.version
         if self.unless_refused(lambda: self.services.upgrade(version, self.options)) is not None:
             self.options["hoodie.write.table.version"] = str(version)
-            if self.is_mor and version == 6 < before:  # only the newest slices are compacted for readers of version 6
+            if self.is_mor and version == 6 < before:
+                # Only the newest slices are compacted: version 6 cannot read the log files of those before.
                 self.travels_from = self.newest()
+                self.saved = [one for one in self.saved if one[0] >= self.travels_from]
 
     # ---- undoing
 
@@ -295,7 +297,7 @@ class ServedTable(RuleBasedStateMachine):
     @rule()
     def roll_back_the_newest(self) -> None:
         newest = self.newest()
-        if len(self.states) < 2:
+        if len(self.states) < 2 or newest <= self.travels_from:
             return
         if self.unless_refused(lambda: self.services.rollback(newest, self.options)) is None:
             return
