@@ -202,8 +202,12 @@ class ThriftReader:
                     self.skip(inner, depth + 1)
         elif kind in (LIST, _SET):
             inner, count = self.list_head()
+            pass_one = self._varint if inner in _VARINTS else None
             for _ in range(count):
-                self._element(inner, depth)
+                if pass_one is not None:
+                    pass_one()
+                else:
+                    self._element(inner, depth)
         elif kind == _MAP:
             self._map(depth)
         else:
@@ -238,16 +242,22 @@ class ThriftReader:
         return byte
 
     def _varint(self) -> int:
-        value = self._byte()
-        if value < 0x80:
-            return value
-        value &= 0x7F
-        for shift in range(7, 7 * _LONGEST_VARINT, 7):
-            byte = self._byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise self.wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
+        content, at = self._content, self.at
+        value = content[at] if at < len(content) else self._byte()  # which tells that there is none
+        at += 1
+        if value >= 0x80:
+            value &= 0x7F
+            for shift in range(7, 7 * _LONGEST_VARINT, 7):
+                self.at = at
+                byte = self._byte()
+                value |= (byte & 0x7F) << shift
+                at += 1
+                if byte < 0x80:
+                    break
+            else:
+                raise self.wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
+        self.at = at
+        return value
 
     def _move(self, count: int) -> None:
         self._check(count)
