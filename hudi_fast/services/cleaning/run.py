@@ -32,7 +32,6 @@ from hudi_fast.services.cleaning.metadata import record_clean, with_metadata_of_
 from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
 from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
 from hudi_fast.services.deleting import delete_files
-from hudi_fast.services.heartbeat import beating
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
@@ -40,6 +39,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import beating
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
