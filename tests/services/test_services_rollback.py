@@ -19,6 +19,7 @@ from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, set
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.avro_container import read_single_record
+from hudi_fast.index.consistent import HashingMetadata, load_hashing
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.active import read_instant_body
@@ -108,6 +109,51 @@ def test_a_compaction_is_undone_and_the_log_files_count_again(version: str, tmp_
     assert_metadata_true(tmp_path)
     assert services(tmp_path).compact(settings).file_groups == 2
     assert table_rows(tmp_path) == before
+
+
+@pytest.mark.parametrize(("kind", "version"), [(COW, "9"), (COW, "6"), (MOR, "8")])
+def test_a_clustering_is_undone_and_the_file_groups_that_it_ended_count_again(
+    kind: str, version: str, tmp_path: Path
+) -> None:
+    settings, _ = make(tmp_path, kind, version, indexes=True)
+    before, indexes = table_rows(tmp_path), assert_metadata_true(tmp_path)
+    options = {**settings, "hoodie.clustering.plan.strategy.sort.columns": "id"}
+    clustering = services(tmp_path).cluster(options).instant
+    assert clustering
+    services(tmp_path).rollback(clustering)
+    assert table_rows(tmp_path) == before
+    assert_tidy(tmp_path)
+    assert assert_metadata_true(tmp_path) == indexes
+    hf.write(plain_rows([3], ts=4, text="d"), tmp_path, settings)
+    assert table_rows(tmp_path) == {**before, "k00003": ("p1", 4, "d3")}
+    assert services(tmp_path).cluster(options).instant
+
+
+@pytest.mark.parametrize("verb", ["rollback", "restore"])
+def test_buckets_that_were_split_are_as_before(verb: str, tmp_path: Path) -> None:
+    buckets = {
+        "hoodie.index.type": "BUCKET",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.bucket.index.max.num.buckets": "16",
+    }
+    settings = {**settings_of(MOR, "9", indexes=False), **buckets}
+    hf.write(plain_rows(range(40)), tmp_path, settings)
+    saved = services(tmp_path).savepoint().instant
+    before, ranges = table_rows(tmp_path), _ranges(tmp_path)
+    split = {"hoodie.parquet.max.file.size": "100", "hoodie.bucket.index.merge.threshold": "0"}
+    clustering = services(tmp_path).cluster({**settings, **split}).instant
+    assert _ranges(tmp_path) != ranges
+    getattr(services(tmp_path), verb)(clustering if verb == "rollback" else saved)
+    assert (_ranges(tmp_path), table_rows(tmp_path)) == (ranges, before)
+    assert_tidy(tmp_path)
+    hf.write(plain_rows([3, 50], ts=4, text="d"), tmp_path, settings)
+    assert table_rows(tmp_path) == {**before, "k00003": ("p1", 4, "d3"), "k00050": ("p0", 4, "d50")}
+
+
+def _ranges(path: Path) -> list[HashingMetadata | None]:
+    state = state_of(path)
+    return [load_hashing(state.storage, state.timeline, partition) for partition in ("p0", "p1")]
 
 
 class FailingEngine(LocalEngine):
