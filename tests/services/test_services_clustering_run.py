@@ -274,6 +274,19 @@ def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_pa
     assert_tidy(tmp_path)
 
 
+def test_a_plan_that_is_not_true_any_more_goes_with_a_warning_and_another_one_is_made(tmp_path: Path) -> None:
+    settings = make(tmp_path, "9")
+    planned = services(tmp_path).plan_cluster()
+    hf.write(plain_rows([3], ts=9, text="c"), tmp_path, {**settings, **ALLOW})
+    rows = table_rows(tmp_path)
+    with pytest.warns(hf.HudiWarning, match=f"clustering {planned.instant} .* is rolled back"):
+        result = services(tmp_path).cluster()
+    assert planned.instant not in result.instants
+    assert result.file_groups == 6
+    assert table_rows(tmp_path) == rows
+    assert_tidy(tmp_path)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(version: str, tmp_path: Path) -> None:
     settings = make_mor(tmp_path, version)

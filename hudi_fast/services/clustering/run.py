@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import warnings
 from dataclasses import replace
 from functools import partial
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.errors import CommitConflictError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.carriers import Carriers
@@ -112,15 +113,20 @@ def run_pending_clusterings(storage: Storage, settings: ServiceSettings, execute
     Raises:
         HudiError: as :func:`run_clustering`, but not for one that somebody else has completed in the meantime, or that
             writers have made untrue: that one is gone then.
+
+    Warns:
+        HudiWarning: writers made one untrue, and it was rolled back.
     """
     done = []
     for one in waiting_clusterings(storage):
         try:
             done.append(run_clustering(storage, one, settings, execute))
-        except CommitConflictError:
+        except CommitConflictError as error:
             _, timeline = _look(storage)
             if one.instant in {instant.requested for instant in timeline.pending()}:
                 raise
+            if not isinstance(error, ServiceTakenError):
+                warnings.warn(str(error), HudiWarning, stacklevel=4)
     return done
 
 

@@ -64,6 +64,9 @@ class ClusteringVerbs(ServiceVerbs):
             ConfigError: an option is wrong, or does not go with the table.
             CorruptTableError: a file of a plan is gone.
             UnsupportedFeatureError: an unknown strategy, or a table that is not supported.
+
+        Warns:
+            HudiWarning: a clustering that waited was rolled back, because writers had changed its file groups.
         """
         started = time.monotonic()
         settings = self._settings(options)
