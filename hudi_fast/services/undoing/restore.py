@@ -28,6 +28,7 @@ from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.indexing.drop import settle_indexings
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.undoing.older_names import require_named_by_slice
 from hudi_fast.services.undoing.rebuild import rebuild_partitions, settle_pending
 from hudi_fast.services.undoing.restore_plan import (
     find_on,
@@ -147,6 +148,7 @@ def _planned(state: TableState, savepoint: str, settings: ServiceSettings) -> Pl
         going = instants_to_undo(state, commit)
         instants = tuple((one.requested, one.action) for one in going)
         require_restorable(state, commit, going)
+        require_named_by_slice(state, going, f"{storage.uri} cannot be restored to {savepoint}")
     for one in going:
         if not one.is_completed:
             require_abandoned(storage, one, settings.failed_writes.heartbeat)

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
+from hudi_fast.services.undoing.older_names import require_named_by_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata
@@ -90,6 +91,7 @@ def require_free(state: TableState, target: Instant) -> None:
             f"{what}: {len(later)} complete after it ({named}). Roll back the newest first, or restore the table to a "
             "savepoint."
         )
+    require_named_by_slice(state, [target], what)
     metadata = read_commit(storage, config, target)
     names = {stat.path.rpartition("/")[2] for stat in metadata.write_stats() if stat.path}
     for pending, files in _planned_files(storage, config, timeline):
