@@ -12,7 +12,7 @@ from hudi_fast.metadata.lister import MetadataLister
 from hudi_fast.metadata.read import scan
 from hudi_fast.metadata.table import open_metadata
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.table_state import TableState, load_state
 
@@ -63,4 +63,7 @@ def assert_metadata_true(path: str | Path, locations: bool = True) -> tuple[str,
 def _counts(state: TableState, entry: FileStat) -> bool:
     """Whether a file belongs to a complete write; before version 8 names of log files do not tell."""
     named = parse_base_file(entry) or parse_log_file(entry)
-    return named is not None and state.timeline.is_completed_or_archived(named.instant)
+    if named is None or state.timeline.is_completed_or_archived(named.instant):
+        return named is not None
+    planned = {one.requested for one in state.timeline.pending_compactions}
+    return state.config.version < 8 and isinstance(named, LogFile) and named.instant in planned
