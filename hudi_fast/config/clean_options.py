@@ -6,17 +6,14 @@ Every field is bound to an option of :mod:`hudi_fast.config.options`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import WRITE, resolve, text_of
+from hudi_fast.config.option_fields import normalise_fields, option_field
+from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError
 
 __all__ = ["CleanOptions"]
 
-_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _POLICY_KEY = "hoodie.clean.policy"
 _INCREMENTAL_KEY = "hoodie.clean.incremental.enabled"
 _POLICY_OF_KEY = {
@@ -28,7 +25,7 @@ _TRIGGER_KEYS = frozenset({"hoodie.clean.trigger.strategy", "hoodie.clean.trigge
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CleanOptions:
+class CleanOptions(OptionValues):
     """Which file slices stay, and when the others are deleted.
 
     Attributes:
@@ -51,21 +48,6 @@ class CleanOptions:
     empty_clean_hours: int = option_field("hoodie.write.empty.clean.interval.hours")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> CleanOptions:
-        """Resolve a dictionary of options; those that a write takes are fine.
-
-        Raises:
-            ConfigError: a key or value is wrong, or partitions are filtered although cleaning is incremental.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
-
-        Warns:
-            HudiWarning: an unknown ``hoodie.`` key.
-        """
-        values = resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_")))
-        given: dict[str, Any] = given_fields(cls, values)
-        return cls(**given, explicit=frozenset(option.key for option in values))
-
     def __post_init__(self) -> None:
         explicit = self.explicit | normalise_fields(self)
         object.__setattr__(self, "explicit", explicit)
@@ -83,9 +65,6 @@ class CleanOptions:
             raise ConfigError(
                 f"hoodie.clean.partition.filter.regex={self.partition_regex!r} is no regular expression: {error}."
             ) from error
-
-    def __repr__(self) -> str:
-        return differing_repr(self)
 
     @property
     def filters_partitions(self) -> bool:

@@ -6,17 +6,14 @@ meet a pending clustering. Names of Java classes become their last part; what th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import WRITE, resolve, text_of
+from hudi_fast.config.option_fields import normalise_fields, option_field
+from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
 __all__ = ["ClusteringOptions", "allows_updates"]
 
-_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _PLAN = "hoodie.clustering.plan.strategy."
 _LAYOUT = "hoodie.layout.optimize."
 _UPDATES = "hoodie.clustering.updates.strategy"
@@ -29,7 +26,7 @@ _ALLOWS = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ClusteringOptions:
+class ClusteringOptions(OptionValues):
     """When file groups are clustered, which, and how. Sizes are bytes.
 
     Attributes:
@@ -69,21 +66,6 @@ class ClusteringOptions:
     incremental: bool = option_field("hoodie.table.services.incremental.enabled")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> ClusteringOptions:
-        """Resolve a dictionary of options; those that a write takes are fine.
-
-        Raises:
-            ConfigError: a key or value is wrong, or clustering and only planning after a write are both asked for.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
-
-        Warns:
-            HudiWarning: an unknown ``hoodie.`` key.
-        """
-        values = resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_")))
-        given: dict[str, Any] = given_fields(cls, values)
-        return cls(**given, explicit=frozenset(option.key for option in values))
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         if self.inline and self.schedule_inline:
@@ -99,9 +81,6 @@ class ClusteringOptions:
             )
         object.__setattr__(self, "slice_order", order)
         allows_updates(self.updates_class)
-
-    def __repr__(self) -> str:
-        return differing_repr(self)
 
     @property
     def allows_updates(self) -> bool:

@@ -6,17 +6,14 @@ makes the :class:`~hudi_fast.config.write_options.WriteOptions` that say how fil
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import WRITE, resolve, text_of
+from hudi_fast.config.option_fields import normalise_fields, option_field
+from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError
 
 __all__ = ["CompactionOptions"]
 
-_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _TRIGGER_KEYS = frozenset(
     {
         "hoodie.compact.inline.trigger.strategy",
@@ -27,7 +24,7 @@ _TRIGGER_KEYS = frozenset(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class CompactionOptions:
+class CompactionOptions(OptionValues):
     """When slices are compacted, and which. Sizes are bytes unless the option says otherwise.
 
     Attributes:
@@ -51,21 +48,6 @@ class CompactionOptions:
     incremental: bool = option_field("hoodie.table.services.incremental.enabled")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> CompactionOptions:
-        """Resolve a dictionary of options; those that a write takes are fine.
-
-        Raises:
-            ConfigError: a key or value is wrong, or compacting and only planning after a write are both asked for.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
-
-        Warns:
-            HudiWarning: an unknown ``hoodie.`` key.
-        """
-        values = resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_")))
-        given: dict[str, Any] = given_fields(cls, values)
-        return cls(**given, explicit=frozenset(option.key for option in values))
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         if self.inline and self.schedule_inline:
@@ -73,9 +55,6 @@ class CompactionOptions:
                 "Either of inline compaction (hoodie.compact.inline) or schedule inline compaction "
                 "(hoodie.compact.schedule.inline) can be enabled, not both."
             )
-
-    def __repr__(self) -> str:
-        return differing_repr(self)
 
     @property
     def has_trigger(self) -> bool:

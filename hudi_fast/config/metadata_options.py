@@ -7,23 +7,20 @@ writer adds, the table's properties what there is.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
-from hudi_fast.config.options import WRITE, Option, resolve, text_of
+from hudi_fast.config.option_fields import normalise_fields, option_field
+from hudi_fast.config.option_values import OptionValues
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 
 __all__ = ["MetadataOptions"]
 
-_PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _M = "hoodie.metadata."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MetadataOptions:
+class MetadataOptions(OptionValues):
     """What the metadata table is to hold. Sizes are bytes.
 
     Attributes:
@@ -64,29 +61,6 @@ class MetadataOptions:
     compact_after: int = option_field(f"{_M}compact.max.delta.commits")
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
-    @classmethod
-    def from_options(cls, options: Mapping[str, Any]) -> MetadataOptions:
-        """Resolve a dictionary of options; those that a write takes are fine.
-
-        Raises:
-            ConfigError: a key or value is wrong, or options contradict each other.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
-
-        Warns:
-            HudiWarning: an unknown ``hoodie.`` key.
-        """
-        return cls.of(resolve(options, WRITE[0], free_prefix=text_of(_PREFIX_KEY, options.get(_PREFIX_KEY, "_"))))
-
-    @classmethod
-    def of(cls, values: Mapping[Option, Any]) -> MetadataOptions:
-        """From options that are resolved already; others than the metadata table's are fine.
-
-        Raises:
-            ConfigError: options contradict each other.
-        """
-        given: dict[str, Any] = given_fields(cls, values)
-        return cls(**given, explicit=frozenset(option.key for option in values))
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         if self.record_index and self.partitioned_record_index:
@@ -109,9 +83,6 @@ class MetadataOptions:
                 "at a time."
             )
         _ = self.expression_options
-
-    def __repr__(self) -> str:
-        return differing_repr(self)
 
     @property
     def has_record_index(self) -> bool:

@@ -10,6 +10,7 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
@@ -57,14 +58,15 @@ class ServiceSettings:
             UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
         """
         given = dict(options or {})
+        write, values = WriteOptions.from_options(given), written_options(given)
         return cls(
-            WriteOptions.from_options(given),
-            CompactionOptions.from_options(given),
+            write,
+            CompactionOptions.of(values),
             merger,
-            clustering=ClusteringOptions.from_options(given),
-            clean=CleanOptions.from_options(given),
-            archive=ArchiveOptions.from_options(given),
-            services=ServiceOptions.from_options(given),
+            clustering=ClusteringOptions.of(values),
+            clean=CleanOptions.of(values),
+            archive=ArchiveOptions.of(values),
+            services=ServiceOptions.of(values),
         )
 
     def check_storage(self, storage: Storage) -> None:

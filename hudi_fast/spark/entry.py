@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.services.carriers import Carriers, in_process
+from hudi_fast.services.carriers import Carriers
 from hudi_fast.spark.clustering import cluster_on
 from hudi_fast.spark.compaction import compact_on
 from hudi_fast.spark.deleting import delete_on
@@ -28,7 +28,6 @@ def carriers_on(spark: Any, driver_bytes: int = 0) -> Carriers:
         spark: the session.
         driver_bytes: work that reads less than that is done by the driver itself.
     """
-    local = in_process()
     return Carriers(
         compact_on(spark, driver_bytes),
         cluster_on(spark, driver_bytes),
