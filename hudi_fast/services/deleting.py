@@ -16,7 +16,7 @@ from hudi_fast.storage.base import Storage
 __all__ = ["DeletedFiles", "Deleter", "delete_each", "delete_files", "in_threads"]
 
 _THREADS = 16
-_FEW = 8
+_FEW = 32
 
 Deleter = Callable[[Storage, Sequence[str]], list[bool]]
 """Deletes files, given by paths relative to the table; for each whether it was there and is gone."""

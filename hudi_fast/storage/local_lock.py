@@ -54,8 +54,7 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_same_file(descriptor, path):
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+                _sign(descriptor)
                 return descriptor
         except BlockingIOError:
             pass
@@ -70,6 +69,14 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
                 f"{wait_seconds:g} s. Wait for it, or raise hoodie.write.lock.wait_time_ms."
             )
         time.sleep(_POLL_SECONDS)
+
+
+def _sign(descriptor: int) -> None:
+    """Say who holds the lock; a file that says so already, as after this process's last lock, stays untouched."""
+    name = f"process {os.getpid()}\n".encode()
+    if os.pread(descriptor, len(name) + 1, 0) != name:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, name, 0)
 
 
 def _is_same_file(descriptor: int, path: str) -> bool:

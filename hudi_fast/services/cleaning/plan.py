@@ -45,6 +45,8 @@ from hudi_fast.view.table_state import TableState
 __all__ = ["clean_may_be_due", "pending_cleans", "read_clean_plan", "schedule_clean"]
 
 _LISTING_THREADS = 8
+_FEW_FOLDERS = 16
+"""So many folders are listed sooner than threads are started; with a metadata table none are listed."""
 _MS_OF_HOUR = 3_600_000
 
 
@@ -216,7 +218,7 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
             outlook.last.failed.get(name, ()),
         )
 
-    if len(partitions) > 1:
+    if metadata_of(state) is None and len(partitions) > _FEW_FOLDERS:
         with ThreadPoolExecutor(_LISTING_THREADS, thread_name_prefix="hudi_fast") as pool:
             found = list(pool.map(look, partitions))
     else:
