@@ -21,7 +21,7 @@ import numpy as np
 from ._arrays import Int, UInt64s
 from ._jit import kernel
 
-__all__ = ["byte_rows", "hilbert_values", "z_values"]
+__all__ = ["hilbert_values", "z_values"]
 
 _BY_TABLE = 8
 """Most coordinates whose bytes spread over one word."""
@@ -129,20 +129,6 @@ def hilbert_values(planes: UInt64s, count: int, bits: int = 64) -> UInt64s:
     if count > 1:
         _turn_cells(turned, count, planes.size // count, bits)
     return z_values(turned, count)
-
-
-def byte_rows(planes: UInt64s, count: int) -> np.ndarray[tuple[int, int], np.dtype[np.uint8]]:
-    """Words in planes as rows of bytes that sort as the words do.
-
-    Args:
-        planes: uint64[count * n].
-        count: words of a row, at least 1.
-
-    Returns:
-        uint8[n, 8 * count].
-    """
-    words = planes.reshape(count, -1).T.astype(">u8", order="C")
-    return words.view(np.uint8).reshape(words.shape[0], 8 * count)
 
 
 def _spread_bytes(count: int) -> UInt64s:

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe
-from hudi_fast.kernels.curves import byte_rows
 from hudi_fast.kernels.gather import gather_varlen, take_two_fixed, take_two_varlen
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.kernels.java_hash import string_hash_codes
 from hudi_fast.kernels.key_table import KeyTable, hash_keys, pick_winners
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.kernels.seqno import format_sequence_numbers
+from naive import curves as naive_curves
 from naive import java_hash as naive_java
 
 ROWS = 20_000
@@ -191,7 +191,7 @@ def words():
 
 
 def sorted_texts():
-    rows = byte_rows(words(), 2)
+    rows = naive_curves.byte_rows(words(), 2)
     return sorted(range(ROWS), key=lambda row: rows[row].tobytes())
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import numpy.typing as npt
+
 
 def z_value(coordinates: list[int]) -> int:
     """The bits of 64-bit coordinates in turns, highest first."""
@@ -48,3 +51,9 @@ def common_prefix(values: list[bytes]) -> int:
 def byte_word(value: bytes, skip: int) -> tuple[int, int]:
     part = value[skip : skip + 8]
     return int.from_bytes(part.ljust(8, b"\0"), "big"), len(part)
+
+
+def byte_rows(planes: npt.NDArray[np.uint64], count: int) -> npt.NDArray[np.uint8]:
+    """Words in planes (uint64[count * n]) as rows of bytes (uint8[n, 8 * count]) that sort as the words do."""
+    words = planes.reshape(count, -1).T.astype(">u8", order="C")
+    return words.view(np.uint8).reshape(words.shape[0], 8 * count)
