@@ -62,7 +62,7 @@ class Bar:
 
     Attributes:
         lane: the kind of action.
-        begun: requested time, in UTC or in the zone of the timeline's writers.
+        begun: requested time, of a savepoint completion time, in UTC or in the zone of the timeline's writers.
         done: completion time; None while it is pending.
     """
 
@@ -97,6 +97,8 @@ def bars_of(history: pa.Table, zone: str) -> list[Bar]:
         begun = _moment(row["instant"], zone)
         if begun is None:
             continue
+        if row["action"] == "savepoint":  # it goes by the time of its commit, and may have been made long after that
+            begun = _moment(row["completion"] or row["instant"], zone) or begun
         # Of tables that were copied the files that completion times come from are younger than their instants.
         took = timedelta(milliseconds=row["duration_ms"] or 0)
         done = begun + took if row["state"] == "COMPLETED" else None

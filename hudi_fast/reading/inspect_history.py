@@ -78,10 +78,11 @@ def history_table(
     """One row per instant, oldest first; its columns are :data:`HISTORY_SCHEMA`.
 
     ``duration_ms`` is the time from request to completion; before timeline layout 2 the difference of the modification
-    times of its files. ``inserts``, ``updates`` and ``deletes`` count rows as the write recorded them; ``files`` and
-    ``bytes`` are what it wrote, ``partitions`` those that it touched. ``groups_read`` and ``groups_written`` count file
-    groups of compactions and clusterings. ``rolled_back`` are the instants that a rollback or restore undid.
-    ``comment`` is a savepoint's, or names the indexes that were built.
+    times of its files. A savepoint has none: it goes by the time of its commit. ``inserts``, ``updates`` and
+    ``deletes`` count rows as the write recorded them; ``files`` and ``bytes`` are what it wrote, ``partitions`` those
+    that it touched. ``groups_read`` and ``groups_written`` count file groups of compactions and clusterings.
+    ``rolled_back`` are the instants that a rollback or restore undid. ``comment`` is a savepoint's, or names the
+    indexes that were built.
 
     Args:
         storage: the table's storage.
@@ -152,6 +153,8 @@ def _duration(instant: Instant, config: TableConfig, span: _Span) -> int | None:
     """Milliseconds; None while it is pending, and where the times do not tell."""
     begun, done = span.begun, span.done
     if instant.completion is None or instant.requested.startswith("0000"):
+        return None
+    if instant.action == "savepoint":  # it was requested whenever; its time is that of its commit
         return None
     if begun is None or done is None:
         try:

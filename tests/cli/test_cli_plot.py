@@ -57,6 +57,14 @@ def test_compactions_and_clusterings_have_lanes_of_their_own(golden):
     assert {"compaction", "clustering", "delta commit", "commit"} <= lanes
 
 
+def test_a_savepoint_is_a_mark_at_its_completion(golden):
+    history = hf.HudiTable.open(golden("cow_v9_savepoint_rollback").table).history()
+    (row,) = [row for row in history.to_pylist() if row["action"] == "savepoint"]
+    (saved,) = [bar for bar in bars_of(history, "UTC") if bar.lane == "savepoint"]
+    assert saved.begun == saved.done
+    assert saved.done.strftime("%Y%m%d%H%M%S") == row["completion"][:14]
+
+
 def bars(golden, name):
     return bars_of(hf.HudiTable.open(golden(name).table).history(), "UTC")
 

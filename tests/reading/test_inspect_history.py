@@ -76,6 +76,10 @@ def test_rollbacks_name_what_they_undid(golden):
     assert rollback["rolled_back"][0] not in [row["instant"] for row in rows]
     assert (rollback["files_deleted"], rollback["partitions"]) == (3, 3)
     assert (saved["partitions"], saved["comment"]) == (3, "")
+    # It has the time of its commit, which says nothing about when it was asked for.
+    assert saved["instant"] in [row["instant"] for row in rows if row["action"] == "commit"]
+    assert saved["completion"] is not None
+    assert saved["duration_ms"] is None
 
 
 def test_restores_name_all_that_they_undid(golden):
