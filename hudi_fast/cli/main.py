@@ -40,7 +40,8 @@ def main() -> None:
                 raise
             from hudi_fast.cli.render import print_note
 
-            print_note("Error", str(error) or type(error).__name__, "red")
+            notes = getattr(error, "__notes__", [])
+            print_note("Error", " ".join([str(error) or type(error).__name__, *notes]), "red")
             sys.exit(1)
 
 

@@ -218,7 +218,7 @@ def _show_steps(plan: Any, as_json: bool) -> None:
 
 
 def _show_upgraded(values: dict[str, Any], as_json: bool) -> None:
-    from hudi_fast.cli.render import json_line, show_values
+    from hudi_fast.cli.render import json_line, show_rows, show_values
     from hudi_fast.cli.wording import readable
 
     if as_json:
@@ -226,7 +226,9 @@ def _show_upgraded(values: dict[str, Any], as_json: bool) -> None:
     elif values["before"] == values["after"]:
         show_values(f"The table has version {values['after']}", {})
     else:
-        show_values("Done", readable(values))
+        steps = [{"step": number, "what": what} for number, what in enumerate(values["steps"], 1)]
+        show_rows(f"Steps from version {values['before']} to {values['after']}", steps, ["step", "what"])
+        show_values("Done", readable({name: value for name, value in values.items() if name != "steps"}))
 
 
 def _show_carried_out(done: list[Any], as_json: bool) -> None:

@@ -14,10 +14,24 @@ from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Options", "ServiceVerbs"]
+__all__ = ["Options", "ServiceVerbs", "check_plan"]
 
 Options = Mapping[str, Any]
 """Apache Hudi's own ``hoodie.*`` keys, in old or new spelling."""
+
+
+def check_plan(plan: object, kind: type) -> None:
+    """Make sure that a plan that a caller hands in, if any, is one of this service's.
+
+    Args:
+        plan: None, or a plan.
+        kind: what it has to be.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if plan is not None and not isinstance(plan, kind):
+        raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass what this service planned.")
 
 
 class ServiceVerbs:

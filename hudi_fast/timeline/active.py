@@ -9,7 +9,8 @@ Sources: ActiveTimelineV1/V2, BaseHoodieTimeline, TimelineLayout, release 1.2.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.table_config import TableConfig
@@ -26,7 +27,7 @@ from hudi_fast.timeline.instant import (
     with_state,
 )
 
-__all__ = ["Timeline", "load_timeline", "read_instant_body", "read_requested_body"]
+__all__ = ["Timeline", "explained_plan", "load_timeline", "read_instant_body", "read_requested_body"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,23 @@ def read_requested_body(storage: Storage, config: TableConfig, instant: Instant)
         CorruptTableError: the file is gone.
     """
     return read_instant_body(storage, config, with_state(instant, State.REQUESTED))
+
+
+@contextlib.contextmanager
+def explained_plan(storage: Storage, instant: Instant) -> Iterator[None]:
+    """Whoever cannot understand the plan of a pending instant says with the error whose it is, and what to do.
+
+    Raises:
+        CorruptTableError: the one that was raised inside, with a note.
+    """
+    try:
+        yield
+    except CorruptTableError as error:
+        error.add_note(
+            f"It is the plan of the {instant.action} {instant.requested} of {storage.uri}, which is pending. Restore "
+            "the file, or have the instant taken off the timeline: services.repair(), `hudi-fast repair`."
+        )
+        raise
 
 
 def _instant_of(entry: FileStat, config: TableConfig) -> Instant | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, read_requested_body
+from hudi_fast.timeline.active import Timeline, explained_plan, read_requested_body
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.service_plans import (
     ClusteringPlan,
@@ -49,7 +49,8 @@ def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant
         CorruptTableError: it is gone or cannot be understood.
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
-    return decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
+    with explained_plan(storage, instant):
+        return decode_requested_replace(read_requested_body(storage, config, instant), path).clustering
 
 
 def compacted_groups(storage: Storage, config: TableConfig, instants: Sequence[Instant]) -> dict[tuple[str, str], str]:
@@ -72,7 +73,8 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
         CorruptTableError: it is gone or cannot be understood.
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
-    return decode_compaction_plan(read_requested_body(storage, config, instant), path)
+    with explained_plan(storage, instant):
+        return decode_compaction_plan(read_requested_body(storage, config, instant), path)
 
 
 def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:

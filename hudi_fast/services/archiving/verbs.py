@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hudi_fast.services.archiving.plan import ArchivePlan
 from hudi_fast.services.archiving.run import ArchiveResult, archive, plan_archive
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["ArchivingVerbs"]
 
@@ -41,4 +41,5 @@ class ArchivingVerbs(ServiceVerbs):
             ConfigError: an option is wrong.
             LockTimeoutError: others held the table's lock.
         """
+        check_plan(plan, ArchivePlan)
         return archive(self._storage, self._settings(options), plan)

@@ -33,7 +33,7 @@ from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import table_lock
-from hudi_fast.timeline.active import Timeline, load_timeline, read_requested_body
+from hudi_fast.timeline.active import Timeline, explained_plan, load_timeline, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, encode_clean_plan
@@ -150,7 +150,8 @@ def read_clean_plan(storage: Storage, config: TableConfig, instant: Instant) -> 
     """
     body = read_requested_body(storage, config, instant)
     path = f"{config.timeline_folder}/{instant.requested}.clean.requested"
-    return decode_clean_plan(body, path) if body else None
+    with explained_plan(storage, instant):
+        return decode_clean_plan(body, path) if body else None
 
 
 # ---- what is to be done

@@ -8,7 +8,7 @@ from typing import Any
 from hudi_fast.services.cleaning.plan import schedule_clean
 from hudi_fast.services.cleaning.run import clean, run_clean
 from hudi_fast.services.cleaning.work import CleanResult, ScheduledClean, combined_result
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["CleaningVerbs"]
 
@@ -62,6 +62,7 @@ class CleaningVerbs(ServiceVerbs):
             CorruptTableError: a waiting plan names what is no data file of the table. Nothing was deleted.
         """
         started = time.monotonic()
+        check_plan(plan, ScheduledClean)
         settings = self._settings(options)
         carriers = self._carriers(spark, settings)
         if plan is not None:

@@ -21,20 +21,40 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.leaf_columns import leaf_values
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
-from hudi_fast.services.clustering.sort_keys import coordinate, places, sort_planes
+from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
 from hudi_fast.services.clustering.work import Ordering
 
-__all__ = ["order_rows", "sort_roots", "sort_values"]
+__all__ = ["order_rows", "require_sortable", "sort_roots", "sort_values"]
 
 Rows = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _ONE_CURVE_BITS = 32
 """Bits of each coordinate that the Hilbert curve looks at, of several: cells beyond that are as good as one."""
+
+
+def require_sortable(schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Refuse a plan that nobody could carry out.
+
+    Args:
+        schema: of the rows.
+        columns: sort columns, dotted for nested ones.
+
+    Raises:
+        ConfigError: the rows have no such column.
+        UnsupportedFeatureError: a column has a type whose values have no order here.
+    """
+    for column in columns:
+        kind = _found(schema, column)[1]
+        if not is_sortable(kind):
+            raise UnsupportedFeatureError(
+                f"Rows cannot be sorted by {column!r}, whose type is {kind}. Choose other columns for "
+                "hoodie.clustering.plan.strategy.sort.columns."
+            )
 
 
 def sort_roots(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -47,7 +67,7 @@ def sort_roots(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     Raises:
         ConfigError: the rows have no such column.
     """
-    names = [_root(schema, column) for column in columns]
+    names = [_found(schema, column)[0] for column in columns]
     return pa.schema([schema.field(name) for name in dict.fromkeys(names)])
 
 
@@ -57,7 +77,7 @@ def sort_values(rows: pa.Table, columns: Sequence[str]) -> list[pa.ChunkedArray]
     Raises:
         ConfigError: the rows have no such column.
     """
-    roots = {column: _root(rows.schema, column) for column in columns}
+    roots = {column: _found(rows.schema, column)[0] for column in columns}
     return [rows.column(name) if column == name else leaf_values(rows, column) for column, name in roots.items()]
 
 
@@ -90,10 +110,10 @@ def _sampled(values: pa.Array | pa.ChunkedArray, sample_rows: int) -> Words:
     return step << np.uint64(64 - steps.bit_length())
 
 
-def _root(schema: pa.Schema, column: str) -> str:
-    """The top-level column that a sort column is, or is in."""
+def _found(schema: pa.Schema, column: str) -> tuple[str, pa.DataType]:
+    """The top-level column that a sort column is, or is in; and the type of its values."""
     if column in schema.names:
-        return column
+        return column, schema.field(column).type
     name, _, rest = column.partition(".")
     kind: pa.DataType | None = schema.field(name).type if name in schema.names else None
     for part in rest.split(".") if rest else []:
@@ -102,6 +122,7 @@ def _root(schema: pa.Schema, column: str) -> str:
     if kind is None:
         raise ConfigError(
             f"There is no column {column!r} to sort by; the table has {', '.join(schema.names)}. Set "
-            "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs."
+            "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs; a clustering "
+            "that is planned with it can be rolled back."
         )
-    return name
+    return name, kind

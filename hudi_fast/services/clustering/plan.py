@@ -30,6 +30,7 @@ from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
+from hudi_fast.services.clustering.ordering import require_sortable
 from hudi_fast.services.clustering.parameters import parameters_of
 from hudi_fast.services.clustering.partitions import choose_partitions, last_completed_clustering
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
@@ -46,6 +47,7 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
+from hudi_fast.writing.file_columns import carried_schema
 
 __all__ = [
     "ScheduledClustering",
@@ -133,7 +135,10 @@ def schedule_clustering(
     if dry_run:
         state = open_state(storage)
         plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
-        return None if plan is None else ScheduledClustering("", plan)
+        if plan is None:
+            return None
+        _require_feasible(state, settings)
+        return ScheduledClustering("", plan)
     with table_lock(storage, settings.lock_seconds):
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
@@ -141,7 +146,7 @@ def schedule_clustering(
         plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
         if plan is None:
             return None
-        service_plan(state, settings)  # refuses what could not be carried out
+        _require_feasible(state, settings)
         now = clock.next_time(state.timeline.newest_time)
         body = encode_requested_replace(RequestedReplace("CLUSTER", plan, {}))
         create_requested(storage, state.config, Instant(now, clustering_action(state), State.REQUESTED), body)
@@ -225,6 +230,11 @@ def _due_plan(state: TableState, settings: ServiceSettings, now_ms: int) -> Clus
     if not clustering_is_due(state.storage, state.config, state.timeline, settings.clustering):
         return None
     return plan_clustering(state, settings, now_ms)
+
+
+def _require_feasible(state: TableState, settings: ServiceSettings) -> None:
+    """A plan that nobody can carry out would be in everybody's way."""
+    require_sortable(carried_schema(service_plan(state, settings)), settings.clustering.sort_columns)
 
 
 def _partition_groups(

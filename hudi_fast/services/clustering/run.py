@@ -25,7 +25,7 @@ from functools import partial
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.errors import CommitConflictError, ConfigError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.carriers import Carriers
@@ -87,6 +87,7 @@ def run_clustering(
         CommitConflictError: another program is carrying it out, or writers changed its file groups: then it is rolled
             back with its plan.
         CommitError: it failed, and waits again.
+        ConfigError: it was planned with ``dry_run``, or an option does not go with the table.
         CorruptTableError: a file of the plan is gone or cannot be understood.
         ServiceTakenError: it is no longer pending.
         UnsupportedFeatureError: the plan has an unknown execution strategy, or the table merges its rows in a way that
@@ -219,6 +220,11 @@ def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant
         plan = read_clustering_plan(state.storage, state.config, instant)
         if plan is not None:
             return instant, plan
+    if not scheduled.instant:
+        raise ConfigError(
+            f"The plan of a clustering of {state.storage.uri} was made with dry_run=True and is not on the timeline. "
+            "Plan it without, and carry that out."
+        )
     raise ServiceTakenError(
         f"The clustering {scheduled.instant} of {state.storage.uri} is not pending: it was "
         f"{'taken off the timeline' if instant is None else 'completed'}. Plan another one."

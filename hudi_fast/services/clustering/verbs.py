@@ -8,7 +8,7 @@ from typing import Any
 from hudi_fast.services.clustering.plan import ScheduledClustering, schedule_clustering
 from hudi_fast.services.clustering.run import cluster, run_clustering
 from hudi_fast.services.clustering.work import ClusteringResult, combined_result
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["ClusteringVerbs"]
 
@@ -69,6 +69,7 @@ class ClusteringVerbs(ServiceVerbs):
             HudiWarning: a clustering that waited was rolled back, because writers had changed its file groups.
         """
         started = time.monotonic()
+        check_plan(plan, ScheduledClustering)
         settings = self._settings(options)
         carriers = self._carriers(spark, settings)
         if plan is not None:

@@ -15,7 +15,7 @@ from hudi_fast.services.compaction.log_run import (
 from hudi_fast.services.compaction.plan import ScheduledCompaction, schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction.work import CompactionResult, combined_result
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["CompactionVerbs"]
 
@@ -65,6 +65,7 @@ class CompactionVerbs(ServiceVerbs):
             UnsupportedFeatureError: the table or the strategy is not supported.
         """
         started = time.monotonic()
+        check_plan(plan, ScheduledCompaction)
         settings = self._settings(options)
         execute = self._carriers(spark, settings).compact
         if plan is not None:
@@ -104,6 +105,7 @@ class CompactionVerbs(ServiceVerbs):
             UnsupportedFeatureError: the table is not supported.
         """
         started = time.monotonic()
+        check_plan(plan, ScheduledCompaction)
         settings = self._settings(options)
         execute = self._carriers(spark, settings).compact
         if plan is not None:

@@ -13,7 +13,7 @@ from hudi_fast.services.indexing.listing import indexes_table
 from hudi_fast.services.indexing.plan import ScheduledIndex, schedule_index, scheduled_indexes
 from hudi_fast.services.indexing.request import IndexRequest
 from hudi_fast.services.indexing.run import IndexResult, build_index, run_scheduled_index
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["IndexVerbs"]
 
@@ -57,6 +57,7 @@ class IndexVerbs(ServiceVerbs):
             InvalidDataError: rows that cannot be indexed, such as two with one key.
             UnsupportedFeatureError: the index is of a form that is not supported.
         """
+        check_plan(plan, ScheduledIndex)
         settings = self._settings(options)
         runner = self._carriers(spark, settings).index
         if plan is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.services.repairing.run import run_repair
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 from hudi_fast.writing.failed_writes import failed_writes
 
 __all__ = ["RepairVerbs"]
@@ -42,4 +42,5 @@ class RepairVerbs(ServiceVerbs):
             CommitError: storage failed; what is left can be repaired again.
             LockTimeoutError: others write to the table.
         """
+        check_plan(plan, RepairPlan)
         return run_repair(self._storage, self._settings(options), plan)

@@ -16,7 +16,7 @@ from hudi_fast.services.undoing.values import (
     RollbackResult,
     SavepointResult,
 )
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["UndoVerbs"]
 
@@ -63,6 +63,7 @@ class UndoVerbs(ServiceVerbs):
             ConfigError: the instant cannot be rolled back; why, and what to do instead. Nothing has changed.
             LockTimeoutError: the service is being carried out.
         """
+        check_plan(plan, PlannedRollback)
         settings = self._settings(options)
         return run_rollback(self._storage, instant, settings, self._carriers(spark, settings), plan)
 
@@ -137,5 +138,6 @@ class UndoVerbs(ServiceVerbs):
             CorruptTableError: files that the savepoint keeps are gone. Nothing has changed.
             LockTimeoutError: a writer or service is at work.
         """
+        check_plan(plan, PlannedRestore)
         settings = self._settings(options)
         return run_restore(self._storage, savepoint, settings, self._carriers(spark, settings), plan)

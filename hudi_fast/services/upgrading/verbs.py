@@ -6,7 +6,7 @@ from typing import Any
 
 from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult
 from hudi_fast.services.upgrading.run import plan_upgrade, run_upgrade
-from hudi_fast.services.verbs import Options, ServiceVerbs
+from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
 __all__ = ["UpgradeVerbs"]
 
@@ -50,5 +50,6 @@ class UpgradeVerbs(ServiceVerbs):
             LockTimeoutError: others held the lock of the table or of a service.
             UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
         """
+        check_plan(plan, UpgradePlan)
         settings = self._settings(options)
         return run_upgrade(self._storage, version, settings, self._carriers(spark, settings), plan)

@@ -1,0 +1,87 @@
+"""Plans that nobody could carry out, and plans that are none: refused by name, and nothing is written."""
+
+from __future__ import annotations
+
+import pytest
+from mor_tables import mor_options
+from small_tables import listing, options, plain_rows
+
+import hudi_fast as hf
+
+SORT = "hoodie.clustering.plan.strategy.sort.columns"
+
+
+@pytest.fixture
+def table(tmp_path):
+    for ts in (1, 2):
+        hf.write(plain_rows(range(6), ts=ts), tmp_path / "t", options())
+    return hf.HudiTable.open(tmp_path / "t")
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_clustering_by_a_column_that_is_not_there_is_not_planned(table, tmp_path, dry_run):
+    before = listing(tmp_path)
+    with pytest.raises(hf.ConfigError, match=r"no column 'town' to sort by; the table has .*rolled back"):
+        table.services.plan_cluster({SORT: "town"}, dry_run=dry_run)
+    assert listing(tmp_path) == before
+
+
+def test_a_clustering_by_a_column_without_order_is_not_planned(tmp_path):
+    rows = plain_rows(range(4))
+    hf.write(rows.append_column("tags", [[["x"]] * 4]), tmp_path / "t", options())
+    before = listing(tmp_path)
+    with pytest.raises(hf.UnsupportedFeatureError, match="sorted by 'tags', whose type is list"):
+        hf.HudiTable.open(tmp_path / "t").services.cluster({SORT: "tags"})
+    assert listing(tmp_path) == before
+
+
+def test_meta_columns_can_be_sorted_by(table):
+    assert table.services.cluster({SORT: "_hoodie_record_key"}).file_groups == 2
+
+
+def test_a_clustering_that_was_only_thought_out_is_not_carried_out(table):
+    thought = table.services.plan_cluster(dry_run=True)
+    with pytest.raises(hf.ConfigError, match="made with dry_run=True and is not on the timeline"):
+        table.services.cluster(plan=thought)
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments", "expected"),
+    [
+        ("clean", (), "ScheduledClean"),
+        ("archive", (), "ArchivePlan"),
+        ("compact", (), "ScheduledCompaction"),
+        ("log_compact", (), "ScheduledCompaction"),
+        ("cluster", (), "ScheduledClustering"),
+        ("rollback", (), "PlannedRollback"),
+        ("restore", ("20240101000000000",), "PlannedRestore"),
+        ("upgrade", (8,), "UpgradePlan"),
+        ("repair", (), "RepairPlan"),
+        ("index", ("column_stats",), "ScheduledIndex"),
+    ],
+)
+def test_a_plan_of_another_service_is_refused(table, verb, arguments, expected):
+    with pytest.raises(TypeError, match=f"plan must be a {expected}, not a dict"):
+        getattr(table.services, verb)(*arguments, plan={})
+
+
+@pytest.mark.parametrize(
+    ("action", "rows"), [("clean", options()), ("clustering", options()), ("compaction", mor_options())]
+)
+def test_a_plan_that_is_cut_off_is_named_with_what_to_do(tmp_path, action, rows):
+    for ts in (1, 2, 3):
+        hf.write(plain_rows(range(6), ts=ts), tmp_path / "t", {**rows, "hoodie.compact.inline": "false"})
+    services = hf.HudiTable.open(tmp_path / "t").services
+    plan = {
+        "clean": lambda: services.plan_clean({"hoodie.clean.commits.retained": 1}),
+        "clustering": services.plan_cluster,
+        "compaction": services.plan_compact,
+    }[action]()
+    file = tmp_path / f"t/.hoodie/timeline/{plan.instant}.{action}.requested"
+    file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(hf.CorruptTableError, match=plan.instant) as met:
+        {"clean": services.clean, "clustering": services.cluster, "compaction": services.compact}[action]()
+    note = f"It is the plan of the {action} {plan.instant} of {tmp_path}/t, which is pending."
+    assert [one.startswith(note) for one in met.value.__notes__] == [True]
+    services.repair()
+    assert services.pending().num_rows == 0
