@@ -6,7 +6,8 @@
                                   └──► as values of the column: least, greatest, counts ─► differences
 
 What is stored may differ where the values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
-partition that is not exact may be wider than the files, and never narrower. Release 1.2 leaves nulls out of the number
+partition may be wider than the files, and never narrower: the record of a write comes after that of a service which
+was planned before it and ended after it, and replaces it. Release 1.2 leaves nulls out of the number
 of values of an expression (SparkMetadataWriterUtils), and of nothing else: that number is not compared.
 """
 
@@ -115,14 +116,14 @@ def _different(
         return
     ours, theirs = ranges_of_records(here, types), ranges_of_records(there, types)
     labels = _labels(here).to_pylist()
-    names = ("key", "column_name", "type", "tight")
+    names = ("key", "column_name", "type")
     for label, row in zip(labels, there.select(names).to_pylist(), strict=True):
         where, column = row["key"][_COLUMN_HASH:], row["column_name"]
         if column not in ours.get(where, {}) or column not in theirs.get(where, {}):
             continue  # the table has that column no more
         expected, found = ours[where][column], theirs[where][column]
         of_partition = row["type"] == PARTITION_STATS
-        if of_partition and not row["tight"] and _covers(found, expected):
+        if of_partition and _covers(found, expected):
             continue
         for what, left, right in _parts(kind, expected, found, of_partition):
             if left != right:
