@@ -8,9 +8,10 @@ from __future__ import annotations
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.active import read_instant_body, read_requested_body
 from hudi_fast.timeline.archived import ArchivedTimeline
-from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
+from hudi_fast.timeline.instant import State
+from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata, decode_clean_plan
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.table_state import TableState
@@ -52,6 +53,7 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
     """Cleans after that time may have deleted what it saw; those before it left what was the newest then."""
     if as_of in {one.requested for one in state.timeline.of_action("savepoint")}:
         return
+    _refuse_being_cleaned(state, as_of)
     cleans = [one for one in state.timeline.of_action("clean") if one.is_completed]
     if not cleans:
         _refuse_cleaned_long_ago(state, as_of)
@@ -67,6 +69,17 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
             return
         if not clean.earliest_instant_to_retain:
             _refuse_versions_cleaned(state, as_of, clean)
+
+
+def _refuse_being_cleaned(state: TableState, as_of: str) -> None:
+    """A clean that is inflight is deleting now, or died over it."""
+    for instant in state.timeline.of_action("clean"):
+        if instant.state is State.INFLIGHT:
+            path = f"{state.config.timeline_folder}/{instant.requested}.clean.requested"
+            plan = decode_clean_plan(read_requested_body(state.storage, state.config, instant), path)
+            retained = plan.earliest_instant_to_retain
+            if retained is not None and as_of < retained:
+                raise _cleaned(state, as_of, retained)
 
 
 def _refuse_cleaned_long_ago(state: TableState, as_of: str) -> None:

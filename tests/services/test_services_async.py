@@ -262,3 +262,22 @@ def test_many_services_and_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     services(tmp_path).run_pending(case.table)
     assert table_rows(tmp_path) == rows
     assert_metadata_true(tmp_path)
+
+
+def test_states_that_a_clean_is_deleting_now_cannot_be_travelled_to(tmp_path: Path) -> None:
+    case = CASES["clean"]
+    make(tmp_path, case)
+    first, last = (load_state(Storage(tmp_path)).timeline.writes()[at].requested for at in (0, -1))
+    table, seen = hf.HudiTable.open(tmp_path), []
+
+    def delete(storage: Storage, paths: Sequence[str]) -> list[bool]:
+        with pytest.raises(hf.ConfigError, match="cleaned up"):
+            table.to_arrow(as_of=first)
+        seen.append(rows_of(table.to_arrow(as_of=last)))
+        return in_process().delete(storage, paths)
+
+    own = in_process()
+    carriers = Carriers(own.compact, own.cluster, own.index, delete)
+    assert table.to_arrow(as_of=first).num_rows == 6
+    TableServices(Storage(tmp_path), lambda spark: carriers).clean(case.table, spark="here")
+    assert seen == [table_rows(tmp_path)]
