@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from hudi_fast.errors import ConfigError
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
@@ -90,6 +91,7 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
     A group in a pending compaction gets one slice: the base file and log files before it, then those since.
 
     Raises:
+        ConfigError: the view is of a time before the table was downgraded, and needs log files of that time.
         CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
     bases, logs = _files_that_count(view, partition)
@@ -173,9 +175,20 @@ def _newest(
     if committed == [pending] and not by_slice[last]:
         return None
     if last != pending or len(committed) == 1:
+        _require_named_by_slice(view, partition, file_id, last in bases or len(committed) == 1)
         return FileSlice(partition, file_id, bases.get(last), tuple(by_slice[last]), last)
     before = committed[-2]
     return FileSlice(partition, file_id, bases.get(before), (*by_slice[before], *by_slice[last]), last)
+
+
+def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
+    """Refuse to take a log file of before a downgrade for a slice: it names its write, and lies on an older one."""
+    if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
+        raise ConfigError(
+            f"The table cannot be seen as of {view.as_of}: it was downgraded to version {view.table_version} since, "
+            f"which cannot read the log files of before, such as those of the file group {file_id} in partition "
+            f"{partition!r}. Travel to a later time, or upgrade the table to version {_LOGS_NAMED_BY_WRITE} first."
+        )
 
 
 def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
