@@ -38,7 +38,6 @@ _LONGEST = 1024
 """Most characters (or bytes) of a bound; what is longer is rounded to a shorter one that bounds it."""
 
 _EXACT = Context(prec=80)
-_WRITES_NANS_OUT = "parquet-cpp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +157,9 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
         CorruptTableError: the file cannot be read.
     """
     found = ranges_of_footer(reader.metadata, reader.schema, columns)
-    leaves = leaf_columns(reader.schema)
-    silent = str(reader.metadata.created_by or "").startswith(_WRITES_NANS_OUT)
+    leaves, tells_nan = leaf_columns(reader.schema), reader.tells_nan
     for name, one in found.items():
-        unsure = silent and pa.types.is_floating(leaves[name]) and one.null_count < one.value_count
+        unsure = not tells_nan and pa.types.is_floating(leaves[name]) and one.null_count < one.value_count
         if one.is_known and not unsure:
             continue
         seen = [ranges_of_rows(batch, [name])[name] for batch in reader.batches([name.split(".")[0]])]

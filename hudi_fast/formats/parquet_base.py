@@ -11,6 +11,9 @@ every number. Files whose statistics leave NaN out would lose rows there, so col
     row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, as it is
                                                └─ some: Arrow's footer, and behind it the same without their bounds
 
+The key ``hudi_fast.nan`` says so of a file, since Arrow's library, whose name is in the footer, does otherwise: bounds
+in it are those of all values.
+
 Reading opens the file once (:func:`open_base_file`) for its schema, footer keys and batches.
 """
 
@@ -28,6 +31,7 @@ from hudi_fast.formats.parquet_footer import change_footer
 from hudi_fast.storage.base import Storage
 
 __all__ = [
+    "TELLS_NAN",
     "BaseFileFooter",
     "BaseFileReader",
     "BaseFileWriter",
@@ -43,6 +47,11 @@ OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
 BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
 MIN_KEY = b"hoodie_min_record_key"
 MAX_KEY = b"hoodie_max_record_key"
+
+TELLS_NAN = (b"hudi_fast.nan", b"no bounds")
+"""The key-value pair of files by Arrow's library whose chunks have no bounds where they hold NaN."""
+
+_LEAVES_NAN_OUT = "parquet-cpp"
 
 ROW_GROUP_MEMORY = 32 << 20
 """Most Arrow bytes that a row group may hold while it is collected."""
@@ -248,7 +257,7 @@ class BaseFileWriter:
     def close(self, footer: BaseFileFooter) -> int:
         """Write the footer and close; the file's length in bytes."""
         self.flush()
-        self._stream.close(footer_pairs(self._avro_schema, footer))
+        self._stream.close({**footer_pairs(self._avro_schema, footer), **dict([TELLS_NAN])})
         length = int(self._sink.tell())
         self._sink.close()
         return length
@@ -282,6 +291,12 @@ class BaseFileReader:
             return next((found[key].decode() for key in keys if key in found), None)
 
         return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+
+    @property
+    def tells_nan(self) -> bool:
+        """Whether bounds in the footer are those of all values: a chunk with NaN has none."""
+        writer = str(self.metadata.created_by or "")
+        return not writer.startswith(_LEAVES_NAN_OUT) or TELLS_NAN in (self.metadata.metadata or {}).items()
 
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.formats.column_ranges import ranges_of_file
 from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.formats.parquet_base import BaseFileFooter, footer_pairs, open_base_file
+from hudi_fast.formats.parquet_base import TELLS_NAN, BaseFileFooter, footer_pairs, open_base_file
 from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet_row_groups import ParquetFooter, RowGroup, read_footer
 from hudi_fast.formats.varlen import single_chunk
@@ -55,6 +55,7 @@ class _Source:
     schema: pa.Schema
     footer: ParquetFooter
     keys: BaseFileFooter
+    tells_nan: bool
 
 
 _Pieces: TypeAlias = dict[int, list[RowGroup]]
@@ -91,7 +92,7 @@ def _source_of(storage: Storage, slice_: FileSlice) -> _Source:
     assert slice_.base_file is not None
     path = slice_.base_file.path
     with open_base_file(storage, path) as reader:
-        return _Source(path, reader.schema, read_footer(storage, path), reader.footer())
+        return _Source(path, reader.schema, read_footer(storage, path), reader.footer(), reader.tells_nan)
 
 
 def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
@@ -150,7 +151,8 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, toke
             with plan.storage.open_input(sources[number].path) as opened:
                 for group in groups:
                     file.copy(opened, sources[number].footer, group)
-        size = file.close(_keys(plan, sources, pieces))
+        told = [TELLS_NAN] if all(sources[number].tells_nan for number in pieces) else []
+        size = file.close({**_keys(plan, sources, pieces), **dict(told)})
     except BaseException:
         file.abort()
         raise
