@@ -255,7 +255,7 @@ class HudiTable:
 
     @property
     def services(self) -> TableServices:
-        """Table services: compaction and log compaction, indexes."""
+        """Table services: cleaning, archiving, compaction, clustering, indexes, undoing, upgrades, repair."""
         return TableServices(self._storage, _on_spark, self._merger)
 
     # ---- looking inside: Arrow tables

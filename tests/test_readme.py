@@ -39,7 +39,7 @@ def test_the_blocks_for_spark_run(scratch, spark, capsys):
 
 
 def test_there_are_blocks_of_both_kinds():
-    assert (len(LOCAL), len(SPARK)) == (5, 1)
+    assert (len(LOCAL), len(SPARK)) == (6, 1)
 
 
 def test_links_to_files_lead_somewhere():

@@ -43,6 +43,18 @@ def test_info_tells_people_and_machines_the_same(run, table):
     assert all(word in shown for word in ("trips", "COPY_ON_WRITE", "EVENT_TIME_ORDERING", "double"))
 
 
+def test_notes_on_an_error_are_part_of_its_line(run, table, tmp_path):
+    """Such as that the write is committed, and that what failed came after it."""
+    code, _, _ = run("cluster", table, "--plan-only")
+    assert code == 0
+    (plan,) = (table / ".hoodie" / "timeline").glob("*.clustering.requested")
+    plan.write_bytes(b"Obj")
+    code, _, err = run("cluster", table)
+    assert (code, err.count("\n")) == (1, 1)
+    assert f"[file .hoodie/timeline/{plan.name}" in err
+    assert "Restore the file, or have the instant taken off the timeline" in err
+
+
 def test_history_and_files_are_lists(run, table):
     run("delete", table, "--where", "id = 1")
     _, out, _ = run("history", table, "--json")

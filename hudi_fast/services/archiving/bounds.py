@@ -129,7 +129,8 @@ def of_metadata_table(config: TableConfig, timeline: Timeline, compacted: str | 
         compacted: requested time of the metadata table's last compaction; None: there was none that is known.
     """
     if compacted is None:
-        return Bound("", "the metadata table has not been compacted yet, or cannot be trusted")
+        due = "which is due after hoodie.metadata.compact.max.delta.commits"
+        return Bound("", f"the metadata table has not been compacted yet, {due}, or cannot be trusted")
     reason = f"the metadata table was last compacted at {compacted}"
     if config.layout_version < 2:
         return Bound(compacted, reason)
