@@ -1,7 +1,7 @@
 """Put the results of ``run.py --json`` into README.md.
 
-COPY_ON_WRITE goes between its ``speed`` markers, MERGE_ON_READ between its ``speed-mor`` markers; a part that has no
-results stays as it is.
+COPY_ON_WRITE goes between its ``speed`` markers, MERGE_ON_READ between its ``speed-mor`` markers, clustering between
+its ``speed-services`` markers; a part that has no results stays as it is.
 
 Usage: ``python readme_table.py RESULT.json [RESULT.json ...]``; the results are of one machine.
 """
@@ -35,7 +35,7 @@ TITLES = {
     "mor_read100": "snapshot, 100 % in the log",
     "mor_compact": "compaction, 100 % in the log",
     "cluster_sort": "clustering of 2 M rows, sorted by two columns",
-    "cluster_copy": "clustering of 2 M rows, not sorted",
+    "cluster_copy": "clustering of 2 M rows, not sorted: row groups are copied",
 }
 CODECS = {"zstd": "zstd", "default": "each side's own"}
 NAMES = {
@@ -75,11 +75,14 @@ def main() -> None:
     results = [one for path in sys.argv[1:] for one in json.loads(Path(path).read_text())]
     text = README.read_text()
     logged = [one for one in results if one["case"].startswith("mor_")]
-    plain = [one for one in results if one not in logged]
+    clustered = [one for one in results if one["case"].startswith("cluster_")]
+    plain = [one for one in results if one not in logged and one not in clustered]
     if plain:
         text = between(text, "speed", lines(plain, ("hudi", "local", "spark")))
     if logged:
         text = between(text, "speed-mor", lines(logged, ("hudi", "hudi_rs", "local", "spark")))
+    if clustered:
+        text = between(text, "speed-services", lines(clustered, ("hudi", "local", "spark")))
     README.write_text(text)
 
 
