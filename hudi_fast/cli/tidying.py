@@ -79,7 +79,8 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
     options, services = options_of(pairs), services_of(path)
     if dry_run:
         plan = services.plan_archive(options)
-        why = f"Why no more: {plan.blocked_by.rstrip('.')}." if plan.blocked_by else ""
+        limits = f"{plan.active:,} writes are active; with more than {plan.keep_max:,} all but {plan.keep_min:,} go."
+        why = f"Why no more: {plan.blocked_by.rstrip('.')}." if plan.blocked_by else limits
         show_plan("Would be archived", plan.to_arrow(), as_json, why, blocked_by=plan.blocked_by)
         return
     with under_way(f"Archiving the timeline of {path}"):
@@ -90,7 +91,8 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
     elif result.instants:
         show_values("Archived", readable({**values, "instants": len(result.instants)}))
     else:
-        show_values("Nothing to archive", readable({"active": result.active, "blocked_by": result.blocked_by}))
+        held = {"blocked_by": result.blocked_by} if result.blocked_by else {}
+        show_values("Nothing to archive", readable({"active": result.active, **held}))
 
 
 @click.command(short_help="Find and remove what does not belong.")

@@ -7,13 +7,14 @@ on other machines, and Apache Hudi's own, are not excluded.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hudi_fast.errors import LockTimeoutError, TableNotFoundError
+from hudi_fast.errors import LockError, LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 
 __all__ = ["LOCK_PATH", "is_held", "service_lock_path", "table_lock"]
@@ -21,6 +22,7 @@ __all__ = ["LOCK_PATH", "is_held", "service_lock_path", "table_lock"]
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
 
 _POLL_SECONDS = 0.01
+_NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
@@ -33,6 +35,7 @@ def table_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> 
         path: which of the table's locks.
 
     Raises:
+        LockError: its file must not be written.
         LockTimeoutError: the lock was held by others all that time.
         TableNotFoundError: there is no table (any more).
     """
@@ -49,8 +52,7 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
     while True:
         if not storage.exists(".hoodie"):
             raise TableNotFoundError(f"The table {storage.uri} went away while this writer waited for its lock.")
-        storage.make_dir(lock.rpartition("/")[0])
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = _open(storage, lock)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_same_file(descriptor, path):
@@ -69,6 +71,20 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
                 f"{wait_seconds:g} s. Wait for it, or raise hoodie.write.lock.wait_time_ms."
             )
         time.sleep(_POLL_SECONDS)
+
+
+def _open(storage: Storage, lock: str) -> int:
+    try:
+        storage.make_dir(lock.rpartition("/")[0])
+        return os.open(storage.fs_path(lock), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno not in _NOT_ALLOWED:
+            raise
+        raise LockError(
+            f"The lock of the table {storage.uri} cannot be taken: the file {lock} cannot be written "
+            f"({error.strerror}). Who writes to a table or serves it must be allowed to write to its .hoodie folder; "
+            "reading, and looking at what would be done, needs no lock."
+        ) from error
 
 
 def _sign(descriptor: int) -> None:

@@ -77,6 +77,11 @@ class Timeline:
         return tuple(i for i in self.pending() if i.action == "compaction")
 
     @property
+    def pending_restore(self) -> Instant | None:
+        """The restore that is not done; until it is, no write begins."""
+        return next((i for i in self.pending() if i.action == "restore"), None)
+
+    @property
     def pending_log_compactions(self) -> tuple[Instant, ...]:
         """Pending log compactions."""
         return tuple(i for i in self.pending() if i.action == "logcompaction")

@@ -20,7 +20,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CorruptTableError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import load_timeline
+from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
@@ -34,7 +34,17 @@ from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, m
 from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 
-__all__ = ["Participant", "Transaction", "abandon", "begin", "clean_up", "commit", "noted_on", "withdraw"]
+__all__ = [
+    "Participant",
+    "Transaction",
+    "abandon",
+    "begin",
+    "clean_up",
+    "commit",
+    "noted_on",
+    "refuse_while_restoring",
+    "withdraw",
+]
 
 _ONE_WRITER = FailedWrites()
 
@@ -63,6 +73,26 @@ class Transaction:
     heart: Heartbeat | None = None
 
 
+def refuse_while_restoring(storage: Storage, timeline: Timeline, what: str) -> None:
+    """Make sure that the table is not being restored.
+
+    Args:
+        storage: the table's storage.
+        timeline: its active timeline.
+        what: what must not happen, as a sentence that goes on with "before it is done".
+
+    Raises:
+        CommitConflictError: there is a pending restore.
+    """
+    restore = timeline.pending_restore
+    if restore is not None:
+        saved = ", ".join(one.requested for one in timeline.of_action("savepoint")) or "none is left"
+        raise CommitConflictError(
+            f"{storage.uri} has a pending restore, {restore.requested}; {what} before it is done. Finish it: "
+            f"services.restore(), `hudi-fast restore`, with the savepoint that it goes to (savepoints: {saved})."
+        )
+
+
 def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE_WRITER) -> TableState:
     """Leave no trace of writers that died; the state afterwards.
 
@@ -75,10 +105,7 @@ def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE
         CommitConflictError: the table is being restored.
     """
     storage, config, timeline = state.storage, state.config, state.timeline
-    if any(instant.action == "restore" for instant in timeline.pending()):
-        raise CommitConflictError(
-            f"{storage.uri} has a pending restore; no write may begin before it is done. Finish the restore first."
-        )
+    refuse_while_restoring(storage, timeline, "no write may begin")
     changed = False
     if finish_rollbacks(storage, config, timeline, clock):
         timeline, changed = load_timeline(storage, config), True

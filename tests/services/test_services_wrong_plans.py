@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 from mor_tables import mor_options
 from small_tables import listing, options, plain_rows
@@ -85,3 +90,49 @@ def test_a_plan_that_is_cut_off_is_named_with_what_to_do(tmp_path, action, rows)
     assert [one.startswith(note) for one in met.value.__notes__] == [True]
     services.repair()
     assert services.pending().num_rows == 0
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that every user of the machine can look into, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def without_rights(folder):
+    """Nothing may be written below the folder, whoever runs the tests."""
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+        return
+    folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        folder.chmod(0o755)
+
+
+def test_a_table_that_must_not_be_written_can_be_looked_at_and_says_so_otherwise(open_folder):
+    path = open_folder / "t"
+    for ts in (1, 2, 3):
+        hf.write(plain_rows(range(6), ts=ts), path, options())
+    table = hf.HudiTable.open(path)
+    services, saved = table.services, table.services.savepoint().instant
+    for file in (path / ".hoodie/.locks").iterdir():
+        file.unlink()
+    one = {"hoodie.clean.commits.retained": 1}
+    with without_rights(path / ".hoodie/.locks"):
+        assert services.plan_clean(one, dry_run=True).files == 2
+        assert services.plan_cluster(dry_run=True).file_groups == 2
+        assert services.plan_restore(saved).instants == ()
+        assert table.to_arrow().num_rows == 6
+        calls = [lambda: services.clean(one), services.cluster, services.savepoint, services.rollback]
+        calls += [lambda: services.restore(saved), lambda: services.upgrade(8), services.repair]
+        for call in calls:
+            with pytest.raises(hf.LockError, match=rf"lock of the table {path} cannot be taken.*\.locks/hudi"):
+                call()

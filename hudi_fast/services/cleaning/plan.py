@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.cleaning.held import held_files, kept_names
 from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
@@ -41,6 +40,7 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["clean_may_be_due", "pending_cleans", "read_clean_plan", "schedule_clean"]
 
@@ -284,10 +284,7 @@ def _put_on_timeline(
         waiting = pending_cleans(storage, config, timeline)
         if waiting:
             return waiting[0]
-        if any(one.action == "restore" for one in timeline.pending()):
-            raise CommitConflictError(
-                f"{storage.uri} has a pending restore; no clean may begin before it is done. Finish the restore first."
-            )
+        refuse_while_restoring(storage, timeline, "no clean may begin")
         now = InstantClock(config.timezone, settings.write.clock_skew_ms).next_time(timeline.newest_time)
         create_requested(storage, config, Instant(now, "clean", State.REQUESTED), encode_clean_plan(plan))
         return ScheduledClean(now, plan, sizes)

@@ -76,7 +76,7 @@ def find_data_files(look: Look) -> Iterator[Finding]:
     Raises:
         CorruptTableError: the timeline or the archive cannot be read.
     """
-    if any(one.action == "restore" for one in look.timeline.pending()):
+    if look.timeline.pending_restore is not None:
         return
     known = _known(look)
     listed_inside = _MetadataNames(look)

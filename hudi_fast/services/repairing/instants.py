@@ -71,7 +71,7 @@ _LOST = {
 def find_instants(look: Look) -> Iterator[Finding]:
     """Findings of the kinds ``failed write`` and ``dangling instant``, oldest first."""
     with_files = _instants_with_files(look)
-    restoring = any(one.action == "restore" for one in look.timeline.pending())
+    restoring = look.timeline.pending_restore is not None
     for instant in look.timeline.instants:
         if instant.state is State.COMPLETED:
             found = _completed(look, instant, with_files)

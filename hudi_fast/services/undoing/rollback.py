@@ -37,6 +37,7 @@ from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.markers import delete_leftover_markers
 from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, read_rollback_plan, relative_path, roll_back
 from hudi_fast.writing.rollback_plan import plan_rollback
+from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["look_at_rollback", "run_rollback", "storage_errors", "touched_files"]
 
@@ -122,7 +123,7 @@ def touched_files(storage: Storage, plan: RollbackPlan) -> Iterable[TouchedFile]
 
 def _planned(state: TableState, instant: str | None, settings: ServiceSettings) -> PlannedRollback:
     storage, config = state.storage, state.config
-    _require_no_restore(state)
+    refuse_while_restoring(storage, state.timeline, "nothing may be rolled back")
     waiting = _waiting_rollbacks(state)
     if instant is None:
         failed = [one for one in _failed_writes(state, settings) if one.requested not in waiting]
@@ -160,14 +161,6 @@ def _failed_writes(state: TableState, settings: ServiceSettings) -> list[Instant
     """Asked for in so many words, it is done under the policy NEVER too, as far as signs of life have ceased."""
     failed = settings.failed_writes
     return expired_writes(state, replace(failed, policy="LAZY") if failed.policy == "NEVER" else failed)
-
-
-def _require_no_restore(state: TableState) -> None:
-    if any(one.action == "restore" for one in state.timeline.pending()):
-        raise CommitConflictError(
-            f"{state.storage.uri} has a pending restore; nothing may be rolled back before it is done. Finish the "
-            "restore first."
-        )
 
 
 def _require_same(storage: Storage, plan: PlannedRollback | None, found: PlannedRollback) -> None:

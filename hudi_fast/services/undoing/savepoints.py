@@ -105,7 +105,7 @@ def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) 
         found = _savepoint_of(state.timeline, instant)
         if found is None:
             raise ConfigError(f"The commit {instant} of {storage.uri} has no savepoint{_others(state.timeline)}.")
-        if any(one.action == "restore" for one in state.timeline.pending()):
+        if state.timeline.pending_restore is not None:
             raise ConfigError(f"{storage.uri} is being restored; finish the restore before a savepoint is taken away.")
         if found.is_completed:
             found = revert_to_inflight(storage, state.config, found)
@@ -138,8 +138,19 @@ def _commit_of(state: TableState, instant: str | None) -> Instant:
     found = timeline.last_completed_write if instant is None else timeline.find(instant)
     if found is None or not any(found == one for one in timeline.writes()):
         what = "no completed commit" if instant is None else f"no completed commit {instant} on its active timeline"
-        raise ConfigError(f"No savepoint can be made: {state.storage.uri} has {what}.")
+        raise ConfigError(f"No savepoint can be made: {state.storage.uri} has {what}{_instead(timeline, instant)}.")
     return found
+
+
+def _instead(timeline: Timeline, instant: str | None) -> str:
+    """What the instant is in place of a completed commit, and which one could be taken."""
+    if instant is None:
+        return ""
+    met = [one for one in timeline.instants if one.requested == instant]
+    first, newest = min((one.requested for one in timeline.instants), default=""), timeline.last_completed_write
+    found = f": the {met[0].action} is {met[0].state.name.lower()}" if met else ""
+    found = found or (f", which begins at {first}" if instant < first else "")
+    return found + (f". The newest one is {newest.requested}" if newest is not None else "")
 
 
 def _savepoint_of(timeline: Timeline, instant: str) -> Instant | None:
