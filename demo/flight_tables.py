@@ -89,10 +89,13 @@ def asked_shown(queries: Sequence[Asked]) -> Table:
 
 def history_shown(title: str, path: Path) -> Table:
     """One line per instant of a table."""
-    history = hf.HudiTable.open(path).history().drop_columns(["completion", "action", "state"])
-    shown = _table(title, history.column_names, right=history.column_names[2:])
-    for row in history.to_pylist():
-        shown.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+    names = ["instant", "action", "ms", "inserted", "updated", "deleted", "files"]
+    shown = _table(title, names, right=names[2:])
+    for row in hf.HudiTable.open(path).history().to_pylist():
+        files = row["files_deleted"] if row["files"] is None else row["files"]
+        counts = (row["duration_ms"], row["inserts"], row["updates"], row["deletes"], files)
+        texts = ("" if count is None else f"{count:,}" for count in counts)
+        shown.add_row(row["instant"], (row["operation"] or row["action"]).lower(), *texts)
     return shown
 
 

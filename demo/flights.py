@@ -8,7 +8,8 @@
 
 It happens to two tables: one that rewrites files (COPY_ON_WRITE), and one that logs changes beside them (MERGE_ON_READ)
 until a compaction merges the log files into new base files. Queries on the first then leave out the files that its
-metadata table says hold none of the rows they ask for.
+metadata table says hold none of the rows they ask for; a mistake is undone by going back to a savepoint, old files are
+cleaned, and rows are sorted by a clustering.
 
 With Java and PySpark it runs on Spark (two cores); without, on the local engine. It ends with exit code 1 if the table
 holds anything but the rows it should.
@@ -54,7 +55,7 @@ LOG_OPTIONS = {
     "hoodie.compact.inline": "false",  # the demo says when
 }
 OPERATION = "hoodie.datasource.write.operation"
-STEPS = 18
+STEPS = 21
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 appender.stderr.type = Console
@@ -178,6 +179,7 @@ def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
     story.check("flights of the first load, by time travel", load.num_rows, _rows_at(table, first.instant))
     story.check("partitions", data.LAST_MONTH, table.partitions().num_rows)
     _ask(story, table, widened)
+    _serve(story, engine, table, path, widened)
     return year
 
 
@@ -199,6 +201,26 @@ def _ask(story: Story, table: hf.HudiTable, expected: pa.Table) -> None:
             story.asked.append(Asked(what, index, table.files().num_rows, files, found.num_rows, seconds))
             story.check(f"{what}: every value", True, wanted.num_rows > 0 and data.same_rows(found, wanted))
             story.check(f"{what}: files read, by an index", (1, True), (files, index in steps["index"].to_pylist()))
+
+
+def _serve(story: Story, engine: Engine, table: hf.HudiTable, path: Path, expected: pa.Table) -> None:
+    """A mistake is undone by going back to a savepoint; then old files go, and the newest are sorted."""
+    services = table.services
+    with story.step("Savepoint; July is deleted by mistake; restore"):
+        saved = services.savepoint(comment="before the mistake")
+        mistake = table.delete_partitions(["month=7"])
+        without = _rows_at(table, mistake.instant)
+        restored = services.restore(saved.instant, spark=engine.session)
+    story.check("the mistake was one", True, without < expected.num_rows)
+    story.check("the mistake is undone", (mistake.instant,), restored.rolled_back)
+    with story.step("Clean: the newest commit stays; cluster: rows sorted by delay"):
+        services.delete_savepoint(saved.instant)
+        cleaned = services.clean({"hoodie.clean.commits.retained": 1}, engine.session)
+        clustered = services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "dep_delay"}, engine.session)
+    story.check("old files are deleted", True, cleaned.files_deleted >= data.LAST_MONTH)
+    found = (clustered.file_groups, clustered.rows)
+    story.check("file groups and rows clustered", (data.LAST_MONTH, expected.num_rows), found)
+    _compare_rows(story, path, "the restore and the clustering", expected, engine.count(path))
 
 
 def tell_of_logs(story: Story, engine: Engine, path: Path, year: pa.Table) -> None:
