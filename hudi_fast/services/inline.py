@@ -31,6 +31,7 @@ from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write, clean_has_work
 from hudi_fast.services.clustering.run import cluster_after_write
+from hudi_fast.services.clustering.strategies import plan_strategy_of
 from hudi_fast.services.compaction.log_run import (
     run_log_compaction,
     run_pending_log_compactions,
@@ -67,7 +68,7 @@ class _Table:
 
 
 def check_inline(settings: ServiceSettings) -> None:
-    """Refuse a compaction after the write that could not be planned, before anything is written.
+    """Refuse services after the write that could not be planned, before anything is written.
 
     Raises:
         ConfigError: an option of the strategy is wrong.
@@ -76,6 +77,8 @@ def check_inline(settings: ServiceSettings) -> None:
     options = settings.compaction
     if options.inline or options.schedule_inline or settings.write.table_type == "MERGE_ON_READ":
         strategies_of(options)
+    if settings.clustering.inline or settings.clustering.schedule_inline:
+        plan_strategy_of(settings.clustering)
 
 
 def inline_by_default(settings: ServiceSettings) -> ServiceSettings:

@@ -351,9 +351,11 @@ def test_files_of_the_writes_after_an_instant(tmp_path: Path) -> None:
 )
 def test_unknown_strategies_are_refused_by_name(key: str, name: str, tmp_path: Path) -> None:
     make(tmp_path)
+    services(tmp_path).plan_cluster()
     files = listing(tmp_path)
-    with pytest.raises(hf.UnsupportedFeatureError, match=name):
-        services(tmp_path).plan_cluster({key: name})
+    for verb in (services(tmp_path).plan_cluster, services(tmp_path).cluster):
+        with pytest.raises(hf.UnsupportedFeatureError, match=name):
+            verb({key: name})
     assert listing(tmp_path) == files
 
 

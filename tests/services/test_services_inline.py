@@ -108,6 +108,9 @@ def test_an_unknown_strategy_is_refused_before_the_write(tmp_path: Path) -> None
     files = listing(tmp_path)
     with pytest.raises(hf.UnsupportedFeatureError, match=r"compaction\.strategy=Mine"):
         write(tmp_path, mor(inline="true", strategy="Mine"), 1)
+    clustering = {"hoodie.clustering.inline": "true", "hoodie.clustering.plan.strategy.class": "com.example.Plan"}
+    with pytest.raises(hf.UnsupportedFeatureError, match=r"com\.example\.Plan"):
+        write(tmp_path, {**mor(), **clustering}, 1)
     assert listing(tmp_path) == files
 
 

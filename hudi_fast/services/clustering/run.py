@@ -40,7 +40,7 @@ from hudi_fast.services.clustering.plan import (
     schedule_clustering,
     waiting_clusterings,
 )
-from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of
+from hudi_fast.services.clustering.strategies import CONSISTENT, execution_of, plan_strategy_of
 from hudi_fast.services.clustering.work import (
     ClusteringExecutor,
     ClusteringWork,
@@ -169,7 +169,13 @@ def cluster(storage: Storage, settings: ServiceSettings, carriers: Carriers, pen
         settings: strategies, and how files are written.
         carriers: who does the work.
         pending_only: plan nothing new.
+
+    Raises:
+        UnsupportedFeatureError: an unknown strategy; nothing was carried out.
+        HudiError: as :func:`run_clustering`.
     """
+    if not pending_only:
+        plan_strategy_of(settings.clustering)
     done = run_pending_clusterings(storage, settings, carriers.cluster)
     if pending_only:
         return done
