@@ -95,9 +95,7 @@ THROUGH_VERSIONS = (
 @pytest.mark.filterwarnings("ignore:The metadata table of .* is not used:hudi_fast.HudiWarning")
 def test_a_life_through_table_versions(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     case = Case("hudi_12", 6, True)
-    life = Life(
-        MorSides(request.getfixturevalue(case.peer), tmp_path / "trips", case.options()), case, random.Random(7)
-    )
+    life = Life(MorSides(request.getfixturevalue(case.peer), tmp_path / "trips", case.options()), random.Random(7))
     with life.as_it_is():
         for first in ("us", "hudi", "us"):
             life.insert(first)
