@@ -20,11 +20,12 @@ DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test lint demo bench bench-hudi clean check-python
+.PHONY: help setup test test-long lint demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
+	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make bench       micro-benchmarks (asv)'
@@ -67,6 +68,9 @@ lint: $(VENV)/.made-dev
 
 test: setup lint
 	$(BIN)/python -m pytest
+
+test-long: setup lint
+	$(BIN)/python -m pytest --long
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')

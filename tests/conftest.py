@@ -20,8 +20,17 @@ PEERS = {"hudi_12", "hudi_015"}
 JVM_SECONDS = 900
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark a test by the JVMs that it uses, and give it the time that starting them may take."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--long``: tests that are marked ``long`` run, too."""
+    parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take."""
+    if not config.getoption("--long"):
+        left_out = [item for item in items if item.get_closest_marker("long") is not None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item.get_closest_marker("long") is None]
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
         if names & PEERS:
@@ -42,17 +51,33 @@ def java() -> str:
 
 
 @pytest.fixture(scope="session")
-def hudi_12(java: str) -> Iterator[RealHudi]:
+def peers() -> list[RealHudi]:
+    """Those that tests have asked for."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def hudi_12(java: str, peers: list[RealHudi]) -> Iterator[RealHudi]:
     """Apache Hudi 1.2.0: table versions 6, 8 and 9."""
     with RealHudi("1.2.0") as peer:
+        peers.append(peer)
         yield peer
 
 
 @pytest.fixture(scope="session")
-def hudi_015(java: str) -> Iterator[RealHudi]:
+def hudi_015(java: str, peers: list[RealHudi]) -> Iterator[RealHudi]:
     """Apache Hudi 0.15.0: table version 6, as the releases before 1.0 wrote it."""
     with RealHudi("0.15.0") as peer:
+        peers.append(peer)
         yield peer
+
+
+@pytest.fixture(autouse=True)
+def rest_between_tests(peers: list[RealHudi]) -> Iterator[None]:
+    """Between two tests a peer may start anew."""
+    yield
+    for peer in peers:
+        peer.rest()
 
 
 @pytest.fixture

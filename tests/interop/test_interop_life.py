@@ -23,6 +23,9 @@ LIVES = (
     Case("hudi_015", 6, False),
     Case("hudi_015", 6, True),
 )
+BY_DEFAULT = (1, 5)
+"""The others live with ``--long``."""
+
 SEED = 100
 
 Turn = tuple[str, str]
@@ -63,7 +66,10 @@ def test_each_side_does_everything_right_after_the_other() -> None:
     assert after == {(name, by) for name in (*WRITES, *SERVICES, *OF_LOGS) for by in ("us", "hudi")}
 
 
-@pytest.mark.parametrize("number", range(len(LIVES)), ids=[str(case) for case in LIVES])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(n, marks=() if n in BY_DEFAULT else pytest.mark.long, id=str(case)) for n, case in enumerate(LIVES)],
+)
 def test_a_whole_life(number: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     case = LIVES[number]
     sides = MorSides(request.getfixturevalue(case.peer), tmp_path / "trips", case.options())

@@ -30,6 +30,9 @@ START_SECONDS = 240.0
 REQUEST_SECONDS = 240.0
 STOP_SECONDS = 10.0
 LOG_TAIL_BYTES = 6000
+REQUESTS_BETWEEN_LOOKS = 100
+FULL = 0.5
+"""Share of its heap beyond which a peer is not used any more."""
 
 
 class PeerError(Exception):
@@ -91,6 +94,7 @@ class RealHudi:
         self._scratch: Path | None = None
         self._pending = b""
         self._files = 0
+        self._asked = 0
 
     def __enter__(self) -> RealHudi:
         return self
@@ -167,6 +171,16 @@ class RealHudi:
         )
         return HFileAnswer(answer["count"], entries, found, answer["bloom"])
 
+    def rest(self) -> None:
+        """Call it between tests: a process whose memory Hudi has filled over many requests is ended.
+
+        The next request starts another one.
+        """
+        if self.is_running and self._asked >= REQUESTS_BETWEEN_LOOKS:
+            self._asked = 0
+            if self._ask("memory")["used"] > FULL:
+                self.close()
+
     def close(self) -> None:
         """End the process and everything it started; remove the scratch folder."""
         self._end(STOP_SECONDS)
@@ -194,6 +208,7 @@ class RealHudi:
 
     def _ask(self, operation: str, **arguments: Any) -> dict[str, Any]:
         process = self._process or self._start()
+        self._asked += 1
         assert process.stdin is not None
         line = json.dumps({"op": operation, **arguments}) + "\n"
         try:

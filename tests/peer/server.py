@@ -20,7 +20,7 @@ import sys
 import traceback
 
 from hfile_scan import scan_hfile
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 SPARK_LINE = "3.5"
@@ -107,6 +107,17 @@ class Peer:
         """Others write to the tables between two requests: a cached relation would list the files of before."""
         self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
 
+    def memory(self) -> dict:
+        """Share of the heap that is in use once all garbage has been collected."""
+        runtime = self.spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
+        runtime.gc()
+        return {"used": (runtime.totalMemory() - runtime.freeMemory()) / runtime.maxMemory()}
+
+    def forget_persisted_rows(self) -> None:
+        """Hudi persists what it writes, and leaves some of it behind."""
+        for rows in self.spark.sparkContext._jsc.getPersistentRDDs().values():
+            rows.unpersist()
+
     def _keep(self, frame: DataFrame, out: str) -> dict:
         if not frame.columns:
             return {"file": None, "rows": 0}
@@ -149,7 +160,8 @@ def serve(peer: Peer, answers: int) -> None:
         while data:
             data = data[os.write(answers, data) :]
 
-    operations = {"info": peer.info, "write": peer.write, "read": peer.read, "sql": peer.sql, "hfile": peer.hfile}
+    names = ("info", "write", "read", "sql", "hfile", "memory")
+    operations = {name: getattr(peer, name) for name in names}
     answer({"ok": True, "result": peer.info()})
     for line in sys.stdin:
         request = json.loads(line)
@@ -158,7 +170,11 @@ def serve(peer: Peer, answers: int) -> None:
             return
         try:
             peer.forget_cached_tables()
-            answer({"ok": True, "result": operations[name](**request)})
+            result = operations[name](**request)
+            peer.forget_persisted_rows()
+            answer({"ok": True, "result": result})
+        except (Py4JNetworkError, ConnectionError):  # the JVM is gone, and this process is of no use without it
+            raise
         except Exception as error:
             answer({"ok": False, "error": describe(error)})
 

@@ -10,7 +10,7 @@ from threading import Timer
 
 import pyarrow as pa
 import pytest
-from peer.client import PeerError, PeerProcessError, RealHudi
+from peer.client import REQUESTS_BETWEEN_LOOKS, PeerError, PeerProcessError, RealHudi
 from rows import assert_same_rows
 
 META = (
@@ -142,3 +142,16 @@ def test_a_process_that_ends_shows_the_end_of_its_log(tmp_path):
     broken.chmod(0o755)
     with RealHudi("1.2.0", python=broken) as peer, pytest.raises(PeerProcessError, match="no such bundle"):
         peer.info()
+
+
+@pytest.mark.parametrize(("used", "stays"), [("0.9", False), ("0.1", True)])
+def test_a_process_whose_memory_is_full_is_ended_between_tests(tmp_path, used, stays):
+    full = tmp_path / "python"
+    answer = f'{{"ok": true, "result": {{"used": {used}}}}}'
+    full.write_text(f"#!/bin/sh\necho '{answer}'\nwhile read request; do echo '{answer}'; done\n")
+    full.chmod(0o755)
+    with RealHudi("1.2.0", python=full) as peer:
+        for _ in range(REQUESTS_BETWEEN_LOOKS):
+            peer.info()
+            peer.rest()
+        assert peer.is_running is stays
