@@ -15,7 +15,7 @@ from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
 from hudi_fast.view.table_state import load_state
 
-WRITERS = [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)]
+WRITERS = [("hudi_12", 9), pytest.param(("hudi_12", 6), marks=pytest.mark.long), ("hudi_015", 6)]
 VERSION = "hoodie.write.table.version"
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 POLICIES = {

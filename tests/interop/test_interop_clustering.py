@@ -21,7 +21,7 @@ SORT = "hoodie.clustering.plan.strategy.sort.columns"
 CASES = [
     ("hudi_12", 9, "COPY_ON_WRITE"),
     ("hudi_12", 8, "MERGE_ON_READ"),
-    ("hudi_12", 6, "COPY_ON_WRITE"),
+    pytest.param("hudi_12", 6, "COPY_ON_WRITE", marks=pytest.mark.long),
     ("hudi_015", 6, "MERGE_ON_READ"),
 ]
 
