@@ -30,8 +30,8 @@ START_SECONDS = 240.0
 REQUEST_SECONDS = 240.0
 STOP_SECONDS = 10.0
 LOG_TAIL_BYTES = 6000
-REQUESTS_BETWEEN_LOOKS = 100
-FULL = 0.5
+REQUESTS_BETWEEN_LOOKS = 40
+FULL = 0.3
 """Share of its heap beyond which a peer is not used any more."""
 
 
@@ -178,7 +178,8 @@ class RealHudi:
         """
         if self.is_running and self._asked >= REQUESTS_BETWEEN_LOOKS:
             self._asked = 0
-            if self._ask("memory")["used"] > FULL:
+            used = self._ask("memory")["used"]
+            if used > FULL:
                 self.close()
 
     def close(self) -> None:

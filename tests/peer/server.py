@@ -43,9 +43,10 @@ def start_session(version: str, scratch: str) -> SparkSession:
         "spark.local.dir": os.path.join(scratch, "local"),
         # The opened package: Kryo copies a lock when the bloom index asks the metadata table.
         "spark.driver.extraJavaOptions": (
-            "-Duser.timezone=UTC --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+            "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError "
+            "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
         ),
-        "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "3g"),
+        "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
