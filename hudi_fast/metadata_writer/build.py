@@ -17,6 +17,9 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
 
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties import format_properties
@@ -25,6 +28,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro_schema import is_meta_field
 from hudi_fast.metadata.definitions import IndexDefinition, index_version
 from hudi_fast.metadata.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
+from hudi_fast.metadata.stat_values import StatsVersion, indexed_columns
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.metadata_writer.bookkeeping import (
     create_metadata,
@@ -50,6 +54,7 @@ __all__ = [
     "definition_of",
     "group_count",
     "initial_instant",
+    "measured_columns",
     "open_groups",
 ]
 
@@ -134,6 +139,25 @@ def group_count(records: int, options: MetadataOptions, partitioned: bool = Fals
     per_group = max(options.record_index_group_bytes // _RECORD_BYTES, 1)
     estimate = math.ceil(records * options.record_index_growth) // per_group
     return max(low, min(high, estimate))
+
+
+def measured_columns(
+    schema: pa.Schema, config: TableConfig, definitions: Mapping[str, IndexDefinition], options: MetadataOptions
+) -> list[str]:
+    """The columns of a table that ``column_stats`` speak of, in Hudi's order.
+
+    Columns that files do not hold are none of them: statistics would say that they are null.
+
+    Args:
+        schema: the table's columns.
+        config: of the data table.
+        definitions: of its indexes.
+        options: which columns, and how many.
+    """
+    missing = config.partition_fields if config.drop_partition_columns else ()
+    stored = pa.schema([one for one in schema if one.name not in missing])
+    version = cast(StatsVersion, index_version(PartitionKind.COLUMN_STATS, config.version, definitions))
+    return indexed_columns(stored, version, config.populate_meta_fields, options.column_list, options.max_columns)
 
 
 def definition_of(

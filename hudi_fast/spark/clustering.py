@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_fast.services.clustering.execute import bytes_of, in_threads
+from hudi_fast.services.clustering.execute import in_threads, weights_of
 from hudi_fast.services.clustering.rewrite import rewrite_group
 from hudi_fast.services.clustering.work import ClusteringExecutor, ClusteringWork
 from hudi_fast.spark.service_tasks import in_tasks
@@ -26,7 +26,7 @@ def cluster_on(spark: Any, driver_bytes: int = 0) -> ClusteringExecutor:
     """
 
     def execute(work: ClusteringWork) -> list[WriteStat]:
-        weights = [bytes_of(work, number) for number in range(len(work.groups))]
+        weights = weights_of(work)
         if sum(weights) < driver_bytes:
             return in_threads(work)
         return in_tasks(spark, work.plan, work.groups, weights, _Groups(replace(work, groups=())))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hudi_fast.services.compaction.execute import bytes_of, carry_out, in_threads
+from hudi_fast.services.compaction.execute import carry_out, in_threads, weights_of
 from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.spark.service_tasks import in_tasks
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -25,7 +25,7 @@ def compact_on(spark: Any, driver_bytes: int = 0) -> Executor:
     """
 
     def execute(work: CompactionWork) -> list[WriteStat]:
-        weights = [bytes_of(work, number) for number in range(len(work.operations))]
+        weights = weights_of(work)
         if sum(weights) < driver_bytes:
             return in_threads(work)
         return in_tasks(spark, work.plan, work.operations, weights, _Slices(replace(work, operations=())))

@@ -19,20 +19,17 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-import pyarrow as pa
-
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
 from hudi_fast.merge.slice_merge import SliceMerge
-from hudi_fast.metadata.definitions import IndexDefinition, index_version, load_definitions
+from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.lister import MetadataLister
-from hudi_fast.metadata.stat_values import indexed_columns
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable, open_metadata
 from hudi_fast.metadata_writer.bookkeeping import drop_metadata, drop_partitions, write_definitions
-from hudi_fast.metadata_writer.build import asked_indexes, build_partitions, definition_of
+from hudi_fast.metadata_writer.build import asked_indexes, build_partitions, definition_of, measured_columns
 from hudi_fast.metadata_writer.change import TableChange, change_of_commit
 from hudi_fast.metadata_writer.commit import update_metadata
 from hudi_fast.metadata_writer.maintain import clean_metadata, compact_metadata, compaction_due, settle_metadata
@@ -313,16 +310,7 @@ def producer_context(
     stored: Mapping[str, IndexDefinition] = (
         load_definitions(state.storage, config) if table is None else table.definitions
     )
-    stored_columns = plan.schema
-    if config.drop_partition_columns:  # files do not hold these, so statistics would say that they are null
-        stored_columns = pa.schema([one for one in plan.schema if one.name not in config.partition_fields])
-    columns = indexed_columns(
-        stored_columns,
-        index_version("column_stats", config.version, stored),  # type: ignore[arg-type]
-        config.populate_meta_fields,
-        options.column_list,
-        options.max_columns,
-    )
+    columns = measured_columns(plan.schema, config, stored, options)
     present = () if table is None else (*table.partitions, *table.building)
     merge = SliceMerge(state.storage, state.timeline, config.version, plan.rules, key_config=plan.stored_key_config)
     return ProducerContext(

@@ -21,11 +21,10 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.merge.rules import MergeRules
 from hudi_fast.merge.slice_merge import SliceMerge
-from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.lister import MetadataLister
-from hudi_fast.metadata.stat_values import indexed_columns
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_writer.build import measured_columns
 from hudi_fast.metadata_writer.change import change_of_clean
 from hudi_fast.metadata_writer.commit import update_metadata
 from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_change
@@ -114,16 +113,7 @@ def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptio
 def _context(state: TableState, table: MetadataTable, options: MetadataOptions) -> ProducerContext:
     config = state.config
     schema = table_schema(state) or pa.schema([])
-    stored = schema
-    if config.drop_partition_columns:
-        stored = pa.schema([one for one in schema if one.name not in config.partition_fields])
-    columns = indexed_columns(
-        stored,
-        index_version("column_stats", config.version, table.definitions),  # type: ignore[arg-type]
-        config.populate_meta_fields,
-        options.column_list,
-        options.max_columns,
-    )
+    columns = measured_columns(schema, config, table.definitions, options)
     defined = table.definitions.get("column_stats")
     every = dict.fromkeys([*columns, *(defined.source_fields if defined is not None else ())])
     return ProducerContext(

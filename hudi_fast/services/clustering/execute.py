@@ -1,26 +1,22 @@
-"""Carrying the groups of a clustering out: one by one, or in the threads of this process."""
+"""Carrying the groups of a clustering out in the threads of this process."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from hudi_fast.services.clustering.rewrite import rewrite_group
 from hudi_fast.services.clustering.work import ClusteringWork
+from hudi_fast.services.units import bytes_read, largest_first
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.plan import TaskToken
 
-__all__ = ["bytes_of", "in_threads"]
+__all__ = ["in_threads", "weights_of"]
 
 
 def in_threads(work: ClusteringWork) -> list[WriteStat]:
     """Rewrite all groups in this process, the largest first."""
-    order = sorted(range(len(work.groups)), key=lambda number: bytes_of(work, number), reverse=True)
-    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
-        written = pool.map(lambda number: rewrite_group(work, number, TaskToken(number)), order)
-        return [stat for stats in written for stat in stats]
+    return largest_first(weights_of(work), work.plan.threads, partial(rewrite_group, work))
 
 
-def bytes_of(work: ClusteringWork, number: int) -> float:
-    """About how many bytes a group reads."""
-    metrics = work.groups[number].metrics
-    return metrics.get("TOTAL_IO_READ_MB", 0.0) * (1 << 20) + metrics.get("TOTAL_LOG_FILES_SIZE", 0.0)
+def weights_of(work: ClusteringWork) -> list[float]:
+    """About how many bytes each group reads."""
+    return [bytes_read(group.metrics) for group in work.groups]
