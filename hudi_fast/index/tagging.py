@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [
@@ -166,7 +167,7 @@ def match_slice(
     """
     if slice_.base_file is None or keys.low is None:
         return None
-    with open_base_file(storage, slice_.base_file.path) as reader:
+    with open_base(storage, slice_.base_file) as reader:
         if reader.num_rows == 0 or not _may_hold(reader, keys, settings, key_config is None):
             return None
         found_base: list[npt.NDArray[np.int64]] = []

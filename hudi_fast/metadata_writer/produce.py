@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata_writer.change import AddedFile, TableChange
 from hudi_fast.metadata_writer.produce_base import (
@@ -32,6 +31,7 @@ from hudi_fast.metadata_writer.produce_files import FilesOfChange, FilesOfTable,
 from hudi_fast.metadata_writer.produce_records import KeysOfGroup, KeysOfSlice
 from hudi_fast.metadata_writer.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
 from hudi_fast.metadata_writer.produce_stats import StatsOfFiles, StatsOfPartitions, StatsOfRemoved, files_of_slices
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices
 
@@ -212,5 +212,5 @@ def _is_partitioned(context: ProducerContext) -> bool:
 def _rows_of(context: ProducerContext, slice_: FileSlice) -> int:
     if slice_.base_file is None:
         return sum(log.size for log in slice_.log_files) // _LOG_BYTES_OF_A_RECORD
-    with open_base_file(context.storage, slice_.base_file.path) as reader:
+    with open_base(context.storage, slice_.base_file) as reader:
         return reader.num_rows

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.log_blocks import LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.merged_slice import merged_rows
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
@@ -30,6 +30,7 @@ from hudi_fast.metadata_writer.change import TableChange
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.listing import Lister
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
@@ -272,7 +273,7 @@ def opened(storage: Storage, slice_: FileSlice) -> Iterator[BaseFileReader | Non
     if slice_.base_file is None:
         yield None
         return
-    with open_base_file(storage, slice_.base_file.path) as reader:
+    with open_base(storage, slice_.base_file) as reader:
         yield reader
 
 

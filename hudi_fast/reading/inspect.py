@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.reading.scan import ScanPlan
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
@@ -144,5 +144,5 @@ def _held_groups(state: TableState) -> dict[tuple[str, str], str]:
 def _rows(state: TableState, one: FileSlice) -> int | None:
     if one.base_file is None:
         return None
-    with open_base_file(state.storage, one.base_file.path) as reader:
+    with open_base(state.storage, one.base_file) as reader:
         return reader.num_rows

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import HeaderKey, LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.merged_slice import log_rows, merged_rows
 from hudi_fast.merge.resolve import resolve_slice
@@ -36,6 +36,7 @@ from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["SliceScan", "hidden_rows", "read_slice"]
@@ -81,7 +82,7 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
     """
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
     base = slice_.base_file
-    with nullcontext() if base is None else open_base_file(scan.storage, base.path) as reader:
+    with nullcontext() if base is None else open_base(scan.storage, base) as reader:
         if blocks:
             yield from _read_with_log(scan, slice_, blocks, reader)
         elif reader is not None and scan.base_rows:
@@ -101,7 +102,7 @@ def hidden_rows(scan: SliceScan, slice_: FileSlice) -> npt.NDArray[np.int64]:
         return np.zeros(0, dtype=np.int64)
     assert scan.merge is not None
     assert scan.merge_columns is not None
-    with open_base_file(scan.storage, slice_.base_file.path) as reader:
+    with open_base(scan.storage, slice_.base_file) as reader:
         fill = _columns_from_path(scan, slice_.partition, [n for n in scan.schema.names if n in reader.schema.names])
         columns = merge_schema(scan.merge, pa.schema([]), scan.merge_columns)
         columns = pa.schema([field for field in columns if field.name not in fill])

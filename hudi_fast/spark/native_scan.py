@@ -15,11 +15,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.keys.partition_path import partition_values
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.view.base_files import open_base
+from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["native_scan", "readable_by_spark"]
@@ -59,11 +60,11 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
     slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
     if from_path:
         slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
-    samples = {one.base_file.instant: one.base_file.path for one in slices if one.base_file is not None}
+    samples = {one.base_file.instant: one.base_file for one in slices if one.base_file is not None}
     wanted = pa.schema([field for field in scan.output if field.name not in from_path])
 
-    def fits(path: str) -> bool:
-        with open_base_file(scan.storage, path) as reader:
+    def fits(base: BaseFile) -> bool:
+        with open_base(scan.storage, base) as reader:
             return _fields_fit(reader.schema, wanted)
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:

@@ -17,12 +17,12 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
 from hudi_fast.timeline.archived import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.slices import TableView, latest_slices
@@ -164,6 +164,6 @@ def _schema_of_a_file(state: TableState) -> pa.Schema | None:
     for partition in state.view.lister.partitions():
         for slice_ in latest_slices(state.view, partition):
             if slice_.base_file is not None:
-                with open_base_file(state.storage, slice_.base_file.path) as reader:
+                with open_base(state.storage, slice_.base_file) as reader:
                     return without_meta(reader.schema)
     return None

@@ -29,7 +29,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.index.bucket import (
     bucket_count,
     bucket_file_id,
@@ -43,6 +42,7 @@ from hudi_fast.index.tagging import BucketSettings, IncomingKeys, IndexSettings,
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.merge.gather import gather_array
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import look_up
@@ -290,7 +290,7 @@ def _fits(settings: BucketSettings, state: TableState, slice_: FileSlice) -> boo
     """Whether the least and the greatest key of a base file belong to its bucket, or what is known of them."""
     assert slice_.base_file is not None
     number = bucket_number(slice_.file_id)
-    with open_base_file(state.storage, slice_.base_file.path) as reader:
+    with open_base(state.storage, slice_.base_file) as reader:
         footer = reader.footer()
     keys = [key for key in (footer.min_key, footer.max_key) if key is not None]
     if not keys:

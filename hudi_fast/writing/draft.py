@@ -16,12 +16,13 @@ from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
-from hudi_fast.formats.parquet_base import ParquetSettings, open_base_file
+from hudi_fast.formats.parquet_base import ParquetSettings
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
 from hudi_fast.writing.bucket import settle_buckets
@@ -237,7 +238,7 @@ def _stored_keys(state: TableState) -> Iterator[str]:
     for partition in state.view.lister.partitions():
         for slice_ in latest_slices(state.view, partition):
             if slice_.base_file is not None:
-                with open_base_file(state.storage, slice_.base_file.path) as reader:
+                with open_base(state.storage, slice_.base_file) as reader:
                     yield from (keys[0].as_py() for keys in file_keys(reader, None) if len(keys))
 
 

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.metadata_bloom import candidates
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
@@ -34,6 +33,7 @@ from hudi_fast.merge.settle import incoming_beats_stored
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.metadata.state import metadata_of
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
@@ -154,7 +154,7 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
     if slice_.base_file is None:
         keys = _log_entries(plan, slice_, _NO_COLUMNS).keys.unique()
         return _seen(plan, slice_, keys, _nulls(columns, len(keys)))
-    with open_base_file(plan.storage, slice_.base_file.path) as reader:
+    with open_base(plan.storage, slice_.base_file) as reader:
         keys = single_chunk(pa.chunked_array(list(file_keys(reader, plan.stored_key_config)), pa.string()))
     return _seen(plan, slice_, keys, _base_columns(plan, slice_, columns))
 
@@ -219,7 +219,7 @@ def _base_columns(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> pa.
     """Columns of a base file in the table's types; null where the file is older than the column."""
     if slice_.base_file is None:
         raise ValueError("the slice has no base file")
-    with open_base_file(plan.storage, slice_.base_file.path) as reader:
+    with open_base(plan.storage, slice_.base_file) as reader:
         return stored_table(reader, columns)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.merge.base_merge import merged_batches
 from hudi_fast.merge.blend import fill_gaps, run_merger
 from hudi_fast.merge.gather import gather, gather_array
@@ -21,6 +21,7 @@ from hudi_fast.merge.rules import default_ordering, ordering_columns
 from hudi_fast.merge.settle import BaseChanges, settle
 from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
 from hudi_fast.writing.key_footer import KeyFooter
@@ -34,7 +35,7 @@ Flags = npt.NDArray[np.bool_]
 
 def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, incoming: Incoming) -> WriteStat:
     """Write the next version of a base file."""
-    with open_base_file(plan.storage, base.path) as reader:
+    with open_base(plan.storage, base) as reader:
         changes = _settle(plan, work, incoming, reader)
         footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
         with OutputFile(plan, work, work.file_id, "MERGE", footer) as output:

@@ -25,7 +25,6 @@ import pyarrow as pa
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.metadata.state import open_state
@@ -44,6 +43,7 @@ from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
@@ -272,7 +272,7 @@ def _is_free(state: TableState, slice_: FileSlice, busy: set[str]) -> bool:
 def _columns_of(storage: Storage, slice_: FileSlice) -> str:
     if slice_.base_file is None:
         return ""
-    with open_base_file(storage, slice_.base_file.path) as reader:
+    with open_base(storage, slice_.base_file) as reader:
         return str(reader.schema.remove_metadata())
 
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.bloom_union import union_filters
-from hudi_fast.formats.parquet_base import BaseFileFooter, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileFooter
 from hudi_fast.merge.slice_merge import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.work import ClusteringWork, slices_of
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import carried_schema
 from hudi_fast.writing.plan import WritePlan
@@ -118,7 +119,7 @@ def known_keys(source: GroupInput) -> KnownKeys:
         nonlocal rows
         for one in source.slices:
             if one.base_file is not None:
-                with open_base_file(plan.storage, one.base_file.path) as reader:
+                with open_base(plan.storage, one.base_file) as reader:
                     rows += reader.num_rows
                     yield one.base_file.path, reader.footer()
 

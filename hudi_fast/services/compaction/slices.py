@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hudi_fast.formats.log_blocks import BlockType, LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.merge.base_merge import entry_replacement, merged_batches
 from hudi_fast.merge.gather import gather
 from hudi_fast.merge.log_scan import blocks_that_count, slice_blocks
@@ -28,6 +28,7 @@ from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merge.slice_merge import merge_schema
 from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
@@ -58,7 +59,7 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
     log = scan_log(work, slice_)
     with contextlib.ExitStack() as stack:
         base = slice_.base_file
-        reader = None if base is None else stack.enter_context(open_base_file(plan.storage, base.path))
+        reader = None if base is None else stack.enter_context(open_base(plan.storage, base))
         schema = merge_schema(merge, carried_schema(plan), plan.file_schema)
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()

@@ -1,0 +1,21 @@
+"""Opening the base files of the data table: whoever looks into one has it from here.
+
+A file is what a reader of its rows means by it, not what lies on storage under its path.
+"""
+
+from __future__ import annotations
+
+from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.file_names import BaseFile
+
+__all__ = ["open_base"]
+
+
+def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
+    """Open a base file of a file group.
+
+    Raises:
+        CorruptTableError: the file is missing, cut short, or not Parquet.
+    """
+    return open_base_file(storage, base.path)
