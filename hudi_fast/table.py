@@ -22,10 +22,10 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
-from hudi_fast.reading.inspect import explain_table, files_table, partitions_table
-from hudi_fast.reading.inspect_history import history_table
-from hudi_fast.reading.inspect_html import table_html
-from hudi_fast.reading.inspect_stats import stats_table
+from hudi_fast.reading.inspecting.history import history_table
+from hudi_fast.reading.inspecting.html import table_html
+from hudi_fast.reading.inspecting.stats import stats_table
+from hudi_fast.reading.inspecting.table import explain_table, files_table, partitions_table
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema

@@ -21,7 +21,9 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
     """Public functions of the engine's core, with their full names."""
     for folder in CORE:
         package = importlib.import_module(f"hudi_fast.{folder}")
-        for found in pkgutil.iter_modules(package.__path__, f"hudi_fast.{folder}."):
+        for found in pkgutil.walk_packages(package.__path__, f"hudi_fast.{folder}."):
+            if found.ispkg:
+                continue
             module = importlib.import_module(found.name)
             for name in module.__all__:
                 value = getattr(module, name)

@@ -45,7 +45,7 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
     if sum((dry_run, plan_only, run_pending)) > 1:
         raise click.UsageError("Give at most one of --dry-run, --plan-only and --run-pending.")
     from hudi_fast.cli.progress import under_way
-    from hudi_fast.reading.inspect_words import size_text
+    from hudi_fast.reading.inspecting.words import size_text
 
     options, services = options_of(pairs), services_of(path)
     if dry_run or plan_only:
@@ -130,7 +130,7 @@ COMMANDS = (clean, archive, repair)
 
 
 def _show_findings(plan: RepairPlan, as_json: bool) -> None:
-    from hudi_fast.reading.inspect_words import size_text
+    from hudi_fast.reading.inspecting.words import size_text
 
     words: dict[str, Any] = {"repairable": len(plan.repairable), "bytes": plan.bytes}
     more = f"{len(plan.repairable)} can be repaired, {size_text(plan.bytes)}." if plan.findings else ""

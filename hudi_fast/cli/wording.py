@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from hudi_fast.reading.inspect_words import duration_text, size_text
+from hudi_fast.reading.inspecting.words import duration_text, size_text
 
 __all__ = ["counted", "figures", "heading", "readable"]
 

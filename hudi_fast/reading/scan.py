@@ -2,7 +2,7 @@
 
 ::
 
-    plan_scan     state, columns, filter ─► slices that may match (skip.py: paths, then the metadata table)   (a value)
+    plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)  (a value)
     scan_batches  slices ─► read_slice in threads ─► batches, as they come
     scan_table    slices ─► read_slice in threads ─► one table
 
@@ -28,9 +28,9 @@ from hudi_fast.formats.avro_schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merge.rules import Merger
 from hudi_fast.merge.slice_merge import merge_schema, slice_merge
-from hudi_fast.reading.filter_terms import Anything, Condition, parse_filter
 from hudi_fast.reading.prune import filter_columns
-from hudi_fast.reading.skip import SkipReport, SkipRequest, choose_slices
+from hudi_fast.reading.skipping.choose import SkipReport, SkipRequest, choose_slices
+from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema

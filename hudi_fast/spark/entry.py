@@ -6,12 +6,12 @@ from typing import Any
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.services.carriers import Carriers
-from hudi_fast.spark.clustering import cluster_on
-from hudi_fast.spark.compaction import compact_on
-from hudi_fast.spark.deleting import delete_on
-from hudi_fast.spark.engine import SparkEngine
-from hudi_fast.spark.metadata import run_on as index_on
-from hudi_fast.spark.reader import read
+from hudi_fast.spark.reading.reader import read
+from hudi_fast.spark.services.clustering import cluster_on
+from hudi_fast.spark.services.compaction import compact_on
+from hudi_fast.spark.services.deleting import delete_on
+from hudi_fast.spark.services.metadata import run_on as index_on
+from hudi_fast.spark.writing.engine import SparkEngine
 
 __all__ = ["carriers_on", "engine_for", "read"]
 

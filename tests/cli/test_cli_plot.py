@@ -12,7 +12,7 @@ from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.cli.plot import bars_of, draw_history, size_bins
-from hudi_fast.reading.inspect_history import HISTORY_SCHEMA
+from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
 
 BEGINNINGS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

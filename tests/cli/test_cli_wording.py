@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from hudi_fast.cli.wording import counted, figures, readable
-from hudi_fast.reading.inspect_words import duration_text, size_text
+from hudi_fast.reading.inspecting.words import duration_text, size_text
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hudi_fast.reading.inspect_history import HISTORY_SCHEMA
+from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 
 TEXT = (Path(__file__).parents[2] / "docs" / "on-call.md").read_text()

@@ -9,7 +9,7 @@ from mor_tables import mor_options
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.reading.inspect_history import HISTORY_SCHEMA
+from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
 
 CLASSIC = ["instant", "completion", "action", "state", "operation", "inserts", "updates", "deletes", "files", "bytes"]
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.reading.filter_terms import Column, parse_filter
-from hudi_fast.reading.skip_bounds import Bounds, may_match
+from hudi_fast.reading.skipping.bounds import Bounds, may_match
+from hudi_fast.reading.skipping.filter_terms import Column, parse_filter
 
 KINDS: dict[str, pa.DataType] = {
     "i": pa.int32(),

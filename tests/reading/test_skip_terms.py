@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hudi_fast.reading.filter_terms import (
+from hudi_fast.reading.skipping.filter_terms import (
     And,
     Anything,
     Cast,

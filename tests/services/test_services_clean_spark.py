@@ -11,7 +11,7 @@ from small_tables import table_rows
 
 import hudi_fast as hf
 from hudi_fast.services.deleting import delete_files
-from hudi_fast.spark.deleting import delete_on
+from hudi_fast.spark.services.deleting import delete_on
 from hudi_fast.storage.base import Storage
 
 

@@ -19,7 +19,7 @@ from spark_writes import NOT_COMPARED, batch, frame, numbers_of
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.engine import SparkEngine
+from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.writing.flow import run_write
 
 OPTIONS = {

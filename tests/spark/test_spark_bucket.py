@@ -10,7 +10,7 @@ from spark_writes import Step, assert_same_writes, batch, frame
 import hudi_fast as hf
 from hudi_fast.index.consistent import first_hashing
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.spark.bucketed import lanes_of_buckets
+from hudi_fast.spark.writing.bucketed import lanes_of_buckets
 
 TABLE = {
     "hoodie.table.name": "t",

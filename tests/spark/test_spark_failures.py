@@ -12,7 +12,7 @@ from spark_writes import batch, frame
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.tasks import Answer, answers
+from hudi_fast.spark.writing.tasks import Answer, answers
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import load_state

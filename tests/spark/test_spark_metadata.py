@@ -19,7 +19,7 @@ from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter
 from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_table
 from hudi_fast.metadata_writer.produce_functions import apply_function
 from hudi_fast.metadata_writer.runner import in_threads
-from hudi_fast.spark.metadata import run_on
+from hudi_fast.spark.services.metadata import run_on
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
 

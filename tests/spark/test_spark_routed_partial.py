@@ -11,7 +11,7 @@ from small_tables import options
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.routed_tasks import BIN, MOVED, SLICE, write_slices
+from hudi_fast.spark.writing.routed_tasks import BIN, MOVED, SLICE, write_slices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.filter_terms import (
+from hudi_fast.reading.skipping.filter_terms import (
     And,
     Anything,
     Cast,
@@ -29,7 +29,7 @@ from hudi_fast.reading.filter_terms import (
     Or,
     StartsWith,
 )
-from hudi_fast.spark.filters import understand_filter
+from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.table_types import spark_schema
 
 SCHEMA = pa.schema(

@@ -1,0 +1,1 @@
+"""What changed between two moments: rows of an incremental query, and changes with both images."""

@@ -1,0 +1,1 @@
+"""What a table holds and what happened to it, as Arrow tables and text."""

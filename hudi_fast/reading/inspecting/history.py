@@ -1,0 +1,187 @@
+"""What happened to a table: one row per instant, from the bodies that the instants left.
+
+::
+
+    the timeline's listing (and the archive) ─► instants from begin to end ─► the body of each ─► one row
+
+A completed instant says what it did; of a pending one the plan says which file groups it is about. A body that cannot
+be understood costs its row the details, not the caller the history: ``note`` says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.reading.inspecting.bodies import describe_completed, describe_pending
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.instant import Instant, State, comparable_action, ms_from_instant, parse_instant_file
+
+__all__ = ["HISTORY_SCHEMA", "history_table"]
+
+_THREADS = 8
+
+HISTORY_SCHEMA = pa.schema(
+    {
+        "instant": pa.string(),
+        "completion": pa.string(),
+        "action": pa.string(),
+        "state": pa.string(),
+        "operation": pa.string(),
+        "duration_ms": pa.int64(),
+        "inserts": pa.int64(),
+        "updates": pa.int64(),
+        "deletes": pa.int64(),
+        "files": pa.int64(),
+        "bytes": pa.int64(),
+        "partitions": pa.int64(),
+        "groups_read": pa.int64(),
+        "groups_written": pa.int64(),
+        "files_deleted": pa.int64(),
+        "rolled_back": pa.list_(pa.string()),
+        "comment": pa.string(),
+        "archived": pa.bool_(),
+        "note": pa.string(),
+    }
+)
+"""The columns of :func:`history_table`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """When the files of an instant were written, in milliseconds since the epoch.
+
+    Attributes:
+        begun: the first of those before it was complete.
+        done: the completed one; None while it is pending.
+    """
+
+    begun: int | None = None
+    done: int | None = None
+
+
+def history_table(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    begin: str | None = None,
+    end: str | None = None,
+    archived: bool = False,
+) -> pa.Table:
+    """One row per instant, oldest first; its columns are :data:`HISTORY_SCHEMA`.
+
+    ``duration_ms`` is the time from request to completion; before timeline layout 2 the difference of the modification
+    times of its files. A savepoint has none: it goes by the time of its commit. ``inserts``, ``updates`` and
+    ``deletes`` count rows as the write recorded them; ``files`` and ``bytes`` are what it wrote, ``partitions`` those
+    that it touched. ``groups_read`` and ``groups_written`` count file groups of compactions and clusterings.
+    ``rolled_back`` are the instants that a rollback or restore undid. ``comment`` is a savepoint's, or names the
+    indexes that were built.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
+        begin: smallest requested time; None for no bound.
+        end: largest requested time; None for no bound.
+        archived: whether instants that have left the active timeline are among them.
+
+    Raises:
+        CorruptTableError: the archive cannot be read.
+    """
+    chosen = [one for one in timeline.instants if _within(one.requested, begin, end)]
+    spans = _file_times(storage, config) if config.layout_version < 2 else {}
+
+    def row(instant: Instant) -> dict[str, object]:
+        return _active_row(storage, config, instant, spans.get(_key(instant), _Span()))
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        rows = list(pool.map(row, chosen))
+    if archived:
+        known = {_key(one) for one in timeline.instants}
+        rows = [*_archived_rows(storage, config, begin, end, known), *rows]
+        rows.sort(key=lambda one: (str(one["instant"]), str(one["action"])))
+    return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
+
+
+def _active_row(storage: Storage, config: TableConfig, instant: Instant, span: _Span) -> dict[str, object]:
+    row = _plain_row(instant, config, span)
+    try:
+        if instant.state is State.COMPLETED:
+            body = read_instant_body(storage, config, instant)
+            return row | describe_completed(instant.action, body, f"{config.timeline_folder}/{instant.file_name}")
+        if instant.action != "savepoint":
+            row |= describe_pending(instant.action, read_requested_body(storage, config, instant))
+    except CorruptTableError as error:
+        row["note"] = str(error)
+    return row
+
+
+def _archived_rows(
+    storage: Storage, config: TableConfig, begin: str | None, end: str | None, known: set[tuple[str, str]]
+) -> Iterator[dict[str, object]]:
+    """Rows of archived instants; one that is still active too, for archiving died half way, is left to the active."""
+    for one in ArchivedTimeline(storage, config).read(begin, end):
+        instant = Instant(one.requested, one.action, State.COMPLETED, one.completion or None)
+        if _key(instant) in known or not _within(one.requested, begin, end):
+            continue
+        row = _plain_row(instant, config, _Span()) | {"archived": True}
+        try:
+            yield row | describe_completed(one.action, one.metadata or b"", None)
+        except CorruptTableError as error:
+            yield row | {"note": str(error)}
+
+
+def _plain_row(instant: Instant, config: TableConfig, span: _Span) -> dict[str, object]:
+    return {
+        "instant": instant.requested,
+        "completion": instant.completion,
+        "action": instant.action,
+        "state": instant.state.name,
+        "duration_ms": _duration(instant, config, span),
+        "archived": False,
+    }
+
+
+def _duration(instant: Instant, config: TableConfig, span: _Span) -> int | None:
+    """Milliseconds; None while it is pending, and where the times do not tell."""
+    begun, done = span.begun, span.done
+    if instant.completion is None or instant.requested.startswith("0000"):
+        return None
+    if instant.action == "savepoint":  # it was requested whenever; its time is that of its commit
+        return None
+    if begun is None or done is None:
+        try:
+            begun, done = (ms_from_instant(time, config.timezone) for time in (instant.requested, instant.completion))
+        except CorruptTableError:
+            return None
+    return done - begun if done >= begun else None
+
+
+def _file_times(storage: Storage, config: TableConfig) -> dict[tuple[str, str], _Span]:
+    """By (requested time, action): when the files of the instants were written."""
+    begun: dict[tuple[str, str], int] = {}
+    done: dict[tuple[str, str], int] = {}
+    for entry in storage.list_dir(config.timeline_folder):
+        instant = None if entry.is_dir else parse_instant_file(entry.name, config.layout_version)
+        if instant is None:
+            continue
+        if instant.state is State.COMPLETED:
+            done[_key(instant)] = entry.modified_ms
+        else:
+            begun[_key(instant)] = min(begun.get(_key(instant), entry.modified_ms), entry.modified_ms)
+    return {key: _Span(begun.get(key), done.get(key)) for key in begun.keys() | done.keys()}
+
+
+def _key(instant: Instant) -> tuple[str, str]:
+    return instant.requested, comparable_action(instant.action)
+
+
+def _within(time: str, begin: str | None, end: str | None) -> bool:
+    return (begin is None or time >= begin) and (end is None or time <= end)

@@ -1,0 +1,1 @@
+"""Leaving out files that cannot hold what a filter asks for."""

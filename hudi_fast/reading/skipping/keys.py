@@ -1,0 +1,236 @@
+"""Filters that name record keys, and the file groups that hold these keys.
+
+::
+
+    Condition ─► values that a column must have ─► record keys, in every form that the key generator may have given them
+        ─► record index ─► (partition path, file id)
+    Condition on an indexed column ─► secondary index ─► record keys ─► record index ─► the same
+    record keys ─► bloom filters ─► slices whose base file may hold one
+
+An answer is a superset of what the filter wants, or None where nothing is known. The record index and secondary indexes
+speak of the table's present rows, so only a query of those may ask them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import HudiError
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.index.record_index import is_by_partition, locate_keys
+from hudi_fast.keys.key_generator import KINDS, KeyConfig, record_keys
+from hudi_fast.keys.value_text import to_text
+from hudi_fast.metadata.definitions import IndexDefinition
+from hudi_fast.metadata.keys import bloom_key, secondary_prefix, split_secondary_keys
+from hudi_fast.metadata.layout import PartitionKind
+from hudi_fast.metadata.read import lookup, prefix
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.reading.skipping.filter_terms import Column, Compare, Condition, Constant, In, IsNull, conjuncts
+from hudi_fast.view.slices import FileSlice
+
+__all__ = [
+    "Groups",
+    "SecondaryLookup",
+    "bloom_matches",
+    "groups_of_keys",
+    "keys_by_secondary",
+    "record_key_texts",
+    "secondary_of",
+    "wanted_values",
+]
+
+Groups: TypeAlias = frozenset[tuple[str, str]]
+"""(partition path, file id) of file groups."""
+
+_RECORD_KEY = "_hoodie_record_key"
+_MOST_KEYS = 10_000
+_MOST_PARTITIONS = 64
+_BLOOM_FILES = 64
+"""Filters that are in memory at once: one may take 430 kB."""
+
+
+def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa.Array | None:
+    """Values, in the column's type, one of which the column has in each row that the condition is true of.
+
+    Only of columns of strings, integers, booleans and dates, which compare alike as values and as text.
+    """
+    if len(column.path) != 1 or column.name not in schema.names:
+        return None
+    kind = schema.field(column.name).type
+    if not (
+        pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind)
+    ):
+        return None
+    for part in conjuncts(condition):
+        values = _listed(part, column)
+        if values is not None and _same_family(values.type, kind):
+            try:
+                return pc.unique(values.cast(kind)).drop_null()
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                continue
+    return None
+
+
+def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfig) -> pa.Array | None:
+    """Record keys, one of which each row has that the condition is true of: string[n]."""
+    if config.populate_meta_fields:
+        direct = wanted_values(condition, schema, Column((_RECORD_KEY,)))
+        if direct is not None:
+            return direct if len(direct) <= _MOST_KEYS else None
+    names = config.record_key_fields
+    if not names or config.key_generator not in KINDS or config.key_generator == "AUTO_RECORD":
+        return None
+    listed = [wanted_values(condition, schema, Column((name,))) for name in names]
+    columns = [values for values in listed if values is not None]
+    if len(columns) < len(names) or np.prod([float(len(values)) for values in columns]) > _MOST_KEYS:
+        return None
+    rows = list(product(*(values.to_pylist() for values in columns)))
+    arrays = [pa.array([row[at] for row in rows], values.type) for at, values in enumerate(columns)]
+    table = pa.table(dict(zip(names, arrays, strict=True)))
+    return _texts_of(table.filter(_storable(arrays)), config) if rows else pa.array([], pa.string())
+
+
+def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[str]) -> Groups | None:
+    """The file groups that hold the keys, by the record index; None when it would have to be asked too often.
+
+    Args:
+        table: a metadata table whose record index is usable.
+        keys: string[n].
+        partitions: the data partitions that matter.
+
+    Raises:
+        HudiError: the index cannot be read.
+    """
+    if not is_by_partition(table):
+        wanted = set(partitions)
+        return frozenset(group for group in locate_keys(table, keys).groups if group[0] in wanted)
+    if len(partitions) > _MOST_PARTITIONS:
+        return None
+    return frozenset(group for path in partitions for group in locate_keys(table, keys, path).groups)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondaryLookup:
+    """What a filter can ask a secondary index.
+
+    Attributes:
+        partition: of the metadata table.
+        prefixes: how the keys of the wanted values begin.
+    """
+
+    partition: str
+    prefixes: tuple[str, ...]
+
+
+def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) -> SecondaryLookup | None:
+    """The secondary index that a condition can ask; None when there is none."""
+    for partition in table.partitions:
+        definition = table.definitions.get(partition)
+        if partition.startswith(PartitionKind.SECONDARY_INDEX.value) and definition is not None:
+            prefixes = _secondary_prefixes(condition, schema, definition)
+            if prefixes is not None and len(prefixes) <= _MOST_KEYS:
+                return SecondaryLookup(partition, tuple(prefixes))
+    return None
+
+
+def keys_by_secondary(table: MetadataTable, asked: SecondaryLookup) -> pa.Array:
+    """Record keys, one of which each wanted row has: string[n].
+
+    Raises:
+        HudiError: the index cannot be read.
+    """
+    found = prefix(table, asked.partition, asked.prefixes).column("key")
+    return pc.unique(split_secondary_keys(pa.array(found))[1]) if len(found) else pa.array([], pa.string())
+
+
+def bloom_matches(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> npt.NDArray[np.bool_]:
+    """bool[n]: slices that may hold one of the keys. One with log files may: filters speak of base files alone.
+
+    Raises:
+        HudiError: a filter cannot be read.
+    """
+    keep = np.ones(len(slices), dtype=np.bool_)
+    asked = [number for number, one in enumerate(slices) if one.base_file is not None and not one.log_files]
+    for first in range(0, len(asked), _BLOOM_FILES):
+        numbers = {_bloom_key(slices[number]): number for number in asked[first : first + _BLOOM_FILES]}
+        found = lookup(table, PartitionKind.BLOOM_FILTERS.value, pa.array(list(numbers), pa.string()))
+        for row in found.to_pylist():
+            if not row["deleted"] and row["key"] in numbers:
+                name = f"the bloom filter {row['key']} of the metadata table"
+                filter_ = BloomFilter.from_base64(row["filter"].decode("ascii"), row["kind"], where=name)
+                keep[numbers[row["key"]]] = bool(filter_.might_contain(keys).any())
+    return keep
+
+
+# ---- values
+
+
+def _listed(part: Condition, column: Column) -> pa.Array | None:
+    if isinstance(part, In) and part.value == column and part.null_is is not True:
+        return part.values
+    if isinstance(part, Compare) and part.sign == "==":
+        for side, other in ((part.left, part.right), (part.right, part.left)):
+            if side == column and isinstance(other, Constant):
+                return _array(other)
+    return None
+
+
+def _array(constant: Constant) -> pa.Array:
+    return pa.repeat(constant.value, 1)
+
+
+def _same_family(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether values of these types are equal exactly when they are after a cast that loses nothing."""
+    kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
+    strings = all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (one, other))
+    return strings or any(is_kind(one) and is_kind(other) for is_kind in kinds)
+
+
+# ---- keys
+
+
+def _storable(arrays: Iterable[pa.Array]) -> pa.Array:
+    """bool[n]: rows that can have a key at all: one of their fields is not the empty string."""
+    full = [pc.not_equal(array, "") if pa.types.is_string(array.type) else pc.is_valid(array) for array in arrays]
+    mask = full[0]
+    for other in full[1:]:
+        mask = pc.or_(mask, other)
+    return mask
+
+
+def _texts_of(rows: pa.Table, config: TableConfig) -> pa.Array | None:
+    """Keys of rows of key fields; with one field in both spellings that releases have given it."""
+    made = KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
+    if not rows.num_rows:
+        return pa.array([], pa.string())
+    try:
+        texts = [record_keys(replace(made, single_key_prefixed=prefixed), rows) for prefixed in (False, True)]
+    except HudiError:
+        return None
+    return pc.unique(pa.concat_arrays(texts))
+
+
+def _secondary_prefixes(condition: Condition, schema: pa.Schema, definition: IndexDefinition) -> list[str] | None:
+    if len(definition.source_fields) != 1:
+        return None
+    column = Column((definition.source_fields[0],))
+    if any(isinstance(part, IsNull) and part.value == column and not part.or_nan for part in conjuncts(condition)):
+        return [secondary_prefix(None)]
+    values = wanted_values(condition, schema, column)
+    if values is None or not (pa.types.is_string(values.type) or pa.types.is_integer(values.type)):
+        return None
+    return [secondary_prefix(text) for text in to_text(values).to_pylist()]
+
+
+def _bloom_key(slice_: FileSlice) -> str:
+    assert slice_.base_file is not None
+    return bloom_key(slice_.partition, slice_.base_file.name)

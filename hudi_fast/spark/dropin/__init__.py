@@ -1,0 +1,1 @@
+"""Existing jobs, unchanged: what `format("hudi")` means to a session."""

@@ -1,0 +1,155 @@
+"""File slices whose log files are merged, or whose base file Spark does not read, as a Spark DataFrame.
+
+::
+
+    the core's reader ─ slices ─► read_slice in Python workers ─► rows
+
+    beside a scan ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log leaves as they are ─┐
+                     │                          ▲ broadcast                                                 ├─► union
+                     ├─ slices ─► hidden_rows: numbers of rows that it replaces or deletes                  │
+                     └─ slices ─► read_slice without base rows ─► rows that the log brings ─────────────────┘
+
+Beside a scan only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes filters
+down and decodes with its vectorised reader, and a pushed filter is right because these rows are as they are stored.
+Hidden rows of all slices are kept in memory by every executor, as one long each: CRC-32 of the base file's name, and
+the number of the row in the file (less than 2**32), which Spark's scan knows as well. Of slices whose names share a
+CRC-32 one goes that way. Each part looks at a slice of its own accord, and a slice is pinned by the table's state, so
+the parts agree.
+
+For one row of the log this way costs more than the core's reader, which is slower for each row of the base file:
+:func:`beside_scan` says where it is taken.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hudi_fast.reading.slice_reader import SliceScan, hidden_rows, read_slice
+from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.reading.native_scan import native_scan
+from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["beside_scan", "core_scan", "scan_with_logs"]
+
+_ROW = "__hudi_fast_row"
+_LOG_SHARE = 0.2
+"""Between 0.03, where this way is faster for all columns and for one, and 0.29, where it is so for one column only."""
+_LOG_BYTES = 128 << 20
+_TASK_BYTES, _LIGHT_TASK_BYTES = 32 << 20, 128 << 20  # a task in Python costs some 0.05 s of its own
+
+Read = Callable[[int], Iterator[pa.RecordBatch]]
+
+
+def beside_scan(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
+    """Of slices with base and log files those of :func:`scan_with_logs`; the others are for :func:`core_scan`.
+
+    The log has at most a fifth of its base file's bytes, and all these logs together have at most 128 MiB: smallest
+    shares first, so that what is hidden fits the memory of every executor. Where logs are not merged, all.
+    """
+    if scan.unmerged:
+        return frozenset(slices)
+    chosen: dict[int, FileSlice] = {}
+    room = _LOG_BYTES
+    for share, _, log_bytes, one in sorted(map(_log_share, slices), key=lambda each: each[:2]):
+        code = _file_code(one)
+        if share > _LOG_SHARE or log_bytes > room:
+            break
+        if code not in chosen:
+            chosen[code] = one
+            room -= log_bytes
+    return frozenset(chosen.values())
+
+
+def scan_with_logs(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+    """A lazy DataFrame of the columns of ``scan.output``: unchanged rows by Spark's scan, the others by the core.
+
+    Args:
+        spark: the session.
+        scan: what is wanted of every slice; without a filter.
+        slices: at least one, of :func:`beside_scan`.
+        file_name: name of a further column with the base file's name; None for none.
+    """
+    more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
+    brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
+    if scan.unmerged:
+        return native_scan(spark, scan, slices, more).unionByName(brought)
+    code = F.shiftleft(F.crc32(F.col("_metadata.file_name")), 32)
+    base = native_scan(spark, scan, slices, {**more, _ROW: code.bitwiseOR(F.col("_metadata.row_index"))})
+    hidden = F.broadcast(_hidden(spark, scan, slices))
+    return base.join(hidden, _ROW, "left_anti").drop(_ROW).unionByName(brought)
+
+
+def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+    """A lazy DataFrame of the columns of ``scan.output``, read by the core in Python workers.
+
+    Args:
+        spark: the session.
+        scan: what is wanted of every slice.
+        slices: at least one.
+        file_name: name of a further column with the base file's name; None for none.
+    """
+    target = spark_arrow(scan.output)
+    schema = spark_schema(scan.output)
+    if file_name is not None:
+        schema = schema.add(file_name, "string")
+        target = target.append(pa.field(file_name, pa.string()))
+    wanted = scan if scan.filter is not None else replace(scan, schema=scan.output)
+
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        base = slices[number].base_file
+        for rows in read_slice(wanted, slices[number]):
+            columns = as_spark(rows, target)
+            if file_name is not None:
+                columns.append(pa.repeat(pa.scalar(None if base is None else base.name, pa.string()), rows.num_rows))
+            yield pa.RecordBatch.from_arrays(columns, schema=target)
+
+    return _in_workers(spark, slices, _TASK_BYTES if scan.base_rows else _LIGHT_TASK_BYTES, read, schema)
+
+
+def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        rows = hidden_rows(scan, slices[number]).view(np.uint64)
+        rows |= np.uint64(_file_code(slices[number]) << 32)
+        yield pa.record_batch([pa.array(rows.view(np.int64))], names=[_ROW])
+
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES, read, f"{_ROW} long")
+
+
+def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any) -> Any:
+    """What ``read`` makes of the numbers of the slices; a task for that many bytes, but one for each processor."""
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            yield from read(number)
+
+    processors, count = parallelism(spark), len(slices)
+    tasks = min(count, 4 * processors, max(processors, sum(map(_bytes, slices)) // task_bytes))
+    return spark.range(0, count, 1, tasks).mapInArrow(run, schema)
+
+
+def _bytes(one: FileSlice) -> int:
+    return (0 if one.base_file is None else one.base_file.size) + _log_bytes(one)
+
+
+def _log_bytes(one: FileSlice) -> int:
+    return sum(log.size for log in one.log_files)
+
+
+def _file_code(one: FileSlice) -> int:
+    assert one.base_file is not None
+    return zlib.crc32(one.base_file.name.encode())
+
+
+def _log_share(one: FileSlice) -> tuple[float, str, int, FileSlice]:
+    """Bytes of the log by those of the base file, the base file, and bytes of the log."""
+    assert one.base_file is not None
+    log_bytes = _log_bytes(one)
+    return log_bytes / max(1, one.base_file.size), one.base_file.path, log_bytes, one

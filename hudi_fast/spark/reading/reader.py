@@ -1,0 +1,74 @@
+"""Reading with Spark. What to read is the core's plan; rows are read by Spark (:mod:`hudi_fast.spark.reading.scan`),
+those that log files bring by the core.
+
+Filters on partition columns leave out row groups by their statistics, not whole folders: what a path says about a
+column need not be what its rows hold (a global index may leave a row where it is when its partition column changes).
+Only where paths alone hold these columns are folders left out. A filter that is given to the read itself leaves out
+files before the scan is planned: by paths and by the indexes of the metadata table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import functions as F
+
+from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
+from hudi_fast.reading.skipping.buckets import bucket_settings
+from hudi_fast.reading.time_travel import state_for_query
+from hudi_fast.spark.reading.filters import understand_filter
+from hudi_fast.spark.reading.scan import scan_slices, spark_schema
+from hudi_fast.storage.base import Storage
+
+__all__ = ["read"]
+
+
+def read(
+    spark: Any,
+    path: str,
+    options: Mapping[str, Any],
+    columns: Sequence[str] | None = None,
+    filter: Any = None,
+) -> Any:
+    """A lazy DataFrame of the table; meta columns first.
+
+    Args:
+        spark: the session.
+        path: base path of the table.
+        options: of the read.
+        columns: which columns, in this order; None for all.
+        filter: which rows: a ``pyarrow.compute`` expression, SQL text or a Spark column.
+
+    Raises:
+        HudiError: as the local reader.
+    """
+    settings = ReadOptions.from_options(options)
+    settings.check_supported()
+    query = ScanQuery(
+        read_optimized=settings.query_type == "read_optimized",
+        unmerged=settings.merge_type == "skip_merge",
+        use_positions=settings.use_positions,
+        merger=settings.merger,
+        use_indexes=settings.data_skipping,
+        bucket=bucket_settings(options),
+    )
+    state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
+    if filter is None or isinstance(filter, pc.Expression):
+        return _frame(spark, plan_scan(state, columns, filter, query=query))
+    asked = understand_filter(spark, spark_schema(readable_schema(state)), filter)
+    wanted = columns
+    if columns is not None and not isinstance(columns, str):
+        wanted = [*columns, *(name for name in asked.columns if name not in columns)]
+    plan = plan_scan(state, wanted, query=query, condition=asked.condition)
+    frame = _frame(spark, plan).filter(filter)
+    return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+
+
+def _frame(spark: Any, plan: ScanPlan) -> Any:
+    slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
+    if not slices:
+        return spark.createDataFrame([], spark_schema(plan.scan.output))
+    return scan_slices(spark, plan.scan, slices)

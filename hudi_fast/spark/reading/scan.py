@@ -1,0 +1,51 @@
+"""File slices as a Spark DataFrame.
+
+::
+
+    slices ─┬─ base files alone ─────────────────► Spark's vectorised Parquet scan ────────────────────────────┐
+            ├─ with a log that is small beside ──► the same, rows that the log changes left out; its rows ─────┼─► union
+            └─ the others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
+
+The others: slices with large logs, those without base file, base files that Spark does not read as the table means
+them (:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a filter of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
+from hudi_fast.spark.reading.native_scan import native_scan, readable_by_spark
+from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["scan_slices", "spark_schema"]
+
+
+def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_name: str | None = None) -> Any:
+    """A lazy DataFrame of the columns of ``scan.output``.
+
+    Args:
+        spark: the session.
+        scan: what is wanted of every slice.
+        slices: at least one; without a base file only where log files are merged.
+        file_name: name of a further column with the base file's name; None for none.
+    """
+    readable = frozenset() if scan.filter is not None else readable_by_spark(scan, slices)
+    logged = frozenset() if scan.merge is None else frozenset(one for one in readable if one.log_files)
+    beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))
+    alone = readable - logged
+    parts = []
+    if chosen := [one for one in slices if one in alone]:
+        more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
+        parts.append(native_scan(spark, scan, chosen, more))
+    if chosen := [one for one in slices if one in beside]:
+        parts.append(scan_with_logs(spark, scan, chosen, file_name))
+    if chosen := [one for one in slices if one not in alone and one not in beside]:
+        parts.append(core_scan(spark, scan, chosen, file_name))
+    return reduce(lambda left, right: left.unionByName(right), parts)

@@ -1,0 +1,1 @@
+"""The work of table services as Spark's tasks."""

@@ -1,0 +1,178 @@
+"""Records of the metadata table on Spark: tasks read the sources, one shuffle brings records to their file groups.
+
+::
+
+    numbers of sources ─► tasks: read, encode, route ─► (partition, file group, key, value) ─► one shuffle by file group
+        ─► tasks: sorted, one record per key ─► GroupWriter ─► write stats
+
+The driver sees write stats of the metadata table alone. Little work is done by the driver's own threads: a job costs a
+tenth of a second or two.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from hudi_fast.errors import HudiError
+from hudi_fast.metadata_writer.produce_base import RecordSource
+from hudi_fast.metadata_writer.runner import RECORDS, GroupBins, GroupWriter, Runner, combined, in_threads, routed
+from hudi_fast.spark.arrow import arrow_batches_of, parallelism
+from hudi_fast.spark.writing.routing import addresses, pack_bins
+from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer
+from hudi_fast.timeline.commit_metadata import WriteStat
+
+__all__ = ["run_on"]
+
+_TASKS_PER_CORE = 2
+_SOURCES_PER_TASK = 4
+"""About how many sources a task reads at least, unless they are heavy."""
+
+_ADDRESS = "address"
+_ROUTED = pa.schema(
+    [
+        pa.field(_ADDRESS, pa.int32()),
+        pa.field("partition", pa.string()),
+        pa.field("file_group", pa.int32()),
+        *RECORDS,
+    ]
+)
+_ROUTED_SCHEMA = f"{_ADDRESS} int, partition string, file_group int, key string, value binary"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def run_on(spark: Any, driver_bytes: int = 0) -> Runner:
+    """A runner that works in tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        driver_bytes: sources that read less than that in sum are worked off by the driver's threads.
+    """
+
+    def run(sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+        if sum(one.weight for one in sources) < driver_bytes:
+            return in_threads(min(8, os.cpu_count() or 1))(sources, writer)
+        tasks = parallelism(spark) * _TASKS_PER_CORE
+        bins = _bins(sources, tasks)
+        # Sources share the context that they hold; it goes to each worker once.
+        context = getattr(spark, "_sc", None)
+        packed = cloudpickle.dumps(tuple(sources))  # a merger of the user may be a function of no module
+        shared: Any = packed if context is None else context.broadcast(packed)
+        try:
+            with arrow_batches_of(spark):
+                numbers = spark.range(len(bins), numPartitions=len(bins))
+                found = numbers.mapInArrow(_reading(shared, bins, writer, addresses(tasks)), _ROUTED_SCHEMA)
+                written = found.repartition(tasks, _ADDRESS).mapInArrow(_writing(writer), ANSWER_SCHEMA)
+                answers = [pickle.loads(row[0]) for row in written.collect()]
+        finally:
+            if context is not None:
+                shared.destroy()
+        return _stats(answers)
+
+    return run
+
+
+def _bins(sources: Sequence[RecordSource], tasks: int) -> list[list[int]]:
+    """The numbers of the sources that each task reads: of about equal weight in sum."""
+    count = max(1, min(tasks, -(-len(sources) // _SOURCES_PER_TASK) if _is_light(sources) else len(sources)))
+    weights: Mapping[str, int] = {f"{number:09}": one.weight for number, one in enumerate(sources)}
+    bins: list[list[int]] = [[] for _ in range(count)]
+    for name, number in pack_bins(weights, count).items():
+        bins[number].append(int(name))
+    return bins
+
+
+def _is_light(sources: Sequence[RecordSource]) -> bool:
+    return max((one.weight for one in sources), default=0) < 1 << 20
+
+
+def _reading(shared: Any, bins: list[list[int]], writer: GroupWriter, slots: list[int]) -> Callable[[Batches], Batches]:
+    """Numbers of tasks in, addressed records out. ``shared``: the pickled sources, or a broadcast variable of them."""
+
+    def run(batches: Batches) -> Batches:
+        sources = pickle.loads(getattr(shared, "value", shared))
+        try:
+            for task in [task for batch in batches for task in batch.column(0).to_pylist()]:
+                for number in bins[task]:
+                    for records in sources[number].read(writer.schema):
+                        partition = str(records.partition)
+                        for group, table in routed(records, writer):
+                            yield from _addressed(partition, group, table, slots)
+        except HudiError as error:  # Spark would try again, and bury the error in its own
+            yield from _failed(error, slots)
+
+    return run
+
+
+def _addressed(partition: str, group: int, table: pa.Table, slots: list[int]) -> Batches:
+    count = table.num_rows
+    slot = slots[(_number_of(partition) + group) % len(slots)]
+    columns = [
+        pa.array(np.full(count, slot, np.int32)),
+        pa.repeat(pa.scalar(partition, pa.string()), count),
+        pa.array(np.full(count, group, np.int32)),
+        *table.columns,
+    ]
+    yield from pa.Table.from_arrays(columns, schema=_ROUTED).to_batches()
+
+
+def _number_of(partition: str) -> int:
+    """A number that is the same in every process; groups of one partition follow each other from there."""
+    return sum(partition.encode())
+
+
+def _failed(error: HudiError, slots: list[int]) -> Batches:
+    values = [[slots[0]], [None], [-1], [None], [pickle.dumps(error)]]
+    arrays = [pa.array(value, field.type) for value, field in zip(values, _ROUTED, strict=True)]
+    yield pa.RecordBatch.from_arrays(arrays, schema=_ROUTED)
+
+
+def _writing(writer: GroupWriter) -> Callable[[Batches], Batches]:
+    """Addressed records in, one answer out."""
+
+    def run(batches: Batches) -> Batches:
+        try:
+            answer = _write(batches, writer)
+        except HudiError as error:
+            answer = Answer(error=error)
+        yield pa.RecordBatch.from_pydict({"answer": pa.array([pickle.dumps(answer)], pa.binary())})
+
+    return run
+
+
+def _write(batches: Batches, writer: GroupWriter) -> Answer:
+    with GroupBins() as bins:
+        for batch in batches:
+            table = pa.Table.from_batches([batch])
+            groups = np.asarray(table.column("file_group").combine_chunks())
+            if (groups < 0).any():
+                return Answer(error=pickle.loads(table.column("value")[int(np.argmin(groups))].as_py()))
+            for partition, group, start, end in _runs(table, groups):
+                bins.put((partition, group), table.slice(start, end - start).select(RECORDS.names).cast(RECORDS))
+        stats = [writer.write(*name, *combined(name[0], bins.take(name))) for name in bins.names()]
+    return Answer(stats)
+
+
+def _runs(table: pa.Table, groups: np.ndarray) -> Iterator[tuple[str, int, int, int]]:
+    """Rows that follow each other and go to one file group: partition, group, first row, row after the last."""
+    names = table.column("partition").combine_chunks().dictionary_encode()
+    codes = np.asarray(names.indices)
+    cuts = np.flatnonzero((np.diff(groups) != 0) | (np.diff(codes) != 0)) + 1
+    bounds = [0, *cuts.tolist(), len(groups)] if len(groups) else [0]
+    for start, end in itertools.pairwise(bounds):
+        yield names.dictionary[int(codes[start])].as_py(), int(groups[start]), start, end
+
+
+def _stats(found: list[Answer]) -> list[WriteStat]:
+    for answer in found:
+        if answer.error is not None:
+            raise answer.error
+    return [stat for answer in found for stat in answer.stats]

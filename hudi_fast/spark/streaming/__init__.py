@@ -1,0 +1,1 @@
+"""Streams: the sink, which commits each batch once, and the source."""

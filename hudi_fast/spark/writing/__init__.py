@@ -1,0 +1,1 @@
+"""The physical plans of a write on Spark."""

@@ -1,0 +1,220 @@
+"""The Spark engine: chooses a physical plan, then moves rows to the tasks that write them.
+
+======== =========================================================================== ===================================
+plan     what moves                                                                  when
+======== =========================================================================== ===================================
+driver   the rows, once, to the driver; the local engine does the rest               input below a bound, local master
+broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
+direct   nothing: each task writes what it reads                                     bulk_insert
+fused    full rows, one shuffle by table partition; a task tags, deals out, writes   the rest
+routed   keys looked up or joined to stored keys, then one shuffle by file group     global index, or no partitions
+bucketed full rows, one shuffle by the bucket of the key; a task deals out, writes   bucket index, few partitions
+======== =========================================================================== ===================================
+
+The full row crosses to Python once, is never returned, and the source runs once (twice if it turned out larger than
+Spark's optimizer estimated). Nothing is persisted.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.metadata_writer.runner import Runner
+from hudi_fast.spark.arrow import (
+    ARROW_GROWTH,
+    arrow_batches_of,
+    arrow_schema,
+    collect,
+    estimated_bytes,
+    parallelism,
+)
+from hudi_fast.spark.services.metadata import run_on
+from hudi_fast.spark.writing.broadcast import run_broadcast
+from hudi_fast.spark.writing.bucketed import TASKS_PER_CORE, run_bucketed
+from hudi_fast.spark.writing.fused import run_direct, run_fused
+from hudi_fast.spark.writing.routed import run_routed
+from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.located import with_usable_index
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.prepare import columns_for
+
+__all__ = ["PLANS", "SparkEngine"]
+
+PLANS = ("auto", "driver", "broadcast", "fused", "routed")
+
+DRIVER_ROWS = 262_144
+"""Rows up to which the driver may take all of them."""
+
+LOCAL_FACTOR = 16
+"""How much more the driver's threads may read for the metadata table where the session is local."""
+
+TINY = 1000
+"""Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would
+have to be wrong a thousandfold."""
+
+_TAGGED = frozenset({"upsert", "delete"})
+
+
+@dataclass(frozen=True)
+class _Choice:
+    name: str
+    reason: str
+
+
+class SparkEngine:
+    """Writes a PySpark DataFrame.
+
+    Args:
+        df: the rows.
+        options: name the plan to force, and the bounds of the driver plan.
+    """
+
+    def __init__(self, df: Any, options: WriteOptions) -> None:
+        self._source = df
+        self._df = df
+        self._options = options
+        self._choice: _Choice | None = None
+        self._local: LocalEngine | None = None
+        self._too_large = ""
+
+    def input_schema(self) -> pa.Schema:
+        """Columns of the DataFrame, as they reach Python."""
+        return arrow_schema(self._source)
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Choose the physical plan; rows that come to the driver are checked here, others by the tasks."""
+        if self._choice is None:
+            self._df = self._source.select(*[f"`{name}`" for name in columns_for(plan, self._source.columns)])
+            self._choice = self._choose(plan)
+        if self._local is not None:
+            self._local.prepare(plan)
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write all rows."""
+        choice = self._choice
+        assert choice is not None, "prepare comes first"
+        plan = with_usable_index(plan)
+        if self._local is not None and choice.name == "driver":
+            return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
+        with arrow_batches_of(self._df.sparkSession):
+            answers = self._run(choice.name, plan)
+        found = [pickle.loads(row[0]) for row in answers]
+        return _outcome(found, choice)
+
+    def index_runner(self) -> Runner:
+        """What writes the metadata table: tasks, or threads of the driver where there is little to read.
+
+        Tasks of a local session have no cores but the driver's, and take a shuffle.
+        """
+        spark = self._source.sparkSession
+        return run_on(spark, self._options.driver_max_bytes * (LOCAL_FACTOR if _is_local(spark) else 1))
+
+    def _run(self, name: str, plan: WritePlan) -> Iterable[Any]:
+        if name == "broadcast":
+            assert self._local is not None
+            return run_broadcast(self._df.sparkSession, plan, self._local.source)
+        if name == "direct":
+            return run_direct(self._df, plan, self._options.bulk_insert_parallelism)
+        if name == "routed":
+            return run_routed(self._df, plan)
+        if name == "bucketed":
+            return run_bucketed(self._df, plan)
+        return run_fused(self._df, plan)
+
+    def _choose(self, plan: WritePlan) -> _Choice:
+        forced = self._options.plan
+        if forced not in PLANS:
+            raise ConfigError(f"hudi_fast.plan={forced!r} is unknown; use one of {', '.join(PLANS)}.")
+        if plan.operation == "delete_partition":
+            self._local = LocalEngine(_distinct_partitions(self._df, plan))
+            return _Choice("driver", "only partition paths are needed")
+        if forced in ("auto", "driver", "broadcast") and (choice := self._choose_small(plan, forced)) is not None:
+            return choice
+        if plan.index.bucket is not None:
+            return self._choose_for_buckets(plan, forced)
+        if plan.operation == "bulk_insert":
+            return _Choice("direct", "bulk_insert needs no tagging")
+        needs_routing = plan.index.is_global and plan.operation in _TAGGED
+        if needs_routing and forced == "fused":
+            raise ConfigError(f"hudi_fast.plan=fused cannot serve the global index {plan.index.kind}; use routed.")
+        by_partition = plan.index.uses_records and not plan.index.is_global and _is_partitioned(plan)
+        if by_partition and plan.operation in _TAGGED and forced == "routed":
+            raise ConfigError(f"hudi_fast.plan=routed cannot serve the index {plan.index.kind}; use fused.")
+        compares_inserts = plan.operation == "insert" and plan.duplicates != "none"
+        if compares_inserts and forced == "routed":
+            raise ConfigError("hudi_fast.plan=routed cannot serve hoodie.datasource.insert.dup.policy; use fused.")
+        if forced in ("fused", "routed"):
+            return _Choice(forced, f"hudi_fast.plan={forced}")
+        if needs_routing:
+            where = "finds keys by the metadata table" if plan.index.uses_records else "looks in all partitions"
+            return _Choice("routed", f"the index {plan.index.kind} {where}")
+        if not _is_partitioned(plan) and not compares_inserts:
+            return _Choice("routed", f"the table is not partitioned; {self._too_large}")
+        return _Choice("fused", self._too_large)
+
+    def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
+        """Rows go by table partition where there are enough of those: Python need not see their keys before that."""
+        if forced == "routed":
+            return _Choice("bucketed", f"hudi_fast.plan={forced}, and the hash of a key is its route")
+        if forced == "fused":
+            return _Choice(forced, f"hudi_fast.plan={forced}")
+        lanes = parallelism(self._df.sparkSession) * TASKS_PER_CORE
+        if _is_partitioned(plan) and len(plan.view.lister.partitions()) >= lanes:
+            return _Choice("fused", f"{lanes} tasks have table partitions of their own; {self._too_large}")
+        return _Choice("bucketed", f"fewer table partitions than {lanes} tasks; {self._too_large}")
+
+    def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
+        """Collect the rows if they are few enough; None if they are not."""
+        bound = self._options.driver_max_bytes
+        estimate = estimated_bytes(self._df)
+        if forced == "auto" and estimate is not None and estimate * ARROW_GROWTH > bound:
+            in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
+            self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"
+            return None
+        unbounded = forced == "driver" or (estimate is not None and estimate <= bound // TINY)
+        rows = collect(self._df if unbounded else self._df.limit(DRIVER_ROWS + 1))
+        if forced != "driver" and (rows.num_rows > DRIVER_ROWS or rows.nbytes > bound):
+            if forced == "broadcast":
+                raise ConfigError(
+                    f"hudi_fast.plan=broadcast takes at most {DRIVER_ROWS} rows and {bound} bytes; the input is larger."
+                )
+            self._too_large = f"more than {DRIVER_ROWS:,} rows or {bound:,} bytes of input"
+            return None
+        self._local = LocalEngine(rows)
+        reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
+        if forced == "broadcast" and plan.index.is_global:
+            raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve the index {plan.index.kind}.")
+        cluster = not _is_local(self._df.sparkSession) and not plan.index.is_global and _is_partitioned(plan)
+        if forced == "broadcast" or (forced == "auto" and cluster):
+            return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
+        return _Choice("driver", reason)
+
+
+def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
+    for answer in found:
+        if answer.error is not None:
+            raise answer.error
+    stats = [stat for answer in found for stat in answer.stats]
+    partitions = frozenset(name for answer in found for name in answer.partitions)
+    return WriteOutcome(stats, choice.name, choice.reason, partitions)
+
+
+def _distinct_partitions(df: Any, plan: WritePlan) -> pa.Table:
+    roots = [root for root in df.columns if root in {name.split(".")[0] for name in plan.key_config.partition_fields}]
+    return collect(df.select(*[f"`{name}`" for name in roots]).distinct()) if roots else pa.table({})
+
+
+def _is_local(spark: Any) -> bool:
+    return str(spark.conf.get("spark.master", "local")).startswith("local")
+
+
+def _is_partitioned(plan: WritePlan) -> bool:
+    return plan.config.is_partitioned

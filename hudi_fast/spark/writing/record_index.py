@@ -1,0 +1,138 @@
+"""Where rows of a DataFrame are stored, by the metadata table's record index: no data file is opened.
+
+::
+
+    rows + key ─► file group of the record index that has the key ─► one shuffle ─► a few tasks for each such group
+        ─► looked up there ─► rows + slice
+
+Only keys go to Python and only numbers come back, so rows with all their columns are shuffled twice (to the index, then
+to the task of their file group) and the source runs once. A task opens the index's files for the keys that it has. Rows
+of one key meet in one task: whoever combines them needs no further shuffle.
+
+Where the index cannot be read, rows get :data:`UNREADABLE` for a slice: the task that is to write them reads it again
+and says what is wrong, since Spark would bury the error in its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as F
+
+from hudi_fast.errors import HudiError
+from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys
+from hudi_fast.metadata.layout import group_file_id_prefix, group_numbers
+from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.spark.reading.column_function import int_column
+from hudi_fast.spark.writing.routing import addresses
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.located import metadata_for
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["LANE", "UNREADABLE", "by_index_group", "with_slices"]
+
+LANE = "__hudi_fast_lane"
+
+UNREADABLE = -2
+"""The slice of rows whose index could not be read."""
+
+_NOT_STORED = -1
+
+_KEYS_AT_ONCE = 1 << 20
+
+
+def by_index_group(rows: Any, key: str, plan: WritePlan, tasks: int) -> Any:
+    """Rows shuffled to tasks that have a file group of the record index, or a part of one's keys, each.
+
+    Args:
+        rows: has the column ``key``.
+        key: name of the column of record keys.
+        plan: the write; its index is global, or its table has no partitions.
+        tasks: how many tasks.
+
+    Returns:
+        The rows with a column :data:`LANE`; rows of one key are in one task and have one lane.
+    """
+    table = metadata_for(plan)
+    groups = _group_count(table)
+    parts = max(1, tasks // groups)
+    number = int_column(_group_of(groups), F.col(key))
+    part = F.pmod(F.hash(key), F.lit(parts))
+    lane = F.pmod(number * F.lit(parts) + part, F.lit(tasks))
+    places = F.array(*[F.lit(one) for one in addresses(tasks)])
+    address = F.element_at(places, (lane + F.lit(1)).cast("int"))
+    return rows.withColumn(LANE, address).repartition(tasks, LANE)
+
+
+def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice], name: str) -> Any:
+    """Rows with the number of the slice that the record index names for their key.
+
+    Args:
+        rows: of :func:`by_index_group`.
+        key: name of the column of record keys.
+        plan: the write.
+        slices: all slices of the table; their places are their numbers.
+        name: of the new column: null where the key is not stored in one of the slices.
+    """
+    table = metadata_for(plan)
+    numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
+    found = int_column(_slice_of(table, numbers, _data_partition(table)), F.col(key))
+    return rows.withColumn(name, found).withColumn(name, F.nullif(F.col(name), F.lit(_NOT_STORED)))
+
+
+def _group_count(table: MetadataTable) -> int:
+    groups = table.groups(RECORD_INDEX)
+    if (partition := _data_partition(table)) is None:
+        return len(groups)
+    prefix = group_file_id_prefix(RECORD_INDEX, partition)
+    return max(1, sum(one.file_id.startswith(prefix) for one in groups))
+
+
+def _data_partition(table: MetadataTable) -> str | None:
+    """The only partition of a table without partitions, for an index that is by partition."""
+    return "" if is_by_partition(table) else None
+
+
+def _group_of(groups: int) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
+    def numbers(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for keys in batches:
+            yield pa.array(group_numbers(keys.fill_null(""), groups))
+
+    return numbers
+
+
+def _slice_of(
+    table: MetadataTable, numbers: dict[tuple[str, str], int], data_partition: str | None
+) -> Callable[[Iterator[pa.Array]], Iterator[pa.Array]]:
+    def slices(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for part in _parts(batches):
+            keys = pa.concat_arrays(part)
+            found = np.full(len(keys), _NOT_STORED, dtype=np.int32)
+            valid = np.flatnonzero(keys.is_valid())
+            try:
+                where = locate_keys(table, keys.drop_null(), data_partition)
+                places = np.array([numbers.get(group, _NOT_STORED) for group in where.groups] + [_NOT_STORED], np.int32)
+                found[valid] = places[where.numbers]  # -1, not found, is the last place
+            except HudiError:
+                found[valid] = UNREADABLE
+            start = 0
+            for batch in part:
+                yield pa.array(found[start : start + len(batch)])
+                start += len(batch)
+
+    return slices
+
+
+def _parts(batches: Iterator[pa.Array]) -> Iterator[list[pa.Array]]:
+    """Batches in lists of many keys: each look-up may read every block of a group."""
+    waiting: list[pa.Array] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= _KEYS_AT_ONCE:
+            yield waiting
+            waiting = []
+    if waiting:
+        yield waiting

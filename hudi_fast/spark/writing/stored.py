@@ -1,0 +1,137 @@
+"""The stored keys of a table as a Spark DataFrame, to be joined to incoming ones.
+
+::
+
+    slices ─┬─ base files, their logs left alone ──► a scan of the key column ───────────────────────┐
+            └─ where the log decides ──► the core reads base file and log, in Python workers ────────┴─► union
+
+The log decides where a slice has no base file, and where a row may move to another partition, which depends on the
+ordering value that a reader would see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.reading.scan import scan_slices, spark_schema
+from hudi_fast.spark.writing.columns import key_text
+from hudi_fast.spark.writing.routed_tasks import SLICE
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.lookup import stored_keys
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", "stored_keys_frame"]
+
+OWNER = "__hudi_fast_owner"
+STORED_KEY, STORED_PATH = "__hudi_fast_stored_key", "__hudi_fast_stored_path"
+OLD, GONE = "__hudi_fast_old", "__hudi_fast_gone"
+
+_FILE = "__hudi_fast_file"
+
+
+def stored_keys_frame(
+    spark: Any,
+    plan: WritePlan,
+    slices: Sequence[FileSlice],
+    owners: Sequence[int],
+    chosen: Sequence[int] | None = None,
+) -> Any:
+    """One row per stored key.
+
+    Columns: :data:`STORED_KEY`; :data:`SLICE`, the number of its slice; :data:`OWNER`, the task of that slice;
+    :data:`STORED_PATH`, its partition; :data:`OLD`, a struct of what its row's ordering value is made of, null when it
+    does not matter; :data:`GONE`, whether the log has deleted the row, as far as ordering values are looked at.
+
+    Args:
+        spark: the session.
+        plan: the write.
+        slices: at least one.
+        owners: the task that owns each of them.
+        chosen: numbers of the slices to look into; None for all.
+    """
+    compares = plan.index.is_global and plan.index.update_partition_path and bool(_ordering_roots(plan))
+    by_log = [one.base_file is None or (compares and bool(one.log_files)) for one in slices]
+    numbers = range(len(slices)) if chosen is None else chosen
+    parts = []
+    if scanned := [number for number in numbers if not by_log[number]]:
+        parts.append(_scanned(spark, plan, slices, scanned))
+    if read := [number for number in numbers if by_log[number]]:
+        parts.append(_read(spark, plan, slices, read))
+    if not parts:
+        return _nothing(spark, plan)
+    keys = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+    return keys.join(F.broadcast(places_frame(spark, slices, owners)), SLICE)
+
+
+def places_frame(spark: Any, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
+    """One row per slice: :data:`SLICE`, :data:`OWNER` and :data:`STORED_PATH`."""
+    listed = [(number, owner, one.partition) for number, (one, owner) in enumerate(zip(slices, owners, strict=True))]
+    return spark.createDataFrame(listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string")
+
+
+def _ordering_roots(plan: WritePlan) -> list[str]:
+    """The columns that ordering values are made of; none when they do not decide."""
+    if not plan.rules.compares or plan.operation == "delete":
+        return []
+    return list(dict.fromkeys(name.split(".")[0] for name in plan.rules.ordering_fields))
+
+
+def _nothing(spark: Any, plan: WritePlan) -> Any:
+    """No rows, with the columns that rows have."""
+    fields = [plan.schema.field(name).with_nullable(True) for name in _ordering_roots(plan)]
+    schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "integer").add(GONE, "boolean")
+    schema = schema.add(OWNER, "integer").add(STORED_PATH, "string")
+    rows = spark.createDataFrame([], schema)
+    return rows.select(STORED_KEY, _struct(_ordering_roots(plan)), GONE, SLICE, OWNER, STORED_PATH)
+
+
+def _scanned(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: Sequence[int]) -> Any:
+    keyed = plan.stored_key_config
+    roots = [name.split(".")[0] for name in plan.key_config.record_key_fields] if keyed is not None else []
+    ordering = _ordering_roots(plan)
+    fields = [plan.schema.field(name).with_nullable(True) for name in dict.fromkeys([*roots, *ordering])]
+    if keyed is None:
+        fields = [pa.field("_hoodie_record_key", pa.string()), *fields]
+    wanted = pa.schema(fields)
+    based = [replace(slices[number], log_files=()) for number in numbers]
+    scan = scan_slices(spark, SliceScan(plan.storage, plan.config, wanted, wanted, None), based, file_name=_FILE)
+    key = F.col("_hoodie_record_key") if keyed is None else key_text(scan, keyed, plan.schema)
+    scan = scan.select(key.alias(STORED_KEY), _FILE, _struct(ordering), F.lit(False).alias(GONE))
+    names = [slices[number].base_file for number in numbers]
+    listed = [(one.name, number) for one, number in zip(names, numbers, strict=True) if one is not None]
+    files = spark.createDataFrame(listed, f"{_FILE} string, {SLICE} int")
+    return scan.join(F.broadcast(files), _FILE).drop(_FILE)
+
+
+def _read(spark: Any, plan: WritePlan, slices: Sequence[FileSlice], numbers: Sequence[int]) -> Any:
+    ordering = _ordering_roots(plan)
+    fields = [plan.schema.field(name).with_nullable(True) for name in ordering]
+    schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "integer").add(GONE, "boolean")
+    target = to_arrow_schema(schema)
+    chosen = [(number, slices[number]) for number in numbers]
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for place in [place for batch in batches for place in batch.column(0).to_pylist()]:
+            number, one = chosen[place]
+            found = stored_keys(plan, one)
+            columns = [found.rows.column(name).combine_chunks() for name in ordering]
+            columns += [found.keys, pa.repeat(pa.scalar(number, pa.int32()), len(found.keys)), pa.array(found.gone)]
+            table = pa.table(columns, names=target.names).cast(target)
+            yield from table.to_batches()
+
+    tasks = min(len(numbers), 4 * parallelism(spark))
+    rows = spark.range(0, len(numbers), 1, tasks).mapInArrow(read, schema)
+    return rows.select(STORED_KEY, _struct(ordering), GONE, SLICE)
+
+
+def _struct(ordering: Sequence[str]) -> Any:
+    values = F.struct(*[F.col(f"`{name}`") for name in ordering]) if ordering else F.lit(None).cast("string")
+    return values.alias(OLD)
