@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_fast.api import read, write
+    from hudi_fast.api import accelerate, read, write
     from hudi_fast.errors import (
         CommitConflictError,
         CommitError,
@@ -62,6 +62,7 @@ __all__ = [
     "TableNotFoundError",
     "UnsupportedFeatureError",
     "WriteResult",
+    "accelerate",
     "read",
     "write",
 ]
@@ -75,6 +76,7 @@ _HOMES = {
     "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
+    "accelerate": "hudi_fast.api",
     "read": "hudi_fast.api",
     "write": "hudi_fast.api",
 }

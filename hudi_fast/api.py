@@ -15,7 +15,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import Engine, WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
-__all__ = ["read", "write"]
+__all__ = ["accelerate", "read", "write"]
 
 
 def write(
@@ -98,6 +98,27 @@ def read(
     from hudi_fast.spark.entry import read as spark_read
 
     return spark_read(spark, os.fspath(path), options or {}, columns, filter)
+
+
+def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
+    """Let hudi_fast do what this session does with ``format("hudi")``: ``df.write``, ``spark.read``, streams.
+
+    Everything else that the session does stays Spark's. Other sessions stay as they are. Calling it again is harmless.
+
+    Args:
+        spark: the PySpark session, classic or of Spark Connect.
+        on: False undoes it for this session.
+        fallback: what hudi_fast refuses as not supported, before anything is written, goes to Apache Hudi's own data
+            source with a :class:`HudiWarning`; for sessions that have its bundle on their class path.
+
+    Raises:
+        ConfigError: ``spark`` is not a Spark session.
+    """
+    if not _is_spark(spark):
+        raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
+    from hudi_fast.spark.dropin.accelerate import accelerate as switch
+
+    switch(spark, on, fallback=fallback)
 
 
 def _is_spark(value: Any) -> bool:
