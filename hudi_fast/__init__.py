@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from hudi_fast.services.compaction.plan import ScheduledCompaction
     from hudi_fast.services.compaction.work import CompactionResult
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
+    from hudi_fast.spark.source.entry import register
+    from hudi_fast.spark.streaming.sink import sink
     from hudi_fast.table import HudiTable
     from hudi_fast.writing.flow import WriteResult
 
@@ -64,6 +66,8 @@ __all__ = [
     "WriteResult",
     "accelerate",
     "read",
+    "register",
+    "sink",
     "write",
 ]
 
@@ -78,6 +82,8 @@ _HOMES = {
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.api",
     "read": "hudi_fast.api",
+    "register": "hudi_fast.spark.source.entry",
+    "sink": "hudi_fast.spark.streaming.sink",
     "write": "hudi_fast.api",
 }
 

@@ -1,0 +1,62 @@
+"""Streams by one call each: what a session's own ``readStream`` and ``writeStream`` come to.
+
+::
+
+    stream_writer   df.writeStream ─► foreachBatch(Sink) ─► StreamingQuery       PySpark 3.5 and later
+    stream_reader   spark.readStream.format("hudi_fast") ─► streaming DataFrame   PySpark 4 and later
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["stream_reader", "stream_writer"]
+
+
+def stream_writer(
+    df: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    *,
+    output_mode: str = "append",
+    trigger: Mapping[str, Any] | None = None,
+    checkpoint: str | None = None,
+    query_name: str | None = None,
+    other_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Start a query that writes a streaming DataFrame to a table, each batch once.
+
+    Args:
+        df: a streaming PySpark DataFrame.
+        path: base path of the table.
+        options: ``hoodie.*`` keys of the write and of the stream.
+        output_mode: ``append``; ``complete`` and ``update`` overwrite the table with every batch, as Apache Hudi does.
+        trigger: arguments of ``DataStreamWriter.trigger``; None for its default.
+        checkpoint: Spark's ``checkpointLocation``; None for what the session says.
+        query_name: of the query.
+        other_options: of Spark's own for the query.
+
+    Returns:
+        The running ``StreamingQuery``.
+
+    Raises:
+        HudiError: an option is wrong; what fails later fails the query.
+    """
+    raise NotImplementedError
+
+
+def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
+    """A streaming DataFrame of what is committed to a table.
+
+    Args:
+        spark: the session.
+        path: base path of the table.
+        options: ``hoodie.datasource.streaming.startOffset``, ``hudi_fast.stream.max_commits``, ...
+
+    Raises:
+        UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
+        HudiError: no table, or an option is wrong.
+    """
+    raise NotImplementedError
