@@ -117,6 +117,7 @@ class WritePlan:
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
+        cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
         threads: how many file groups the local engine writes at once.
         instant: requested time of this write; empty until the write has begun.
     """
@@ -144,6 +145,7 @@ class WritePlan:
     partial: PartialColumns | None = None
     stats_columns: tuple[str, ...] = ()
     updates_clustered: bool = False
+    cdc: str | None = None
     threads: int = 2
     instant: str = ""
 
