@@ -22,6 +22,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
+from hudi_fast.reading.dataset import Scan
 from hudi_fast.reading.inspecting.history import history_table
 from hudi_fast.reading.inspecting.html import table_html
 from hudi_fast.reading.inspecting.stats import stats_table
@@ -35,7 +36,7 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.view.table_state import load_state, table_schema
+from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
@@ -189,6 +190,22 @@ class HudiTable:
         """The same as a stream in no particular order, in memory bounded by the file slices in flight."""
         return scan_batches(self._plan(columns, filter, as_of, query_type))
 
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        as_of: str | None = None,
+        query_type: str = "snapshot",
+    ) -> Scan:
+        """The same, not read yet, for whoever asks with columns and filters of its own: duckdb, polars, Arrow.
+
+        Example:
+            >>> import hudi_fast as hf, duckdb  # doctest: +SKIP
+            >>> trips = hf.HudiTable.open("trips").scan()  # doctest: +SKIP
+            >>> duckdb.sql("select city, avg(fare) from trips where fare > 10 group by city")  # doctest: +SKIP
+        """
+        return Scan(self._state(as_of, query_type), columns, filter, self._query(query_type))
+
     def incremental(self, begin: str, end: str | None = None) -> pa.Table:
         """Not supported yet."""
         raise UnsupportedFeatureError("Incremental queries are not supported yet.")
@@ -308,11 +325,15 @@ class HudiTable:
     def _plan(
         self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: str | None, query_type: str
     ) -> ScanPlan:
+        return plan_scan(self._state(as_of, query_type), columns, filter_, query=self._query(query_type))
+
+    def _state(self, as_of: str | None, query_type: str) -> TableState:
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
-        state = state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
-        query = ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
-        return plan_scan(state, columns, filter_, query=query)
+        return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
+
+    def _query(self, query_type: str) -> ScanQuery:
+        return ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
 
     def _keys_matching(self, filter_: pc.Expression) -> pa.Table:
         config = self.config

@@ -98,8 +98,15 @@ def all_null(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 def convert_encoded(values: pa.Array, inner: Convert | None) -> pa.Array:
     """Decode a dictionary or run-end encoded array, then convert the plain one."""
-    plain = values.dictionary_decode() if pa.types.is_dictionary(values.type) else pc.run_end_decode(values)
+    plain = _dictionary_decode(values) if pa.types.is_dictionary(values.type) else pc.run_end_decode(values)
     return plain if inner is None else inner(plain)
+
+
+def _dictionary_decode(values: pa.DictionaryArray) -> pa.Array:
+    laid_out = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(values.type.value_type)
+    if laid_out is not None:  # Arrow takes nothing from views
+        values = pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(laid_out))
+    return values.dictionary_decode()
 
 
 def convert_struct(values: pa.Array, columns: Sequence[Column], target: pa.DataType) -> pa.Array:
