@@ -27,12 +27,13 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
 from hudi_fast.writing.bucket import settle_buckets
 from hudi_fast.writing.partial import partial_columns
-from hudi_fast.writing.plan import BloomSettings, LogSettings, WritePlan
+from hudi_fast.writing.plan import RECORD_KEY, BloomSettings, LogSettings, WritePlan, stored_keys
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
 __all__ = ["commit_schema", "draft_plan"]
 
 _DELETES = frozenset({"delete", "delete_partition"})
+_TAGGED = frozenset({"upsert", "delete"})
 _KEYLESS = frozenset({"insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table", "delete_partition"})
 
 
@@ -57,6 +58,8 @@ def draft_plan(
     operation = effective_operation(options, config.record_key_fields, "_hoodie_record_key" in incoming.names)
     _check_supported(state, options, operation)
     keys = _key_config(state, options)
+    if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
+        keys = stored_keys(keys)
     rules = _rules(state, options, merger or options.merger)
     partial = None
     if options.partial_update:
@@ -64,7 +67,7 @@ def draft_plan(
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
-        _check_columns(config, schema if partial is None else partial.schema, incoming, operation)
+        _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation)
     file_schema = with_meta(_stored_columns(schema, config))
     sizing = _sizing(options)
     commits = (meta for instant, meta in commits_newest_first(state) if instant.action != "replacecommit")
@@ -78,7 +81,7 @@ def draft_plan(
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
         rules=rules,
-        index=settle_buckets(_index(options, config), state, operation),
+        index=settle_buckets(_index(options, config, keys), state, operation),
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),
@@ -163,13 +166,16 @@ def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
     return pa.schema([*_without(known, state.config.partition_fields), *named])
 
 
-def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, operation: str) -> None:
+def _check_columns(
+    config: TableConfig, keys: KeyConfig, schema: pa.Schema, incoming: pa.Schema, operation: str
+) -> None:
     """Key, partition and ordering columns are there; nested names are looked up by their first part."""
-    looked_up = incoming if operation in _DELETES else schema
-    partitioned = () if config.key_generator in ("NON_PARTITION", "GLOBAL_DELETE") else config.partition_fields
+    found_again = RECORD_KEY in keys.record_key_fields
+    looked_up = incoming if operation in _DELETES or found_again else schema
+    partitioned = () if keys.kind in ("NON_PARTITION", "GLOBAL_DELETE") else keys.partition_fields
     roles = [("partition path", partitioned)]
     if operation != "delete_partition":
-        roles.append(("record key", config.record_key_fields))
+        roles.append(("record key", keys.record_key_fields))
     if operation not in _DELETES:
         roles.append(("ordering", config.ordering_fields))
     for role, names in roles:
@@ -179,10 +185,11 @@ def _check_columns(config: TableConfig, schema: pa.Schema, incoming: pa.Schema, 
                 f"The {role} field(s) {missing} of table {config.name} are not among the incoming columns "
                 f"{looked_up.names}. Add them to the rows."
             )
-    if not config.record_key_fields and operation not in _KEYLESS:
+    if not keys.record_key_fields and operation not in _KEYLESS:
         raise ConfigError(
             f"Table {config.name} generates its record keys, so {operation} has no keys to go by. Use insert or "
-            "bulk_insert, or name hoodie.datasource.write.recordkey.field when the table is created."
+            "bulk_insert; or read the rows from the table, change them, and leave _hoodie_record_key and "
+            "_hoodie_partition_path in them; or name hoodie.datasource.write.recordkey.field when the table is created."
         )
 
 
@@ -263,7 +270,10 @@ def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
     return LogSettings(options.log_block_format, options.log_block_max_size, options.log_file_max_size, positions)
 
 
-def _index(options: WriteOptions, config: TableConfig) -> IndexSettings:
+def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> IndexSettings:
+    if RECORD_KEY in keys.record_key_fields:  # such rows say where they lie
+        kind = "BLOOM" if options.index_type.endswith("BLOOM") else "SIMPLE"
+        return IndexSettings(kind, options.bloom_index_prune_by_ranges, False, options.bloom_index_use_metadata)
     bucket = None
     if options.index_type == "BUCKET":
         bucket = BucketSettings(

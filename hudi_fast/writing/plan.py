@@ -27,6 +27,8 @@ from hudi_fast.view.slices import FileSlice, TableView
 from hudi_fast.writing.sizing import SizingSettings
 
 __all__ = [
+    "PARTITION_PATH",
+    "RECORD_KEY",
     "BloomSettings",
     "FileGroupWork",
     "Incoming",
@@ -35,7 +37,10 @@ __all__ = [
     "TaskToken",
     "WriteOutcome",
     "WritePlan",
+    "stored_keys",
 ]
+
+RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +160,18 @@ class WritePlan:
         return self.combine or self.operation in ("upsert", "delete")
 
     @property
+    def takes_stored_keys(self) -> bool:
+        """Whether rows bring the keys that the table made for them, and the partition paths where they lie."""
+        return RECORD_KEY in self.key_config.record_key_fields
+
+    @property
+    def input_schema(self) -> pa.Schema:
+        """The columns of incoming rows that the write looks at: :attr:`schema`, and before it keys of stored rows."""
+        if not self.takes_stored_keys:
+            return self.schema
+        return pa.schema([*[pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)], *self.schema])
+
+    @property
     def stored_key_config(self) -> KeyConfig | None:
         """How to compute keys of stored rows; None when base files hold them."""
         return None if self.config.populate_meta_fields else self.key_config
@@ -253,3 +270,14 @@ class WriteOutcome:
     plan: str
     reason: str
     partitions: frozenset[str] = field(default_factory=frozenset)
+
+
+def stored_keys(key_config: KeyConfig) -> KeyConfig:
+    """How to find rows again that were read from a table which makes its keys itself: by what the rows say of them.
+
+    Args:
+        key_config: the table's.
+    """
+    partitioned = bool(key_config.partition_fields) and key_config.kind != "NON_PARTITION"
+    kind, fields = ("SIMPLE", (PARTITION_PATH,)) if partitioned else ("NON_PARTITION", ())
+    return KeyConfig(kind, (RECORD_KEY,), fields)

@@ -41,15 +41,21 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         return _prepare_partitions(plan, table)
     schema = plan.schema if plan.partial is None else plan.partial.schema
     rows = conform(table, schema).combine_chunks()  # gathering rows from one chunk is several times faster
-    keys = record_keys(plan.key_config, rows) if plan.key_config.record_key_fields else None
+    placed = _stored_places(plan, table) if plan.takes_stored_keys else rows
+    keys = record_keys(plan.key_config, placed) if plan.key_config.record_key_fields else None
     incoming = Incoming(
         rows=rows,
         keys=None if keys is None else single_chunk(keys),
-        partitions=_partition_array(plan.key_config, rows),
+        partitions=_partition_array(plan.key_config, placed),
         deletes=delete_mask(plan.rules, rows),
         ordering=tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows)),
     )
     return _blended(plan, incoming) if plan.rules.blends and plan.combines else incoming
+
+
+def _stored_places(plan: WritePlan, table: pa.Table) -> pa.Table:
+    """What rows that were read from the table say of their keys and partition paths."""
+    return conform(table, pa.schema([plan.input_schema.field(name) for name in _key_columns(plan)]))
 
 
 def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
@@ -69,10 +75,9 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
     A delete needs key and partition columns; everything else needs the table's columns.
     """
     if plan.operation in ("delete", "delete_partition"):
-        named = (*plan.key_config.record_key_fields, *_partition_fields(plan))
-        wanted = {name.split(".")[0] for name in named}
+        wanted = {name.split(".")[0] for name in _key_columns(plan)}
     else:
-        wanted = set(plan.schema.names)
+        wanted = {*plan.schema.names, *(_key_columns(plan) if plan.takes_stored_keys else ())}
     return [name for name in columns if name in wanted]
 
 
@@ -86,16 +91,12 @@ def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: in
 
 def _prepare_deletes(plan: WritePlan, table: pa.Table) -> Incoming:
     """A delete by key needs key and partition columns only."""
-    missing = [
-        name
-        for name in (*plan.key_config.record_key_fields, *_partition_fields(plan))
-        if name.split(".")[0] not in table.column_names
-    ]
+    missing = [name for name in _key_columns(plan) if name.split(".")[0] not in table.column_names]
     if missing:
         raise InvalidDataError(
             f"A delete needs the record key and partition columns; {missing} are missing from {table.column_names}."
         )
-    needed = [field for field in plan.schema if field.name in table.column_names]
+    needed = [field for field in plan.input_schema if field.name in table.column_names]
     keyed = conform(table.select([field.name for field in needed]), pa.schema(needed))
     return Incoming(
         rows=keyed.select([]),
@@ -112,6 +113,10 @@ def _prepare_partitions(plan: WritePlan, table: pa.Table) -> Incoming:
     keyed = conform(table.select(needed.names), needed)
     paths = _partition_array(plan.key_config, keyed) if table.num_columns else pa.array([], _PATHS)
     return Incoming(keyed.select([]), pa.nulls(keyed.num_rows, pa.string()), paths, None, ())
+
+
+def _key_columns(plan: WritePlan) -> tuple[str, ...]:
+    return (*plan.key_config.record_key_fields, *_partition_fields(plan))
 
 
 def _partition_fields(plan: WritePlan) -> tuple[str, ...]:

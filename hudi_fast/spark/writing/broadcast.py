@@ -24,7 +24,7 @@ __all__ = ["run_broadcast"]
 
 def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
     """Deal the partitions of ``rows`` to tasks and write them there; the collected answers."""
-    named = pa.schema([field for field in plan.schema if field.name in rows.column_names])
+    named = pa.schema([field for field in plan.input_schema if field.name in rows.column_names])
     paths = partition_paths(plan.key_config, conform(rows.select(named.names), named))
     names, codes = paths.dictionary.to_pylist(), np.asarray(paths.indices, dtype=np.int32)
     weights = {name: int(count) for name, count in zip(names, np.bincount(codes, minlength=len(names)), strict=True)}
@@ -63,7 +63,7 @@ def _work(plan: WritePlan, parts: Any) -> Any:
 
 
 def _grouped(plan: WritePlan, table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    named = pa.schema([field for field in plan.schema if field.name in table.column_names])
+    named = pa.schema([field for field in plan.input_schema if field.name in table.column_names])
     paths = partition_paths(plan.key_config, conform(table.select(named.names), named))
     codes = np.asarray(paths.indices)
     for number, name in enumerate(paths.dictionary.to_pylist()):

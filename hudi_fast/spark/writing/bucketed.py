@@ -42,10 +42,10 @@ TASKS_PER_CORE = 2
 def run_bucketed(df: Any, plan: WritePlan) -> list[Any]:
     """Shuffle rows to the tasks that own their buckets; the collected answers."""
     tasks, names = parallelism(df.sparkSession) * TASKS_PER_CORE, df.columns
-    path = partition_text(df, plan.key_config, plan.schema)
+    path = partition_text(df, plan.key_config, plan.input_schema)
     placed = df.withColumn(_PATH, F.lit("") if path is None else path)
     lane = _lane_udf(plan, tasks)(
-        F.struct(F.col(_PATH).alias("p"), key_text(df, plan.key_config, plan.schema).alias("k"))
+        F.struct(F.col(_PATH).alias("p"), key_text(df, plan.key_config, plan.input_schema).alias("k"))
     )
     table = F.array(*[F.lit(number) for number in addresses(tasks)])
     placed = placed.withColumn(_LANE, lane)

@@ -41,7 +41,7 @@ _MAPPED_PARTITIONS = 1000
 def run_fused(df: Any, plan: WritePlan) -> list[Any]:
     """Shuffle rows to tasks that own whole table partitions; the collected answers."""
     names = df.columns
-    path = partition_text(df, plan.key_config, plan.schema)
+    path = partition_text(df, plan.key_config, plan.input_schema)
     if path is None:
         routed = df.repartition(1)
     else:
@@ -56,7 +56,7 @@ def run_fused(df: Any, plan: WritePlan) -> list[Any]:
 def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
     """Bulk insert: each task writes the rows that it reads, in the distribution that the sort mode asks for."""
     mode = plan.sort_mode
-    path = partition_text(df, plan.key_config, plan.schema)
+    path = partition_text(df, plan.key_config, plan.input_schema)
     if not plan.combine and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
         rows, work = df.coalesce(tasks or _enough_tasks(df)), _write_unsorted(plan)
     else:
@@ -81,7 +81,7 @@ def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
     mode = plan.sort_mode
     spread = tasks or parallelism(df.sparkSession) * TASKS_PER_CORE
     keyed = bool(plan.key_config.record_key_fields)
-    key = key_text(df, plan.key_config, plan.schema) if keyed else F.lit("")
+    key = key_text(df, plan.key_config, plan.input_schema) if keyed else F.lit("")
     placed = df.withColumn(_PATH, F.lit("") if path is None else path).withColumn(_ADDRESS, key)
     if mode == "GLOBAL_SORT":
         placed = placed.repartitionByRange(spread, _PATH, _ADDRESS)

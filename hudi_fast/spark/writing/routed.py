@@ -51,10 +51,10 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     tasks = parallelism(spark) * TASKS_PER_CORE
     slices = [one for name in plan.view.lister.partitions() for one in latest_slices(plan.view, name)]
     owners = _owners(slices, tasks)
-    path = partition_text(df, plan.key_config, plan.schema)
+    path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
     if plan.operation in _LOOKS_KEYS_UP:
-        rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.schema))
+        rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.input_schema))
         if plan.index.uses_records and slices:
             rows = by_index_group(rows, _KEY, plan, tasks)
         rows = _newest_of_each_key(rows, plan) if plan.index.is_global else rows
@@ -74,7 +74,11 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
 
 def _spread(df: Any, plan: WritePlan) -> Any:
     """What decides the task of a row whose key is not looked up; rows with one key meet, to be combined."""
-    return key_text(df, plan.key_config, plan.schema) if plan.key_config.record_key_fields else F.spark_partition_id()
+    return (
+        key_text(df, plan.key_config, plan.input_schema)
+        if plan.key_config.record_key_fields
+        else F.spark_partition_id()
+    )
 
 
 def _owners(slices: list[FileSlice], tasks: int) -> list[int]:

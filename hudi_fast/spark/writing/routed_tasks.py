@@ -26,7 +26,7 @@ from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
+from hudi_fast.writing.plan import PARTITION_PATH, RECORD_KEY, FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
 __all__ = ["BIN", "MOVED", "SLICE", "write_slices"]
@@ -98,7 +98,7 @@ class _Task:
                 if work.slice is None:
                     self.stats += write_file_group(self._plan, work, incoming)
                 else:
-                    self._waiting[numbers[name, work.file_id]] = gather(incoming.rows, work.inserts)
+                    self._waiting[numbers[name, work.file_id]] = gather(_whole_rows(self._plan, incoming), work.inserts)
 
     def update(self, number: int, table: pa.Table) -> None:
         """Write one slice's updates and deletes, and the inserts that wait for it."""
@@ -107,7 +107,7 @@ class _Task:
         rows = table.drop_columns([SLICE, MOVED, BIN])
         updates = rows.num_rows
         if waiting is not None:
-            rows = pa.concat_tables([conform(rows, self._plan.schema), waiting])
+            rows = pa.concat_tables([conform(rows, self._plan.input_schema), waiting])
         incoming = prepare_rows(self._plan, rows)
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         moved = np.asarray(table.column(MOVED))
@@ -188,6 +188,14 @@ class _Task:
             f"{slice_.partition!r}, which does not hold their keys, for example {key!r}. The table is as before; this "
             "is a bug of hudi_fast. With hudi_fast.plan=driver the write takes another way."
         )
+
+
+def _whole_rows(plan: WritePlan, incoming: Incoming) -> pa.Table:
+    """The rows as they came: with what they say of their keys, where the columns do not."""
+    if not plan.takes_stored_keys:
+        return incoming.rows
+    rows = incoming.rows.append_column(RECORD_KEY, incoming.key_array())
+    return rows.append_column(PARTITION_PATH, incoming.partitions.cast(pa.string())).select(plan.input_schema.names)
 
 
 def _by_slice(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int | None, pa.Table]]:
