@@ -68,9 +68,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.payload.event.time.field hoodie.is.update.record.for.mor hoodie.write.track.event.time.watermark
         hoodie.auto.commit
         hoodie.datasource.partition_extractor_class
-        hoodie.table.partition_extractor_class hoodie.datasource.write.streaming.retry.count
-        hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.streaming.ignore.failed.batch
-        hoodie.datasource.write.streaming.checkpoint.identifier hoodie.datasource.write.streaming.disable.compaction
+        hoodie.table.partition_extractor_class
         hoodie.spark.polaris.catalog.class
         """,
     ),
@@ -189,7 +187,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.datasource.read.file.index.listing.partition-path-prefix.analysis.enabled
         hoodie.datasource.read.file.index.optimize.listing.using.path.filter
         hoodie.datasource.read.file.index.list.partitions.from.catalog
-        hoodie.datasource.read.partition.value.extractor.enabled hoodie.datasource.streaming.startOffset
+        hoodie.datasource.read.partition.value.extractor.enabled
         hoodie.datasource.read.streaming.table.version hoodie.hfile.block.cache.enabled hoodie.hfile.block.cache.size
         hoodie.hfile.block.cache.ttl.minutes hoodie.datasource.read.table.valued.function.timeline.relation.archived
         hoodie.datasource.read.table.valued.function.filesystem.relation.subpath

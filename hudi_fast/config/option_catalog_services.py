@@ -68,7 +68,8 @@ COMPACTION_OPTIONS = (
         "hoodie.datasource.compaction.async.enable",
         Kind.BOOL,
         True,
-        "Somebody else compacts: given as true, a write does not compact unless `hoodie.compact.inline` says so.",
+        "Somebody else compacts: given as true, a write does not compact unless `hoodie.compact.inline` says so. A "
+        "stream compacts beside itself, in a thread of its own, unless this is false.",
     ),
     Option(
         "hoodie.compact.inline.trigger.strategy",

@@ -17,6 +17,7 @@ from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTION
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
+from hudi_fast.config.option_catalog_stream import STREAM_OPTIONS
 from hudi_fast.config.option_catalog_write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -49,6 +50,7 @@ _SECTIONS = (
     ("Archiving", ARCHIVE_OPTIONS),
     ("hudi_fast's own", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),
+    ("Streams", STREAM_OPTIONS),
     ("Taken at some values only", LIMITED_OPTIONS),
 )
 _INTRO = """\

@@ -31,6 +31,7 @@ from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTION
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
+from hudi_fast.config.option_catalog_stream import STREAM_OPTIONS
 from hudi_fast.config.option_catalog_write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
@@ -64,6 +65,7 @@ OPTIONS: tuple[Option, ...] = (
     *ARCHIVE_OPTIONS,
     *ENGINE_OPTIONS,
     *QUERY_OPTIONS,
+    *STREAM_OPTIONS,
     *LIMITED_OPTIONS,
     *ACCEPTED_OPTIONS,
 )

@@ -11,7 +11,7 @@ out meanwhile: then it is theirs.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -46,13 +46,17 @@ PendingResult = CompactionResult | ClusteringResult | CleanResult | IndexResult
 """What the verb of a service gives."""
 
 
-def run_pending_services(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> list[PendingResult]:
+def run_pending_services(
+    storage: Storage, settings: ServiceSettings, carriers: Carriers, services: Collection[str] = ()
+) -> list[PendingResult]:
     """Carry out the services that wait, or that died.
 
     Args:
         storage: the table's storage.
         settings: how files are written, locks and clocks.
         carriers: who does the work.
+        services: those to carry out, as :class:`~hudi_fast.services.scheduling.pending.PendingService` names them;
+            empty for all.
 
     Returns:
         What those did that were carried out, oldest first.
@@ -63,7 +67,7 @@ def run_pending_services(storage: Storage, settings: ServiceSettings, carriers: 
     done: list[PendingResult] = []
     for one in pending_services(load_state(storage), settings):
         run = _RUNS.get(one.service)
-        if run is None or one.alive:
+        if run is None or one.alive or (services and one.service not in services):
             continue
         try:
             done.append(run(storage, one, replace(settings, waits=False), carriers))

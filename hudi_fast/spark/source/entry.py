@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["register"]
+__all__ = ["SOURCE_NAME", "register"]
+
+SOURCE_NAME = "hudi_fast"
+"""What ``format`` takes."""
 
 
 def register(spark: Any) -> None:

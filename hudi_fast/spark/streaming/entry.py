@@ -12,7 +12,14 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from hudi_fast.config.stream_options import SourceOptions
+from hudi_fast.errors import ConfigError
+from hudi_fast.spark.source.entry import SOURCE_NAME, register
+from hudi_fast.spark.streaming.sink import sink
+
 __all__ = ["stream_reader", "stream_writer"]
+
+_OUTPUT_MODES = ("append", "complete", "update")
 
 
 def stream_writer(
@@ -44,7 +51,14 @@ def stream_writer(
     Raises:
         HudiError: an option is wrong; what fails later fails the query.
     """
-    raise NotImplementedError
+    writer = df.writeStream.foreachBatch(sink(path, options, _mode_of(output_mode))).outputMode(output_mode)
+    for key, value in {**(other_options or {}), "checkpointLocation": checkpoint}.items():
+        writer = writer if value is None else writer.option(key, value)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    if query_name is not None:
+        writer = writer.queryName(query_name)
+    return writer.start()
 
 
 def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
@@ -59,4 +73,13 @@ def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str
         UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
         HudiError: no table, or an option is wrong.
     """
-    raise NotImplementedError
+    register(spark)
+    SourceOptions.from_options(options or {})
+    return spark.readStream.format(SOURCE_NAME).options(**(options or {})).load(os.fspath(path))
+
+
+def _mode_of(output_mode: str) -> str:
+    """Save mode of every batch: Apache Hudi overwrites the table unless the query appends."""
+    if output_mode.lower() not in _OUTPUT_MODES:
+        raise ConfigError(f"The output mode {output_mode!r} is unknown; use one of {', '.join(_OUTPUT_MODES)}.")
+    return "append" if output_mode.lower() == "append" else "overwrite"

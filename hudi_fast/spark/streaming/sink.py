@@ -1,12 +1,53 @@
-"""Each batch of a streaming query, written once."""
+"""Each batch of a streaming query, written once: what ``foreachBatch`` calls.
+
+::
+
+    foreachBatch ─► Sink(df, batch id)
+        before   hoodie.prewrite.cleaner.policy
+        write    write_once, tried again while that may help         the number of the batch is in the commit
+        after    clean, archive; compaction and clustering are planned         a failure is a warning
+        beside   what is planned is carried out by a thread (Background)
+
+A sink is little more than path and options: Spark Connect pickles it and calls it in a process of the server.
+
+Source: ``HoodieStreamingSink`` (1.2.0). It skips batches by the number of the newest that the active timeline tells of,
+ends the whole process when a batch fails for good, and stops the stream when its asynchronous services fail; here the
+query fails, and the stream goes on.
+"""
 
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from hudi_fast.config.option_values import written_options
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitError, ConfigError, HudiError, HudiWarning, LockError
+from hudi_fast.services.carriers import Carriers
+from hudi_fast.services.inline import check_inline, serve, serve_before
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.spark.entry import carriers_on, engine_for
+from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
+from hudi_fast.spark.streaming.checkpoints import Checkpoint
+from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.writing.flow import WriteResult
+
 __all__ = ["Sink", "sink"]
+
+_MODES = ("append", "overwrite")
+_QUERY_PROPERTY = "sql.streaming.queryId"
+_FAILING_SERVICES = (
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    "hoodie.write.can.ignore.post.commit.failures",
+)
 
 
 class Sink:
@@ -19,21 +60,144 @@ class Sink:
     """
 
     def __init__(self, path: str, options: Mapping[str, Any], mode: str = "append") -> None:
+        if mode not in _MODES:
+            raise ConfigError(f"A stream writes with the save mode append or overwrite; got {mode!r}.")
         self.path = path
         self.options = dict(options)
         self.mode = mode
+        self._stream = SinkOptions.of(written_options(self.options))
+        self._settings = _beside(ServiceSettings.from_options(self.options), self._stream, self.options)
+        check_inline(self._settings)
+        self._storage = Storage(path)
+        self._background = Background(self._storage, with_half_of_the_threads(self._settings))
+        self._known: Checkpoint | None = None
+        self._after: str | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.options, self.mode)
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """Write a batch."""
-        raise NotImplementedError
+        """Write a batch; nothing when the table holds it.
+
+        Args:
+            df: its rows, no stream.
+            batch_id: its number.
+
+        Raises:
+            HudiError: it could not be written, though it was tried as often as the options say.
+
+        Warns:
+            HudiWarning: a service failed; or the batch did, and the options say to go on.
+        """
+        spark = df.sparkSession
+        carriers = carriers_on(spark, self._settings.write.driver_max_bytes)
+        batch = Batch(self._stream.identifier, batch_id, _query_of(spark), self._known, self._after)
+        try:
+            result = self._try(df, batch, carriers)
+        except Exception as error:
+            if not self._stream.ignores_failures:
+                raise
+            warnings.warn(
+                f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed, and is left out: "
+                f"{type(error).__name__}: {error}",
+                HudiWarning,
+                stacklevel=2,
+            )
+            return
+        if result is not None:
+            self._remember(batch, result.instant)
+            serve(self._storage, self._settings, result.instant, carriers)
+        if self._works_beside and has_work(self._timeline()):
+            self._background.wake(carriers)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until no service is being carried out beside the stream; whether that is so now.
+
+        Args:
+            seconds: how long; None without a bound.
+        """
+        return self._background.wait(seconds)
+
+    def _try(self, df: Any, batch: Batch, carriers: Carriers) -> WriteResult | None:
+        wait = self._stream.retry_interval_ms / 1000
+        for left in reversed(range(self._stream.tries)):
+            try:
+                return self._write(df, batch, carriers)
+            except Exception as error:
+                if left == 0 or not _may_pass(error):
+                    raise
+                time.sleep(wait)
+                wait *= 2
+        raise AssertionError("there is one try at least")
+
+    def _write(self, df: Any, batch: Batch, carriers: Carriers) -> WriteResult | None:
+        if batch.after is None and is_written(self._storage, batch):  # after a restart: nothing is asked of the rows
+            return None
+        serve_before(self._storage, self._settings, carriers)
+        engine = engine_for(df, self._settings.write)
+        return write_once(engine, self._storage, self._settings.write, self.mode, batch)
+
+    def _remember(self, batch: Batch, instant: str) -> None:
+        """Spare the next batch a look at commits up to this one; a table that is replaced has no commits to spare."""
+        commit = self._timeline().find(instant) if instant and self.mode == "append" else None
+        if commit is not None and commit.completion is not None:
+            self._known, self._after = Checkpoint(batch.number, batch.query), commit.completion
+
+    def _timeline(self) -> Timeline:
+        config = TableConfig.from_properties(load_properties(self._storage), self._storage.uri)
+        return load_timeline(self._storage, config)
+
+    @property
+    def _works_beside(self) -> bool:
+        settings = self._settings
+        return settings.services.enabled and (
+            settings.compaction.schedule_inline or settings.clustering.schedule_inline
+        )
 
 
 def sink(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, mode: str = "append") -> Sink:
-    """What to give to ``df.writeStream.foreachBatch``.
+    """What to give to ``df.writeStream.foreachBatch``: every batch is one commit, made once.
+
+    As in Apache Hudi's sink the table is cleaned and its timeline archived after a batch when that is due, and a
+    MERGE_ON_READ table is compacted beside the stream (``hoodie.datasource.compaction.async.enable``), as it is
+    clustered with ``hoodie.clustering.async.enabled``: planned after a batch, carried out by a thread of the driver.
 
     Args:
         path: base path of the table, which is created when there is none.
         options: ``hoodie.*`` keys of the write and of the stream.
         mode: ``append``, or ``overwrite``: every batch takes the place of the whole table.
+
+    Returns:
+        A picklable function of a batch and its number.
+
+    Raises:
+        ConfigError: an option is wrong.
+        UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
     """
     return Sink(os.fspath(path), options or {}, mode)
+
+
+def _beside(settings: ServiceSettings, stream: SinkOptions, options: Mapping[str, Any]) -> ServiceSettings:
+    """Services as a stream has them: planned after a batch, and no reason to fail it unless the options say so."""
+    compaction, clustering, services = settings.compaction, settings.clustering, settings.services
+    if compaction.by_others and not compaction.inline and not stream.without_compaction:
+        compaction = replace(compaction, schedule_inline=True)
+    elif stream.without_compaction:
+        compaction = replace(compaction, schedule_inline=False)
+    if clustering.by_others and not clustering.inline:
+        clustering = replace(clustering, schedule_inline=True)
+    if options.keys().isdisjoint(_FAILING_SERVICES):
+        services = replace(services, ignore_failures=True)
+    return replace(settings, compaction=compaction, clustering=clustering, services=services)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether trying again may help: storage, locks, other writers, tasks of Spark; not what the caller did wrong."""
+    return isinstance(error, CommitError | LockError) or not isinstance(error, HudiError)
+
+
+def _query_of(spark: Any) -> str | None:
+    """Id of the streaming query whose batch this thread writes; None where that is not known (Spark Connect)."""
+    context = getattr(spark, "_sc", None)
+    found = None if context is None else context.getLocalProperty(_QUERY_PROPERTY)
+    return None if found is None else str(found)

@@ -1,0 +1,106 @@
+"""Which batch of a stream a table holds already: it stands in the commits themselves.
+
+::
+
+    batch ─► checkpoint_metadata ─► extra metadata of its commit
+    timeline, newest commit first ─► archived timeline ─► find_checkpoint ─► Checkpoint
+
+A commit and the number of its batch become visible together, which is all that exactly-once takes. Key and value are
+Apache Hudi's, so that a stream can be taken over from it, and by it. Under a key of its own stands which query it was:
+numbers of batches say nothing between queries that do not share their checkpoint location.
+
+Sources: ``HoodieStreamingSink.SINK_CHECKPOINT_KEY``, ``CommitUtils.getValidCheckpointForCurrentWriter`` (1.2.0).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, read_instant_body
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+
+__all__ = ["CHECKPOINT_KEY", "QUERY_KEY", "Checkpoint", "checkpoint_metadata", "find_checkpoint"]
+
+CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
+QUERY_KEY = "_hudi_fast_streaming_query"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The newest batch of a stream that a table holds.
+
+    Attributes:
+        batch: its number.
+        query: id of the query that wrote it; None where Apache Hudi wrote it, or the query is not known.
+    """
+
+    batch: int
+    query: str | None = None
+
+
+def checkpoint_metadata(identifier: str, batch: int, query: str | None) -> dict[str, str]:
+    """What a commit says about the batch that it holds.
+
+    Args:
+        identifier: name of the stream.
+        batch: its number.
+        query: id of the query; None where it is not known.
+    """
+    told = {CHECKPOINT_KEY: json.dumps({identifier: str(batch)}, separators=(",", ":"))}
+    return told if query is None else {**told, QUERY_KEY: query}
+
+
+def find_checkpoint(
+    storage: Storage, config: TableConfig, timeline: Timeline, identifier: str, after: str | None = None
+) -> Checkpoint | None:
+    """The newest batch that commits of the table tell of.
+
+    Commits of services and of other writers are passed over, and so are the commits of streams with other names. When
+    no commit of the active timeline tells, the archived ones are asked.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: its active timeline.
+        identifier: name of the stream.
+        after: look only at commits that completed later; the archived ones did not. None to look everywhere.
+
+    Raises:
+        CorruptTableError: a commit cannot be read, or what it says cannot be understood.
+    """
+    for instant in reversed(timeline.writes()):
+        if after is None or (instant.completion or "") > after:
+            path = f"{config.timeline_folder}/{instant.file_name}"
+            found = _checkpoint_in(read_instant_body(storage, config, instant), identifier, path)
+            if found is not None:
+                return found
+    return None if after is not None else _archived_checkpoint(storage, config, identifier)
+
+
+def _archived_checkpoint(storage: Storage, config: TableConfig, identifier: str) -> Checkpoint | None:
+    newest = None
+    for one in ArchivedTimeline(storage, config).read():  # oldest first
+        newest = _checkpoint_in(one.metadata or b"", identifier, config.history_folder) or newest
+    return newest
+
+
+def _checkpoint_in(body: bytes, identifier: str, path: str) -> Checkpoint | None:
+    if CHECKPOINT_KEY.encode() not in body:  # most commits, of which nothing needs to be decoded
+        return None
+    extra = decode_commit_metadata(body, path).extra_metadata
+    if not extra.get(CHECKPOINT_KEY):
+        return None
+    try:
+        batch = json.loads(extra[CHECKPOINT_KEY]).get(identifier)
+        return None if batch is None else Checkpoint(int(batch), extra.get(QUERY_KEY))
+    except (ValueError, TypeError, AttributeError) as error:
+        raise CorruptTableError(
+            f"The commit says {CHECKPOINT_KEY}={extra[CHECKPOINT_KEY]!r}; expected JSON that maps names of streams to "
+            "numbers of batches.",
+            path,
+        ) from error
