@@ -6,7 +6,8 @@
     HFile block ─── read_hfile, same ─┼─► table of the columns asked for
     Parquet block ─ read, conform ────┘
 
-A block is decoded with the schema in its own header: columns that it lacks are null, narrower types are widened.
+A block is decoded with the schema in its own header: columns that it lacks are null, narrower types are widened. Of a
+table whose columns were renamed or dropped it is that schema in today's names.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from hudi_fast.formats.avro_rows import AvroDecoder
 from hudi_fast.formats.hfile import read_hfile
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.varlen import varlen_buffers
-from hudi_fast.schema.cast import leaf_cast
+from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_conform
+from hudi_fast.schema.history import SchemaHistory, names_at, renamed_avro, renamed_plan
 from hudi_fast.storage.base import Storage
 
 __all__ = ["LogRowReader"]
@@ -40,12 +42,14 @@ class LogRowReader:
     Attributes:
         storage: the table's storage.
         schema: columns wanted; all of them may be null.
-        decoders: by the text of the writer's schema; filled as blocks are read.
+        decoders: by the text of the writer's schema in today's names; filled as blocks are read.
+        history: what the table's schema has been; None for a table without history.
     """
 
     storage: Storage
     schema: pa.Schema
     decoders: dict[str, AvroDecoder]
+    history: SchemaHistory | None = None
 
     def read(self, block: LogBlock) -> pa.Table:
         """The rows of a data block, in block order; columns may be in several chunks.
@@ -72,19 +76,25 @@ class LogRowReader:
         if block.headers.get(HeaderKey.IS_PARTIAL, "").lower() != "true":
             return None
         try:
-            return frozenset(field["name"] for field in json.loads(_schema_text(block))["fields"])
+            return frozenset(field["name"] for field in json.loads(self._schema_text(block))["fields"])
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptTableError(
                 f"The schema of a partial log block cannot be understood ({error!r}).", block.path, block.offset
             ) from error
 
     def _decoder(self, block: LogBlock) -> AvroDecoder:
-        text = _schema_text(block)
+        text = self._schema_text(block)
         known = self.decoders.get(text)
         if known is None:
-            known = AvroDecoder.compile(text, self.schema, f"{block.path}, byte {block.offset}", promote=leaf_cast)
+            known = AvroDecoder.compile(text, self.schema, f"{block.path}, byte {block.offset}", promote=stored_cast)
             self.decoders[text] = known
         return known
+
+    def _schema_text(self, block: LogBlock) -> str:
+        """The writer's schema, in today's names."""
+        text = _schema_text(block)
+        names = None if self.history is None else names_at(self.history, block.instant)
+        return text if names is None else renamed_avro(text, names, block.path)
 
     def _hfile_rows(self, block: LogBlock, content: pa.Buffer, decoder: AvroDecoder) -> pa.Table:
         keys, values = read_hfile(content, block.path, block.content_start)
@@ -100,8 +110,13 @@ class LogRowReader:
         try:
             with pq.ParquetFile(pa.BufferReader(content)) as file:
                 stored = file.schema_arrow.remove_metadata()
-                names = [name for name in self.schema.names if name in stored.names]
-                rows = file.read(names, use_threads=False)
+                changed = None if self.history is None else names_at(self.history, block.instant)
+                if changed is None:
+                    names = [name for name in self.schema.names if name in stored.names]
+                    rows = file.read(names, use_threads=False)
+                else:
+                    rows = renamed_plan(stored, changed).apply(file.read(use_threads=False))
+                    names = [name for name in self.schema.names if name in rows.column_names]
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise CorruptTableError(
                 f"A Parquet log block cannot be read ({error}).", block.path, block.content_start

@@ -68,7 +68,7 @@ def read_entries(
         CorruptTableError: a block cannot be understood, or has records without key.
         UnsupportedFeatureError: a block holds values that hudi_fast does not read, or more than fits one array.
     """
-    reader = LogRowReader(merge.storage, _decoded_schema(schema, blocks), {})
+    reader = LogRowReader(merge.storage, _decoded_schema(schema, blocks), {}, merge.history)
     parts = [_read(merge, reader, block) for block in blocks]
     rows = _one_table(merge, reader.schema, [part.rows for part in parts if part.rows is not None])
     row = _row_numbers(parts)

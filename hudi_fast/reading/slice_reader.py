@@ -37,6 +37,7 @@ from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_p
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
+from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["SliceScan", "hidden_rows", "read_slice"]
@@ -159,7 +160,14 @@ def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
 
 def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:
     """Row groups of the base file that may match; None for all."""
+    if isinstance(reader, RenamedBase) and not _are_as_stored(scan, reader):
+        return None
     return matching_row_groups(scan.storage, reader.path, scan.filter) if _is_filterable(scan, reader.schema) else None
+
+
+def _are_as_stored(scan: SliceScan, reader: RenamedBase) -> bool:
+    """Whether the columns of the filter have the names and types that they have in the file."""
+    return scan.filter is None or set(filter_columns(scan.filter, scan.schema)) <= reader.as_stored
 
 
 def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:

@@ -10,12 +10,15 @@ Values follow Java, since Apache Hudi resolves the same files with it:
   HoodieAvroUtils.rewritePrimaryType and Hudi's Spark reader do it (1.2.0);
 - whole numbers become the nearest float or double;
 - the text of a float or double is that of Java's ``toString`` (JDK 19 and later: always the shortest digits).
+
+What is stored may have a type that no write could have widened to today's, since somebody altered it:
+:func:`read_cast` has these conversions, and takes what does not fit for null, as Spark's casts do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation, localcontext
 from functools import partial
 
 import numpy as np
@@ -25,9 +28,11 @@ import pyarrow.compute as pc
 from hudi_fast.schema.normalize import storable_type
 from hudi_fast.schema.promotion import can_promote, is_value_checked
 
-__all__ = ["Convert", "java_number_text", "leaf_cast"]
+__all__ = ["Convert", "java_number_text", "leaf_cast", "read_cast", "stored_cast"]
 
 Convert = Callable[[pa.Array], pa.Array]
+
+_MOST_DIGITS = 38
 
 
 def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
@@ -52,6 +57,38 @@ def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | 
         return None
     promote = _promotion(storable, target)
     return promote if storable == source else partial(_in_two, storable=storable, step=promote)
+
+
+def read_cast(stored: pa.DataType, today: pa.DataType) -> Convert | None:
+    """How stored values become those of a type that the column was altered to; None where there is no such way.
+
+    Numbers and texts become decimals, rounded half up; texts become dates; dates and decimals become texts. A text that
+    is no number or date, and a number with too many digits, become null.
+
+    Args:
+        stored: the type in the file.
+        today: the type in the table.
+
+    Source: ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType`` and Spark's ``Cast``, by which Hudi 1.2.0 reads log
+    and base files.
+    """
+    if today == pa.string() and (pa.types.is_date32(stored) or pa.types.is_decimal128(stored)):
+        return partial(_cast, target=today)
+    if pa.types.is_date32(today) and stored == pa.string():
+        return _dates
+    numeric = stored == pa.string() or pa.types.is_integer(stored) or pa.types.is_floating(stored)
+    if pa.types.is_decimal128(today) and numeric:
+        return partial(_decimals, target=today)
+    return None
+
+
+def stored_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
+    """:func:`leaf_cast`, and where there is none :func:`read_cast`: what log blocks of any age are read with.
+
+    Raises:
+        SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
+    """
+    return leaf_cast(source, target, path) or read_cast(storable_type(source, path), target)
 
 
 def java_number_text(values: pa.Array) -> pa.Array:
@@ -115,3 +152,28 @@ def _cast(values: pa.Array, target: pa.DataType, safe: bool = True) -> pa.Array:
 
 def _in_two(values: pa.Array, storable: pa.DataType, step: Convert) -> pa.Array:
     return step(pc.cast(values, storable))
+
+
+def _dates(values: pa.Array) -> pa.Array:
+    trimmed = pc.utf8_trim_whitespace(values)
+    dates = pc.strptime(trimmed, format="%Y-%m-%d", unit="s", error_is_null=True)
+    return pc.cast(dates, pa.date32())
+
+
+def _decimals(values: pa.Array, target: pa.DataType) -> pa.Array:
+    text = values if values.type == pa.string() else java_number_text(values)
+    # few columns are altered, and numbers repeat: once per distinct text
+    encoded = text.dictionary_encode()
+    made = pa.array([_decimal(each, target) for each in encoded.dictionary.to_pylist()], target)
+    return pc.take(made, encoded.indices)
+
+
+def _decimal(text: str, target: pa.DataType) -> Decimal | None:
+    """The number in a text, with as many digits behind the point as ``target`` has; None if there is none."""
+    try:
+        with localcontext(prec=2 * _MOST_DIGITS + len(text)):
+            number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
+    except (InvalidOperation, ValueError):
+        return None
+    fits = number.is_finite() and abs(number).scaleb(target.scale) < Decimal(10) ** target.precision
+    return number if fits else None

@@ -47,5 +47,10 @@ def _defaults(state: TableState, rules: MergeRules) -> Mapping[str, object]:
 def service_merge(state: TableState, plan: WritePlan) -> SliceMerge:
     """How the slices of the table merge."""
     return SliceMerge(
-        state.storage, state.timeline, state.config.version, plan.rules, key_config=plan.stored_key_config
+        state.storage,
+        state.timeline,
+        state.config.version,
+        plan.rules,
+        key_config=plan.stored_key_config,
+        history=plan.view.history,
     )

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from hudi_fast.schema.history import Names
 from hudi_fast.storage.base import FileStat
 
 __all__ = [
@@ -35,6 +36,7 @@ class BaseFile:
         write_token: ``<task>-<stage>-<attempt>``.
         instant: requested time of the write that made it.
         size: bytes.
+        names: what has become of its columns since it was written; None when they are as they were.
     """
 
     path: str
@@ -42,6 +44,7 @@ class BaseFile:
     write_token: str
     instant: str
     size: int
+    names: Names | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:

@@ -19,10 +19,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
+from hudi_fast.view.schema_history import naming
 
 __all__ = ["FileSlice", "TableView", "archived_completions", "base_slices", "latest_slices", "slice_begin"]
 
@@ -72,6 +74,7 @@ class TableView:
         pending_log_compactions: the same for pending log compactions.
         table_version: decides how log files are named.
         archive: completion times of instants that have left the timeline; None when they cannot be looked up.
+        history: what the table's schema has been; None for a table without history.
     """
 
     timeline: Timeline
@@ -83,6 +86,7 @@ class TableView:
     pending_log_compactions: Mapping[Group, str] = field(default_factory=dict)
     table_version: int = 9
     archive: ArchivedTimes | None = None
+    history: SchemaHistory | None = None
 
 
 def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
@@ -124,11 +128,12 @@ def _files_that_count(
     """By file id: base files of completed writes by instant, and log files that may hold completed blocks."""
     bases: dict[str, dict[str, BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
+    named = naming(view.history)
     for entry in view.lister.files(partition):
         base = parse_base_file(entry)
         if base is not None:
             if view.timeline.is_completed_or_archived(base.instant):
-                bases.setdefault(base.file_id, {})[base.instant] = base  # of two of one write the last listed
+                bases.setdefault(base.file_id, {})[base.instant] = named(base)  # of two of one write the last listed
             continue
         log = parse_log_file(entry)
         if log is not None and not log.is_cdc and _log_counts(view, log):

@@ -25,6 +25,7 @@ from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
+from hudi_fast.view.schema_history import load_history
 from hudi_fast.view.slices import TableView, latest_slices
 
 __all__ = ["TableState", "column_defaults", "commits_newest_first", "load_state", "read_commit", "table_schema"]
@@ -86,6 +87,7 @@ def load_state(storage: Storage, as_of: str | None = None) -> TableState:
         compacted_groups(storage, config, timeline.pending_log_compactions),
         config.version,
         ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
+        load_history(storage, config.layout_version, timeline, as_of),
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 
@@ -133,7 +135,10 @@ def _stored_schema(state: TableState) -> pa.Schema | None:
 
 def _schema_text(state: TableState) -> tuple[str, str] | None:
     """The newest Avro schema of the table and the file that it comes from."""
+    limit = None if state.view.history is None else state.view.history.as_of
     for instant, commit in commits_newest_first(state):
+        if limit is not None and instant.requested > limit:
+            continue
         if text := _schema_of_commit(commit):
             return text, f"{state.config.timeline_folder}/{instant.file_name}"
     if text := _archived_schema(state):

@@ -204,7 +204,13 @@ def _seen(
 
 def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogEntries:
     merge = SliceMerge(
-        plan.storage, plan.view.timeline, plan.config.version, plan.rules, plan.view.as_of, plan.stored_key_config
+        plan.storage,
+        plan.view.timeline,
+        plan.config.version,
+        plan.rules,
+        plan.view.as_of,
+        plan.stored_key_config,
+        history=plan.view.history,
     )
     return read_entries(merge, visible_blocks(merge, slice_), merge_schema(merge, columns, plan.file_schema))
 

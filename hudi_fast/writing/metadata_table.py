@@ -312,7 +312,14 @@ def producer_context(
     )
     columns = measured_columns(plan.schema, config, stored, options)
     present = () if table is None else (*table.partitions, *table.building)
-    merge = SliceMerge(state.storage, state.timeline, config.version, plan.rules, key_config=plan.stored_key_config)
+    merge = SliceMerge(
+        state.storage,
+        state.timeline,
+        config.version,
+        plan.rules,
+        key_config=plan.stored_key_config,
+        history=state.view.history,
+    )
     return ProducerContext(
         storage=state.storage,
         config=config,

@@ -120,7 +120,9 @@ def _context(state: TableState, table: MetadataTable, options: MetadataOptions) 
         storage=state.storage,
         config=config,
         view=state.view,
-        merge=SliceMerge(state.storage, state.timeline, config.version, MergeRules(COMMIT_TIME)),
+        merge=SliceMerge(
+            state.storage, state.timeline, config.version, MergeRules(COMMIT_TIME), history=state.view.history
+        ),
         metadata=table,
         schema=schema,
         indexed_columns=tuple(every),

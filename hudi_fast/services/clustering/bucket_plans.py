@@ -86,7 +86,7 @@ def _resize(
             else:
                 ring[value] = node
         made = tuple(node for _, node in sorted(nodes.items()) if node is not None)
-        resized.append(ResizeGroup(tuple(slices_of(state.storage, group)), made))
+        resized.append(ResizeGroup(tuple(slices_of(state.storage, group, state.view.history)), made))
     return PartitionResize(before, tuple(node for _, node in sorted(ring.items())), tuple(resized))
 
 

@@ -59,7 +59,7 @@ def group_input(work: ClusteringWork, number: int) -> GroupInput:
         UnsupportedFeatureError: the group has slices of several partitions.
     """
     group = work.groups[number]
-    slices = tuple(slices_of(work.plan.storage, group))
+    slices = tuple(slices_of(work.plan.storage, group, work.plan.view.history))
     partitions = {one.partition for one in slices}
     if len(partitions) != 1:
         raise UnsupportedFeatureError(

@@ -11,14 +11,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.schema_history import naming
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import WritePlan
 
@@ -146,13 +148,15 @@ def path_of(slice_: ClusteringSlice, file: str) -> str:
     return check_relative(f"{slice_.partition_path}/{name}" if slice_.partition_path else name)
 
 
-def slices_of(storage: Storage, group: ClusteringGroup) -> list[FileSlice]:
-    """The file slices of a group, in the order of the plan.
+def slices_of(storage: Storage, group: ClusteringGroup, history: SchemaHistory | None = None) -> list[FileSlice]:
+    """The file slices of a group, in the order of the plan; base files have today's names in ``history``.
 
     Raises:
         CorruptTableError: a file of the plan is gone, or is none of Hudi's.
     """
-    return [_slice_of(storage, one) for one in group.slices]
+    named = naming(history)
+    found = (_slice_of(storage, one) for one in group.slices)
+    return [one if one.base_file is None else replace(one, base_file=named(one.base_file)) for one in found]
 
 
 def _slice_of(storage: Storage, planned: ClusteringSlice) -> FileSlice:

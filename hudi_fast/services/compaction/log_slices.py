@@ -60,7 +60,7 @@ def compact_log(work: CompactionWork, number: int, token: TaskToken) -> list[Wri
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
-    slice_ = slice_of(plan.storage, work.operations[number])
+    slice_ = slice_of(plan.storage, work.operations[number], plan.view.history)
     log = scan_log(work, slice_)
     data = pa.schema([field for field in plan.file_schema if field.name not in META_COLUMNS])
     logged = read_entries(merge, log.blocks, merge_schema(merge, data, plan.file_schema))

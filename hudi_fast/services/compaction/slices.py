@@ -55,7 +55,7 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
-    slice_ = slice_of(plan.storage, work.operations[number])
+    slice_ = slice_of(plan.storage, work.operations[number], plan.view.history)
     log = scan_log(work, slice_)
     with contextlib.ExitStack() as stack:
         base = slice_.base_file

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.schema_history import naming
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import WritePlan
 
@@ -105,8 +107,8 @@ def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]
     )
 
 
-def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
-    """The file slice that an operation names.
+def slice_of(storage: Storage, operation: CompactionOperation, history: SchemaHistory | None = None) -> FileSlice:
+    """The file slice that an operation names; its base file has the names that columns have today in ``history``.
 
     Raises:
         CorruptTableError: one of its files is gone.
@@ -116,6 +118,7 @@ def slice_of(storage: Storage, operation: CompactionOperation) -> FileSlice:
     if (operation.base_file is not None and base is None) or None in logs:
         raise CorruptTableError(f"A plan of {storage.uri} names files that are none of Hudi's: {operation}.")
     named = tuple(log for log in logs if log is not None)
+    base = None if base is None else naming(history)(base)
     return FileSlice(operation.partition_path, operation.file_id, base, named, operation.base_instant)
 
 

@@ -1,0 +1,109 @@
+"""A base file in the names that its columns have today.
+
+Whoever reads it finds the columns under today's names, without those that were dropped since, and in today's types
+where the columns were altered; the footer is as it is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader
+from hudi_fast.schema.conform import ConformPlan
+from hudi_fast.schema.history import Names, renamed_plan
+from hudi_fast.storage.base import Storage
+
+__all__ = ["RenamedBase"]
+
+
+class RenamedBase(BaseFileReader):
+    """One open base file of before an ALTER.
+
+    Args:
+        stored: the file as it is.
+        names: what has become of its columns.
+    """
+
+    def __init__(self, stored: BaseFileReader, names: Names) -> None:
+        self.path = stored.path
+        self._stored = stored
+        self._plan = renamed_plan(stored.schema, names)
+        self._positions = {name: at for at, name in enumerate(self._plan.target.names)}
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns, as they are called today."""
+        return self._plan.target
+
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+        return self._stored.num_rows
+
+    @property
+    def num_row_groups(self) -> int:
+        """Its row groups."""
+        return self._stored.num_row_groups
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer, in stored names."""
+        return self._stored.metadata
+
+    @property
+    def place(self) -> tuple[Storage, str]:
+        """The file as it is stored: names in it are not today's."""
+        return self._stored.place
+
+    @cached_property
+    def as_stored(self) -> frozenset[str]:
+        """Columns whose name and type are the file's own."""
+        same = (
+            name
+            for name, column in zip(self.schema.names, self._plan.columns, strict=True)
+            if column.convert is None and self._stored.schema.field(column.position).name == name
+        )
+        return frozenset(same)
+
+    def footer(self) -> BaseFileFooter:
+        """Hudi's footer keys."""
+        return self._stored.footer()
+
+    @property
+    def tells_nan(self) -> bool:
+        """Whether bounds in the footer are those of all values."""
+        return self._stored.tells_nan
+
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each row group."""
+        return self._stored.row_group_rows()
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Whole columns, or those of some row groups."""
+        plan = self._part(columns)
+        return plan.apply(self._stored.read(plan.source.names, row_groups))
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+        plan = self._part(columns)
+        for batch in self._stored.batches(plan.source.names, batch_rows, row_groups):
+            yield plan.apply(batch)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stored.close()
+
+    def _part(self, names: Sequence[str]) -> ConformPlan:
+        """The plan for some columns: its source has them in that order, as they are stored."""
+        plan = self._plan
+        chosen = [plan.columns[self._positions[name]] for name in names]
+        source = pa.schema([plan.source.field(column.position) for column in chosen])
+        target = pa.schema([plan.target.field(self._positions[name]) for name in names])
+        return ConformPlan(source, target, tuple(replace(one, position=at) for at, one in enumerate(chosen)))
