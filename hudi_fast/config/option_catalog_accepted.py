@@ -79,7 +79,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         hoodie.table.create.schema hoodie.table.metadata.partitions hoodie.table.metadata.partitions.inflight
         hoodie.table.index.defs.path hoodie.table.legacy.payload.class hoodie.table.partial.update.mode
         hoodie.table.secondary.indexes.metadata hoodie.archivelog.folder hoodie.timeline.path
-        hoodie.timeline.history.path hoodie.table.cdc.supplemental.logging.mode
+        hoodie.timeline.history.path
         """,
     ),
     (

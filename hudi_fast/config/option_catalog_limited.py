@@ -57,7 +57,6 @@ _FORMATS = (
 )
 
 _ROWS = (
-    _off("hoodie.table.cdc.enabled", "Write change data files."),
     _off("hoodie.allow.operation.metadata.field", "Keep the operation of a row in a column of its own."),
     _on("hoodie.payload.update.on.same.ordering.field", "Of two rows with equal ordering values the newer wins."),
     _only(

@@ -91,6 +91,8 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
         merge_strategy_id=options.merge_strategy_id,
         delete_field=options.delete_field,
         delete_marker=options.delete_marker,
+        cdc_enabled=options.cdc_enabled,
+        cdc_mode=options.cdc_mode,
         timezone=options.timezone,
         keygen_properties=dict(options.timebased),
     )
@@ -132,6 +134,7 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
         (f"{_W}partitionpath.urlencode", options.url_encode, config.url_encode),
         ("hoodie.populate.meta.fields", options.populate_meta_fields, config.populate_meta_fields),
         ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
+        ("hoodie.table.cdc.enabled", options.cdc_enabled, config.cdc_enabled),
     )
     for key, given, existing in checked:
         if key in options.explicit and given != existing:
@@ -139,6 +142,9 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
     key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: the option goes with every write
     if key in options.explicit and key in config.raw and options.slash_separated_dates != config.slash_separated_dates:
         yield key, options.slash_separated_dates, config.slash_separated_dates
+    key = "hoodie.table.cdc.supplemental.logging.mode"
+    if key in options.explicit and key in config.raw and options.cdc_mode != config.cdc_mode:
+        yield key, options.cdc_mode, config.cdc_mode
     key = f"{_W}drop.partition.columns"
     wanted, existing_drop = options.drop_partition_columns, config.drop_partition_columns
     if key in options.explicit and not config.is_mor and wanted != existing_drop:

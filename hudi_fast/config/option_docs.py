@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
+from hudi_fast.config.option_catalog_cdc import CDC_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
 from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
@@ -34,6 +35,7 @@ __all__ = ["options_page"]
 _SECTIONS = (
     ("Writing: what to do", OPERATION_OPTIONS),
     ("Writing: the table", TABLE_OPTIONS),
+    ("Writing: change logs", CDC_OPTIONS),
     ("Writing: keys and partitions", KEY_OPTIONS),
     ("Writing: timestamp partitions", TIMEBASED_OPTIONS),
     ("Writing: merging", MERGE_OPTIONS),

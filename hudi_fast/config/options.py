@@ -24,6 +24,7 @@ from typing import Any
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
+from hudi_fast.config.option_catalog_cdc import CDC_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
 from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
@@ -49,6 +50,7 @@ __all__ = ["BOTH", "OPTIONS", "READ", "WRITE", "Kind", "Option", "find_option", 
 OPTIONS: tuple[Option, ...] = (
     *OPERATION_OPTIONS,
     *TABLE_OPTIONS,
+    *CDC_OPTIONS,
     *KEY_OPTIONS,
     *TIMEBASED_OPTIONS,
     *MERGE_OPTIONS,

@@ -116,6 +116,8 @@ class WriteOptions:
     merger_classes: tuple[str, ...] = option_field("hoodie.write.record.merge.custom.implementation.classes")
     delete_field: str | None = option_field("hoodie.payload.delete.field")
     delete_marker: str | None = option_field("hoodie.payload.delete.marker")
+    cdc_enabled: bool = option_field("hoodie.table.cdc.enabled")
+    cdc_mode: str = option_field("hoodie.table.cdc.supplemental.logging.mode")
     # file sizing
     max_file_size: int = option_field("hoodie.parquet.max.file.size")
     small_file_limit: int = option_field("hoodie.parquet.small.file.limit")

@@ -7,13 +7,15 @@
 
 Row groups are walked in file order and batches pass through one at a time, so memory holds one batch of the base file.
 What takes the place of a row is the caller's :data:`Replacement`; :func:`entry_replacement` makes it of log entries.
+Who keeps a log of changes is a :class:`ChangeWatch`: it is handed the stored rows beside the new ones, so row groups
+are read that need not be otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,19 +30,47 @@ from hudi_fast.merge.rules import MergeRules
 from hudi_fast.merge.settle import BaseChanges
 from hudi_fast.schema.conform import plan_conform
 
-__all__ = ["BATCH_ROWS", "Replacement", "entry_replacement", "merged_batches"]
+__all__ = ["BATCH_ROWS", "ChangeWatch", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
 
 BATCH_ROWS = 65536
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-Replacement: TypeAlias = Callable[[slice, pa.Table | None], tuple[pa.Table, Flags | None]]
-"""``make(part, stored)``: the rows that take the place of the base rows ``changes.replaced[part]``.
 
-``stored`` are these base rows when the changes are blended, else None. Gives a table of as many rows, of the asked-for
-columns, and which of them go after all (None for none).
+class Replaced(NamedTuple):
+    """What takes the place of n stored rows.
+
+    Attributes:
+        rows: n rows of the asked-for columns.
+        gone: bool[n], rows that go after all; None for none.
+        kept: bool[n], rows that are the stored ones, unchanged; None for none.
+    """
+
+    rows: pa.Table
+    gone: Flags | None = None
+    kept: Flags | None = None
+
+
+Replacement: TypeAlias = Callable[[slice, pa.Table | None], Replaced]
+"""``make(part, stored)``: what takes the place of the base rows ``changes.replaced[part]``.
+
+``stored`` are these base rows when the changes are blended, else None.
 """
+
+
+class ChangeWatch(Protocol):
+    """Is told what happens to the rows of a base file, a batch at a time, in file order."""
+
+    @property
+    def wants_stored(self) -> bool:
+        """Whether :meth:`updated` is to be given the stored rows, too."""
+
+    def updated(self, stored: pa.Table | None, rows: pa.Table) -> None:
+        """Row i of ``rows`` takes the place of row i of ``stored`` (None if those are not wanted)."""
+
+    def deleted(self, stored: pa.Table) -> None:
+        """These rows go."""
 
 
 def merged_batches(
@@ -51,6 +81,7 @@ def merged_batches(
     *,
     batch_rows: int = BATCH_ROWS,
     replaced_only: Collection[int] = (),
+    watch: ChangeWatch | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file after its changes, in file order, in ``schema``; no table is empty.
 
@@ -61,6 +92,7 @@ def merged_batches(
         replacement: makes the rows that take the place of others.
         batch_rows: most rows in a table.
         replaced_only: row groups whose stored rows are not wanted: only what replaces some of them comes out.
+        watch: is told of each row that is replaced or dropped; None: nobody is.
 
     Raises:
         CorruptTableError: the file cannot be read.
@@ -68,7 +100,7 @@ def merged_batches(
     """
     columns = [name for name in schema.names if name in reader.schema.names]
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), schema)
-    walk = _Walk(changes, replacement, batch_rows)
+    walk = _Walk(changes, replacement, batch_rows, watch)
     start = 0
     for group, rows in enumerate(reader.row_group_rows()):
         replaced, dropped = (
@@ -76,7 +108,7 @@ def merged_batches(
             _within(changes.dropped, start, start + rows),
         )
         alone = group in replaced_only
-        if (alone or _length(replaced) + _length(dropped) == rows) and (not changes.blended or not _length(replaced)):
+        if (alone or _length(replaced) + _length(dropped) == rows) and not walk.needs_stored(replaced, dropped):
             yield from walk.replaced_alone(replaced)
         else:
             at = start
@@ -91,12 +123,25 @@ class _Walk:
     changes: BaseChanges
     replacement: Replacement
     batch_rows: int
+    watch: ChangeWatch | None = None
+
+    @property
+    def pairs(self) -> bool:
+        """Whether stored rows are wanted beside those that take their place."""
+        return self.changes.blended or (self.watch is not None and self.watch.wants_stored)
+
+    def needs_stored(self, replaced: slice, dropped: slice) -> bool:
+        """Whether the stored rows have to be read though none of them stays."""
+        return bool(_length(replaced) and self.pairs) or bool(_length(dropped) and self.watch is not None)
 
     def replaced_alone(self, replaced: slice) -> Iterator[pa.Table]:
         """What replaces rows that are not looked at."""
         for low in range(replaced.start, replaced.stop, self.batch_rows):
-            rows, gone = self.replacement(slice(low, min(low + self.batch_rows, replaced.stop)), None)
-            yield from _filled(rows if gone is None else gather(rows, np.flatnonzero(~gone)))
+            made = self.replacement(slice(low, min(low + self.batch_rows, replaced.stop)), None)
+            rows = made.rows if made.gone is None else gather(made.rows, np.flatnonzero(~made.gone))
+            if self.watch is not None:
+                self.watch.updated(None, rows)
+            yield from _filled(rows)
 
     def batch(self, stored: pa.RecordBatch, start: int, alone: bool) -> Iterator[pa.Table]:
         """One batch of the base file, whose first row is ``start``, after its changes."""
@@ -104,17 +149,35 @@ class _Walk:
         replaced, dropped = _within(changes.replaced, start, end), _within(changes.dropped, start, end)
         table = pa.Table.from_batches([stored])
         if not _length(replaced):
+            self._tell_deleted(table, changes.dropped[dropped] - start)
             if alone:
                 return
             kept = gather(table, _others(stored.num_rows, changes.dropped[dropped] - start))
             yield from _filled(kept if _length(dropped) else table)
             return
         positions, gone_rows = changes.replaced[replaced] - start, changes.dropped[dropped] - start
-        rows, gone = self.replacement(replaced, gather(table, positions) if changes.blended else None)
-        if gone is not None:
-            gone_rows = np.union1d(gone_rows, positions[gone])
-            rows, positions = gather(rows, np.flatnonzero(~gone)), positions[~gone]
+        older = gather(table, positions) if self.pairs else None
+        made = self.replacement(replaced, older if changes.blended else None)
+        self._tell_updated(older, made)
+        rows = made.rows
+        if made.gone is not None:
+            gone_rows = np.union1d(gone_rows, positions[made.gone])
+            rows, positions = gather(rows, np.flatnonzero(~made.gone)), positions[~made.gone]
+        self._tell_deleted(table, gone_rows)
         yield from _filled(rows if alone else replace_rows(table, rows, positions, gone_rows))
+
+    def _tell_updated(self, older: pa.Table | None, made: Replaced) -> None:
+        if self.watch is None:
+            return
+        rows, idle = made.rows, [flags for flags in (made.gone, made.kept) if flags is not None]
+        if idle:
+            changed = np.flatnonzero(~np.logical_or.reduce(idle))
+            rows, older = gather(rows, changed), None if older is None else gather(older, changed)
+        self.watch.updated(older, rows)
+
+    def _tell_deleted(self, table: pa.Table, rows: Rows) -> None:
+        if self.watch is not None and len(rows):
+            self.watch.deleted(gather(table, rows))
 
 
 def entry_replacement(rules: MergeRules, entries: LogEntries, changes: BaseChanges, schema: pa.Schema) -> Replacement:
@@ -128,18 +191,19 @@ def entry_replacement(rules: MergeRules, entries: LogEntries, changes: BaseChang
     """
     rows = entries.rows.select(schema.names)
 
-    def make(part: slice, stored: pa.Table | None) -> tuple[pa.Table, Flags | None]:
+    def make(part: slice, stored: pa.Table | None) -> Replaced:
         sources = changes.sources[part]
         found = gather(rows, entries.row[sources]).columns
         newer = pa.Table.from_arrays(found, schema=schema)  # not a cast: partial rows are null where the table is not
         if stored is None:
-            return newer, None
+            return Replaced(newer)
         if rules.merger is not None:
-            return run_merger(rules.merger, stored, newer)
+            return Replaced(*run_merger(rules.merger, stored, newer))
         if entries.column_set is not None:
-            return blend_provided(stored, newer, entries.column_sets, entries.column_set[sources]), None
+            return Replaced(blend_provided(stored, newer, entries.column_sets, entries.column_set[sources]))
         wins = None if changes.source_wins is None else changes.source_wins[part]
-        return fill_gaps(rules, stored, newer, wins)[0], None
+        merged, gave_way = fill_gaps(rules, stored, newer, wins)
+        return Replaced(merged, kept=None if wins is None else ~wins & ~gave_way)
 
     return make
 

@@ -84,7 +84,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
         slice_: a slice with log files.
         max_file_size: bytes that are reckoned with where there is no base file yet.
     """
-    base, logs = slice_.base_file, slice_.log_files
+    base, logs = slice_.base_file, (*slice_.change_logs, *slice_.log_files)
     log_bytes = sum(log.size for log in logs)
     read = ((base.size if base is not None else 0) + log_bytes) // _MIB
     write = (base.size if base is not None else max_file_size) // _MIB

@@ -16,7 +16,7 @@ at a pending compaction has log files only; merged with the one before it, it is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
@@ -46,6 +46,7 @@ class FileSlice:
         log_files: in the order in which they apply.
         base_instant: where the slice begins: the instant of the pending compaction that the group is in, else of the
             base file, else the one that the oldest log file begins its slice at.
+        change_logs: change logs that came with the base file; queries of rows do not read them.
     """
 
     partition: str
@@ -53,6 +54,7 @@ class FileSlice:
     base_file: BaseFile | None
     log_files: tuple[LogFile, ...] = ()
     base_instant: str = ""
+    change_logs: tuple[LogFile, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.base_instant and self.base_file is not None:
@@ -98,19 +100,19 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
         ConfigError: the view is of a time before the table was downgraded, and needs log files of that time.
         CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
-    bases, logs = _files_that_count(view, partition)
+    bases, logs, changes = _files_that_count(view, partition)
     completions = archived_completions(view, partition, bases, logs)
     found = (
         _newest(view, partition, file_id, bases.get(file_id, {}), logs.get(file_id, ()), completions)
         for file_id in sorted(bases.keys() | logs.keys())
         if not _is_replaced(view, (partition, file_id))
     )
-    return [one for one in found if one is not None]
+    return [_with_change_logs(one, changes.get(one.file_id, ())) for one in found if one is not None]
 
 
 def base_slices(view: TableView, partition: str) -> list[FileSlice]:
     """The newest committed base file of each file group, ordered by file id: what a read-optimized query sees."""
-    bases, _ = _files_that_count(view, partition)
+    bases, _, _ = _files_that_count(view, partition)
     chosen: list[FileSlice] = []
     for file_id, versions in sorted(bases.items()):
         instants = [one for one in versions if view.as_of is None or one <= view.as_of]
@@ -124,10 +126,11 @@ def base_slices(view: TableView, partition: str) -> list[FileSlice]:
 
 def _files_that_count(
     view: TableView, partition: str
-) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]]]:
-    """By file id: base files of completed writes by instant, and log files that may hold completed blocks."""
+) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]], dict[str, list[LogFile]]]:
+    """By file id: base files of completed writes by instant, log files that may hold completed blocks, change logs."""
     bases: dict[str, dict[str, BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
+    changes: dict[str, list[LogFile]] = {}
     named = naming(view.history)
     for entry in view.lister.files(partition):
         base = parse_base_file(entry)
@@ -136,11 +139,15 @@ def _files_that_count(
                 bases.setdefault(base.file_id, {})[base.instant] = named(base)  # of two of one write the last listed
             continue
         log = parse_log_file(entry)
-        if log is not None and not log.is_cdc and _log_counts(view, log):
+        if log is None:
+            continue
+        if log.is_cdc:
+            changes.setdefault(log.file_id, []).append(log)
+        elif _log_counts(view, log):
             logs.setdefault(log.file_id, []).append(log)
     for found in logs.values():
         found.sort(key=log_order)
-    return bases, logs
+    return bases, logs, changes
 
 
 def _log_counts(view: TableView, log: LogFile) -> bool:
@@ -156,6 +163,15 @@ def _is_replaced(view: TableView, group: Group) -> bool:
 
 
 # ---- slices
+
+
+def _with_change_logs(one: FileSlice, changes: Sequence[LogFile]) -> FileSlice:
+    """The slice with the change logs of its base file: they carry its instant and its write token."""
+    base = one.base_file
+    if base is None or not changes:
+        return one
+    found = [log for log in changes if (log.instant, log.write_token) == (base.instant, base.write_token)]
+    return replace(one, change_logs=tuple(sorted(found, key=log_order)))
 
 
 def _newest(

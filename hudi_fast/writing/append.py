@@ -61,6 +61,7 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
         str(work.token),
         plan.log.max_file_size,
         bool(plan.stats_columns),
+        plan.cdc is not None,
     )
     with LogOutput(target) as output:
         rows, sources, buried = work.base_rows[kept], work.incoming_rows[kept], buried[kept]

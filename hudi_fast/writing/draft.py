@@ -16,6 +16,7 @@ from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.formats.cdc_records import check_cdc_mode
 from hudi_fast.formats.parquet_base import ParquetSettings
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
@@ -104,6 +105,7 @@ def draft_plan(
 
 
 def commit_schema(plan: WritePlan) -> str:
+        cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
     """The Avro JSON that a commit records as the table's schema: what files hold, without meta columns."""
     return arrow_to_avro(_stored_columns(plan.schema, plan.config), *record_name_of(plan.config.name))
 
@@ -123,7 +125,6 @@ def _check_supported(state: TableState, options: WriteOptions, operation: str) -
         f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the table "
         "with Apache Hudi)": config.version not in WRITE_VERSIONS,
         f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
-        "change data capture (hoodie.table.cdc.enabled)": config.cdc_enabled,
         f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
         "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
             "hoodie.allow.operation.metadata.field"

@@ -44,6 +44,9 @@ class LogTarget:
         token: write token of the writer.
         max_file_size: bytes beyond which no further block goes into a file.
         measured: whether blocks come with the ranges of their columns.
+        captured: whether the table has change data capture: write stats then name all files that the log is on top of,
+            from which its readers find out what it changes. (Apache Hudi names those from a pending compaction on, and
+            cannot answer any more once that is complete.)
     """
 
     storage: Storage
@@ -53,6 +56,7 @@ class LogTarget:
     token: str
     max_file_size: int
     measured: bool = False
+    captured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,13 @@ class LogOutput:
     def _stat(self, writer: LogFileWriter) -> WriteStat:
         target, one, counts = self._target, self._target.slice, self._counts
         old = target.layout_version < 2
-        before = [log.name for log in reversed(_own_logs(one))] if old else []
-        based = old and one.base_file is not None and one.base_file.instant == one.base_instant
+        base = one.base_file if target.captured or (old and _begins_at_base(one)) else None
+        before = [log.name for log in reversed(_logs_before(target))]
         written = [stat.path.rpartition("/")[2] for stat in self.stats]
         return WriteStat(
             file_id=one.file_id,
             path=writer.path,
-            prev_commit=one.base_instant if old else target.instant,
+            prev_commit=one.base_instant if old or target.captured else target.instant,
             partition_path=one.partition,
             num_writes=counts.inserts + counts.updates,
             num_inserts=counts.inserts,
@@ -149,7 +153,7 @@ class LogOutput:
             num_deletes=counts.deletes,
             total_write_bytes=writer.size,
             file_size=writer.size,
-            base_file=one.base_file.name if based and one.base_file is not None else "",
+            base_file=base.name if base is not None else "",
             log_files=(*before, *written, writer.path.rpartition("/")[2]),
             log_version=self._version,
             log_offset=0,
@@ -165,6 +169,18 @@ def _first_version(target: LogTarget) -> tuple[int, str]:
         return 1, target.token
     newest = mine[-1]
     return newest.version + 1, newest.write_token or target.token
+
+
+def _begins_at_base(one: FileSlice) -> bool:
+    """Whether the slice begins at its base file and not at a pending compaction."""
+    return one.base_file is not None and one.base_file.instant == one.base_instant
+
+
+def _logs_before(target: LogTarget) -> list[LogFile]:
+    """The log files that a write stat names beside its own, in the order in which they apply."""
+    if target.captured:
+        return [*target.slice.change_logs, *target.slice.log_files]
+    return _own_logs(target.slice) if target.layout_version < 2 else []
 
 
 def _own_logs(one: FileSlice) -> list[LogFile]:

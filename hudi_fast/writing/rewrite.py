@@ -3,17 +3,20 @@ Hudi 1.2.0).
 
 The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merge.settle`, the file is
 walked by :mod:`hudi_fast.merge.base_merge`: what reads and compaction do with log entries is done here with incoming
-rows. Rows that change get new meta columns; all others keep theirs, the file's name aside.
+rows. Rows that change get new meta columns; all others keep theirs, the file's name aside. Tables with change data
+capture get a change log beside the file (:mod:`hudi_fast.writing.change_log`).
 """
 
 from __future__ import annotations
+
+import contextlib
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.base_merge import merged_batches
+from hudi_fast.merge.base_merge import Replaced, merged_batches
 from hudi_fast.merge.blend import fill_gaps, run_merger
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.interleave import replace_rows
@@ -23,6 +26,7 @@ from hudi_fast.merge.stored_columns import stored_table
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
+from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import META_COLUMNS, RECORD_KEY, CarriedColumns, new_meta_columns
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, Rows, chunks, new_rows
@@ -35,22 +39,24 @@ Flags = npt.NDArray[np.bool_]
 
 def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, incoming: Incoming) -> WriteStat:
     """Write the next version of a base file."""
-    with open_base(plan.storage, base) as reader:
+    with contextlib.ExitStack() as stack:
+        reader = stack.enter_context(open_base(plan.storage, base))
         changes = _settle(plan, work, incoming, reader)
         footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
-        with OutputFile(plan, work, work.file_id, "MERGE", footer) as output:
-            carried = CarriedColumns.of(plan, work.partition, output.name)
-            updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
-            for table in merged_batches(reader, carried.wanted, changes, updates.make):
-                complete = carried.complete(table)
-                output.write(complete)
-                footer.carry(complete.column(RECORD_KEY))
-            first = work.first_sequence + len(changes.replaced)
-            for part in chunks(work.inserts):
-                output.write(new_rows(plan, work, incoming, part, output.name, first))
-                footer.add(gather_array(incoming.key_array(), part))
-                first += len(part)
-            size = output.close()
+        output = stack.enter_context(OutputFile(plan, work, work.file_id, "MERGE", footer))
+        log = _change_log(plan, work, reader.num_rows, changes)
+        if log is not None:
+            stack.enter_context(log)
+        carried = CarriedColumns.of(plan, work.partition, output.name)
+        updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
+        for table in merged_batches(reader, carried.wanted, changes, updates.make, watch=log):
+            complete = carried.complete(table)
+            output.write(complete)
+            footer.carry(complete.column(RECORD_KEY))
+        _append(plan, work, incoming, work.first_sequence + len(changes.replaced), output, log)
+        size = output.close()
+        if log is not None:
+            log.close()
     return WriteStat(
         file_id=work.file_id,
         path=output.path,
@@ -63,9 +69,28 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
         num_deletes=len(changes.dropped) + updates.gone,
         total_write_bytes=size,
         file_size=size,
+        cdc_stats=None if log is None else log.sizes,
         column_ranges=output.ranges,
         inserts_last=True,
     )
+
+
+def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: BaseChanges) -> ChangeLog | None:
+    remaining = stored - len(changes.dropped) + len(work.inserts)
+    return change_log_of(plan, work.partition, work.file_id, work.token, stored, remaining)
+
+
+def _append(
+    plan: WritePlan, work: FileGroupWork, incoming: Incoming, first: int, output: OutputFile, log: ChangeLog | None
+) -> None:
+    """Write the rows that are new to the file group; ``first`` is the sequence number of the first."""
+    for part in chunks(work.inserts):
+        rows = new_rows(plan, work, incoming, part, output.name, first)
+        output.write(rows)
+        output.footer.add(gather_array(incoming.key_array(), part))
+        if log is not None:
+            log.inserted(rows)
+        first += len(part)
 
 
 # ---- what wins
@@ -131,27 +156,28 @@ class _Updates:
         self._plan, self._work, self._incoming, self._changes = plan, work, incoming, changes
         self._name, self._schema = name, schema
 
-    def make(self, part: slice, stored: pa.Table | None) -> tuple[pa.Table, Flags | None]:
+    def make(self, part: slice, stored: pa.Table | None) -> Replaced:
         """See :data:`hudi_fast.merge.base_merge.Replacement`."""
         sources, first = self._changes.sources[part], self._work.first_sequence + part.start
         if stored is None:
             rows = new_rows(self._plan, self._work, self._incoming, sources, self._name, first)
-            return rows.select(self._schema.names), None
+            return Replaced(rows.select(self._schema.names))
         names = [name for name in self._schema.names if name not in META_COLUMNS]
         older = stored.select(names)
         newer = pa.Table.from_arrays(gather(self._incoming.rows.select(names), sources).columns, schema=older.schema)
         if self._plan.rules.merger is not None:
             merged, gone = run_merger(self._plan.rules.merger, older, newer)
             self.gone += 0 if gone is None else int(gone.sum())
-            return self._with_meta(merged, sources, first), gone
+            return Replaced(self._with_meta(merged, sources, first), gone)
         wins = None if self._changes.source_wins is None else self._changes.source_wins[part]
         merged, gave_way = fill_gaps(self._plan.rules, older, newer, wins)
         rows = self._with_meta(merged, sources, first)
         if wins is None:
-            return rows, None
-        kept = np.flatnonzero(~wins & ~gave_way)
+            return Replaced(rows)
+        idle = ~wins & ~gave_way
+        kept = np.flatnonzero(idle)
         self.kept += len(kept)
-        return replace_rows(rows, gather(stored, kept), kept, np.zeros(0, dtype=np.int64)), None
+        return Replaced(replace_rows(rows, gather(stored, kept), kept, np.zeros(0, dtype=np.int64)), kept=idle)
 
     def _with_meta(self, data: pa.Table, sources: Rows, first: int) -> pa.Table:
         plan, work = self._plan, self._work

@@ -207,7 +207,7 @@ def withdraw(transaction: Transaction) -> None:
 
 def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> None:
     """Delete what attempts of tasks wrote that did not win (``HoodieTable.finalizeWrite``, Hudi 1.2.0)."""
-    kept = {stat.path for stat in metadata.write_stats()}
+    kept = {path for stat in metadata.write_stats() for path in (stat.path, *(stat.cdc_stats or ()))}
     for path in marked_files(storage, instant.requested):
         if path not in kept:
             storage.delete_file(path)

@@ -99,7 +99,6 @@ def test_a_value_that_means_nothing_is_refused_by_key(key, value, said):
         ("hoodie.datasource.write.operation", "bootstrap"),
         ("hoodie.write.concurrency.mode", "OPTIMISTIC_CONCURRENCY_CONTROL"),
         ("hoodie.write.lock.provider", "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"),
-        ("hoodie.table.cdc.enabled", "true"),
         ("hoodie.partition.ttl.inline", "true"),
         ("hoodie.compaction.payload.class", "com.example.Payload"),
         ("hoodie.write.record.merge.custom.implementation.classes", "com.example.Merger"),

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.metadata.state import open_state
@@ -150,7 +150,7 @@ def compactable_slices(
                 if (slice_.partition, slice_.file_id) in taken:
                     busy.add(slice_.partition)
                     continue
-                yield FileSlice(slice_.partition, slice_.file_id, slice_.base_file, logs, slice_.base_instant)
+                yield replace(slice_, log_files=logs)
 
 
 def pending_compactions(state: TableState) -> list[ScheduledCompaction]:

@@ -30,6 +30,7 @@ from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, chunks
@@ -64,8 +65,13 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
         resolved = resolve_slice(merge, log.blocks, schema, reader, base.instant if base is not None else None)
         scanned = time.monotonic()
         output = stack.enter_context(_output(plan, slice_, token, reader))
-        _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, output)
+        changes = _change_log(plan, slice_, token, reader, resolved)
+        if changes is not None:
+            stack.enter_context(changes)
+        _write(work, resolved, CarriedColumns.of(plan, slice_.partition, output.name), reader, output, changes)
         size = output.close()
+        if changes is not None:
+            changes.close()
     counts = log_counters(log, resolved.logged, resolved.entries.count, int((scanned - started) * 1000))
     return replace(
         counts,
@@ -80,6 +86,7 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
         num_deletes=len(resolved.changes.dropped),
         total_write_bytes=size,
         file_size=size,
+        cdc_stats=None if changes is None else changes.sizes,
         column_ranges=output.ranges,
         runtime_stats=RuntimeStats(
             total_scan_time=counts.total_log_read_time_ms,
@@ -150,18 +157,27 @@ def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFi
     return OutputFile(plan, work, slice_.file_id, "MERGE", footer)
 
 
+def _change_log(
+    plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None, resolved: ResolvedSlice
+) -> ChangeLog | None:
+    stored = 0 if reader is None else reader.num_rows
+    remaining = stored - len(resolved.changes.dropped) + len(resolved.appended)
+    return change_log_of(plan, slice_.partition, slice_.file_id, token, stored, remaining)
+
+
 def _write(
     work: CompactionWork,
     resolved: ResolvedSlice,
     carried: CarriedColumns,
     reader: BaseFileReader | None,
     output: OutputFile,
+    log: ChangeLog | None,
 ) -> None:
     stored = work.plan.config.populate_meta_fields
     entries, changes = resolved.entries, resolved.changes
     if reader is not None:
         replacement = entry_replacement(work.merge.rules, entries, changes, carried.wanted)
-        for table in merged_batches(reader, carried.wanted, changes, replacement):
+        for table in merged_batches(reader, carried.wanted, changes, replacement, watch=log):
             output.write(carried.complete(table))
             if stored:
                 output.footer.carry(table.column(RECORD_KEY))
@@ -171,3 +187,5 @@ def _write(
         output.write(carried.complete(table))
         if stored:
             output.footer.add(table.column(RECORD_KEY).combine_chunks())
+        if log is not None:
+            log.inserted(table)

@@ -114,7 +114,8 @@ def slice_of(storage: Storage, operation: CompactionOperation, history: SchemaHi
         CorruptTableError: one of its files is gone.
     """
     base = None if operation.base_file is None else parse_base_file(_entry(storage, operation, operation.base_file))
-    logs = [parse_log_file(_entry(storage, operation, name)) for name in operation.log_files]
+    names = [name for name in operation.log_files if not name.endswith(".cdc")]  # change logs are not merged
+    logs = [parse_log_file(_entry(storage, operation, name)) for name in names]
     if (operation.base_file is not None and base is None) or None in logs:
         raise CorruptTableError(f"A plan of {storage.uri} names files that are none of Hudi's: {operation}.")
     named = tuple(log for log in logs if log is not None)

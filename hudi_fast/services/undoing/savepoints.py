@@ -201,6 +201,6 @@ def _files_at(state: TableState, commit: Instant) -> Iterator[tuple[str, dict[st
         for slice_ in latest_slices(view, partition):
             if slice_.base_file is not None:
                 named[slice_.base_file.name] = slice_.base_file.size
-            named.update((log.name, log.size) for log in slice_.log_files)
+            named.update((log.name, log.size) for log in (*slice_.log_files, *slice_.change_logs))
         if named:
             yield partition, named
