@@ -100,12 +100,12 @@ def draft_plan(
         sort_columns=options.bulk_insert_sort_columns,
         partial=partial,
         updates_clustered=options.updates_clustered,
+        cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
         threads=options.threads or os.cpu_count() or 1,
     )
 
 
 def commit_schema(plan: WritePlan) -> str:
-        cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
     """The Avro JSON that a commit records as the table's schema: what files hold, without meta columns."""
     return arrow_to_avro(_stored_columns(plan.schema, plan.config), *record_name_of(plan.config.name))
 
