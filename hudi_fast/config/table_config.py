@@ -115,6 +115,11 @@ class TableConfig:
         return bool(self.partition_fields)
 
     @property
+    def bootstrap_base_path(self) -> str | None:
+        """Folder of Parquet files that the table was bootstrapped from, or None."""
+        return self.raw.get("hoodie.bootstrap.base.path") or None
+
+    @property
     def delete_field(self) -> str | None:
         """Column that marks deletes (a merge property), or None."""
         return self.merge_properties.get("hoodie.payload.delete.field")

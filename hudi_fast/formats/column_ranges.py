@@ -11,7 +11,7 @@ Columns have the names of :mod:`hudi_fast.formats.leaf_columns`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
@@ -156,6 +156,9 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
     Raises:
         CorruptTableError: the file cannot be read.
     """
+    parts = reader.parts
+    if len(parts) > 1:
+        return _ranges_of_parts(reader, parts, columns)
     found = ranges_of_footer(reader.metadata, reader.schema, columns)
     leaves, tells_nan = leaf_columns(reader.schema), reader.tells_nan
     for name, one in found.items():
@@ -166,6 +169,20 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
         if seen:
             whole = _merged(seen)
             found[name] = replace(one, low=whole.low, high=whole.high, null_count=max(one.null_count, whole.null_count))
+    return found
+
+
+def _ranges_of_parts(
+    reader: BaseFileReader, parts: Sequence[BaseFileReader], columns: Collection[str] | None
+) -> dict[str, ColumnRange]:
+    """The ranges of a file whose columns lie in several; columns that none of them has are looked at themselves."""
+    found: dict[str, ColumnRange] = {}
+    for part in parts:
+        found = ranges_of_file(part, columns) | found
+    missing = [name for name in reader.schema.names if name not in found and (columns is None or name in columns)]
+    for name in missing:
+        if not pa.types.is_nested(reader.schema.field(name).type):
+            found[name] = _merged([ranges_of_rows(batch, [name])[name] for batch in reader.batches([name])])
     return found
 
 

@@ -16,6 +16,7 @@ Source: HFile reference section 1; HoodieAvroHFileWriter and HFileWriterImpl, Hu
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -83,10 +84,11 @@ class HFileWriter:
 
     Args:
         sink: takes the bytes; stays the caller's, who closes it.
-        schema: Avro JSON of the values.
+        schema: Avro JSON of the values; empty for values that bring their own.
         codec: GZ or NONE.
         block_size: bytes of entries above which another data block begins; an entry larger than that has its own.
         bloom: as for :func:`encode_hfile`.
+        info: more entries of the file info.
 
     Attributes:
         entry_count: entries so far.
@@ -103,6 +105,7 @@ class HFileWriter:
         codec: Codec = Codec.GZ,
         block_size: int = 1 << 20,
         bloom: BloomFilter | None = None,
+        info: Mapping[str, bytes] | None = None,
     ) -> None:
         if codec not in (Codec.GZ, Codec.NONE):
             raise ConfigError(f"HFiles are written with GZ or NONE (hoodie.hfile.compression.algorithm), not {codec}.")
@@ -112,6 +115,7 @@ class HFileWriter:
         self.size = 0
         self._sink, self._schema, self._codec, self._bloom = sink, schema, codec, bloom
         self._block_size = block_size
+        self._more_info = dict(info or {})
         self._payload = np.empty(block_size, np.uint8)
         self._filled = np.zeros(1, np.int64)
         self._first_of_block = b""
@@ -243,7 +247,8 @@ class HFileWriter:
             "hfile.AVG_KEY_LEN": struct.pack(">i", self._key_bytes // count + overhead),
             "hfile.AVG_VALUE_LEN": struct.pack(">i", self._value_bytes // count),
             "hfile.CREATE_TIME_TS": bytes(8),
-            "schema": self._schema.encode(),
+            **({"schema": self._schema.encode()} if self._schema else {}),
+            **self._more_info,
         }
         if self._smallest is not None:  # HBase's reader fails on an empty one
             info["hfile.LASTKEY"] = full_key(self._largest)

@@ -273,15 +273,50 @@ class BaseFileWriter:
 
 
 class BaseFileReader:
-    """One open base file."""
+    """One open base file.
 
-    def __init__(self, path: str, file: pq.ParquetFile) -> None:
+    Args:
+        path: as messages show it.
+        file: the open file.
+        place: where it is: a storage, and its path there; None for a file that nobody looks for.
+    """
+
+    def __init__(self, path: str, file: pq.ParquetFile, place: tuple[Storage, str] | None = None) -> None:
         self.path = path
         self._file = file
-        self.schema: pa.Schema = file.schema_arrow.remove_metadata()
-        self.num_rows: int = file.metadata.num_rows
-        self.num_row_groups: int = file.metadata.num_row_groups
-        self.metadata: pq.FileMetaData = file.metadata
+        self._place = place
+        self._schema: pa.Schema = file.schema_arrow.remove_metadata()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._schema
+
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+        return int(self.metadata.num_rows)
+
+    @property
+    def num_row_groups(self) -> int:
+        """Its row groups."""
+        return int(self.metadata.num_row_groups)
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer as Arrow has it."""
+        return self._file.metadata
+
+    @property
+    def place(self) -> tuple[Storage, str]:
+        """The file that its row groups are those of: a storage, and the path there."""
+        assert self._place is not None
+        return self._place
+
+    @property
+    def parts(self) -> tuple[BaseFileReader, ...]:
+        """The files that hold its columns: itself, or several side by side."""
+        return (self,)
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys."""
@@ -332,16 +367,23 @@ class BaseFileReader:
         self.close()
 
 
-def open_base_file(storage: Storage, path: str) -> BaseFileReader:
+def open_base_file(storage: Storage, path: str, shown: str | None = None) -> BaseFileReader:
     """Open a base file.
+
+    Args:
+        storage: where it is.
+        path: its path there.
+        shown: its path in messages; None for ``path``.
 
     Raises:
         CorruptTableError: the file is missing, cut short, or not Parquet.
     """
+    shown = shown or path
     try:
-        return BaseFileReader(path, pq.ParquetFile(storage.open_input(path), pre_buffer=False))
+        file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
+        return BaseFileReader(shown, file, (storage, path))
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable(shown, error) from error
 
 
 def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[str]) -> list[str]:

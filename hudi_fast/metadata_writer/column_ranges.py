@@ -28,14 +28,13 @@ from hudi_fast.formats.column_ranges import (
 )
 from hudi_fast.formats.leaf_columns import leaf_columns
 from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.merge.log_rows import LogRowReader
 from hudi_fast.merge.log_scan import blocks_that_count
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values
 from hudi_fast.metadata_writer.change import AddedFile
-from hudi_fast.metadata_writer.produce_base import ProducerContext, stored_schema
+from hudi_fast.metadata_writer.produce_base import ProducerContext, open_added, stored_schema
 
 __all__ = [
     "FILE_STATS",
@@ -97,7 +96,7 @@ def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[
         return {name: noted[name] for name in columns if name in noted}
     if one.is_log:
         return _ranges_of_log(context, one, columns)
-    with open_base_file(context.storage, one.path) as reader:
+    with open_added(context.storage, one) as reader:
         return ranges_of_file(reader, columns)
 
 

@@ -20,17 +20,18 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.log_blocks import LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
 from hudi_fast.merge.log_scan import visible_blocks
 from hudi_fast.merge.merged_slice import merged_rows
 from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.table import MetadataTable
-from hudi_fast.metadata_writer.change import TableChange
+from hudi_fast.metadata_writer.change import AddedFile, TableChange
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.view.base_files import open_base
+from hudi_fast.view.file_names import parse_base_file
 from hudi_fast.view.listing import Lister
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
@@ -44,6 +45,7 @@ __all__ = [
     "after_change",
     "group_changes",
     "in_chunks",
+    "open_added",
     "opened",
     "removals",
     "slice_bytes",
@@ -265,6 +267,20 @@ def slice_rows(context: ProducerContext, slice_: FileSlice, columns: Sequence[st
     blocks = visible_blocks(context.merge, slice_) if slice_.log_files else []
     with opened(context.storage, slice_) as reader:
         yield from _rows(context, slice_, blocks, wanted, full, reader)
+
+
+def open_added(storage: Storage, one: AddedFile) -> BaseFileReader:
+    """A base file that an action wrote.
+
+    Args:
+        storage: the table's storage.
+        one: the file; no log file.
+
+    Raises:
+        CorruptTableError: the file is missing, cut short, or not Parquet.
+    """
+    base = parse_base_file(FileStat(one.path, one.size, 0, False))
+    return open_base_file(storage, one.path) if base is None else open_base(storage, base)
 
 
 @contextlib.contextmanager

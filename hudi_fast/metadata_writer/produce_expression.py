@@ -21,7 +21,6 @@ import pyarrow as pa
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.column_ranges import ColumnRange, merge_ranges, ranges_of_rows
 from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
-from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merge.log_rows import LogRowReader
 from hudi_fast.merge.log_scan import blocks_that_count
@@ -31,7 +30,13 @@ from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.read import prefix
 from hudi_fast.metadata_writer.change import AddedFile
 from hudi_fast.metadata_writer.column_ranges import PARTITION_STATS, StatRow, ranges_of_records, stat_records
-from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext, removals, stored_schema
+from hudi_fast.metadata_writer.produce_base import (
+    EncodedRecords,
+    ProducerContext,
+    open_added,
+    removals,
+    stored_schema,
+)
 from hudi_fast.metadata_writer.produce_functions import Unknown, apply_function, check_function
 from hudi_fast.metadata_writer.produce_stats import stats_version
 from hudi_fast.schema.conform import plan_conform
@@ -191,7 +196,7 @@ def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Itera
             if block.kind is not BlockType.DELETE and (brought is None or column.name in brought):
                 yield single_chunk(reader.read(block).column(0))
         return
-    with open_base_file(context.storage, one.path) as base:
+    with open_added(context.storage, one) as base:
         if column.name not in base.schema.names:
             yield pa.nulls(base.num_rows, column.type)
             return

@@ -162,7 +162,7 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | Non
     """Row groups of the base file that may match; None for all."""
     if isinstance(reader, RenamedBase) and not _are_as_stored(scan, reader):
         return None
-    return matching_row_groups(scan.storage, reader.path, scan.filter) if _is_filterable(scan, reader.schema) else None
+    return matching_row_groups(*reader.place, scan.filter) if _is_filterable(scan, reader.schema) else None
 
 
 def _are_as_stored(scan: SliceScan, reader: RenamedBase) -> bool:

@@ -21,6 +21,8 @@ from hudi_fast.errors import CorruptTableError
 __all__ = [
     "ACTIONS",
     "COMPLETED_ACTIONS",
+    "FULL_BOOTSTRAP_INSTANT",
+    "METADATA_BOOTSTRAP_INSTANT",
     "WRITE_ACTIONS",
     "Instant",
     "State",
@@ -48,6 +50,11 @@ ACTIONS = frozenset(
 # What an action is called once it is complete, where that differs; for comparing, both names are one action.
 COMPLETED_ACTIONS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+
+METADATA_BOOTSTRAP_INSTANT = "00000000000001"
+"""The write that made a table of a folder without copying its rows."""
+FULL_BOOTSTRAP_INSTANT = "00000000000002"
+"""The write that copied the rows of a folder into a new table."""
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?")
 _TIME_DIGITS = 17

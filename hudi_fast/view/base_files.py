@@ -1,16 +1,25 @@
 """Opening the base files of the data table: whoever looks into one has it from here.
 
-A file is what a reader of its rows means by it, not what lies on storage under its path.
+A file is what a reader of its rows means by it, not what lies on storage under its path: a skeleton of a bootstrapped
+table is opened together with the file that holds its data (:mod:`hudi_fast.formats.stitched_base`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
+from hudi_fast.formats.stitched_base import StitchedBaseFile
+from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.bootstrap_index import SourceFile, find_source
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.renamed_base import RenamedBase
 
-__all__ = ["open_base"]
+__all__ = ["folder_values", "open_base", "open_source", "source_of"]
 
 
 def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
@@ -24,4 +33,62 @@ def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
 
 
 def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
-    return open_base_file(storage, base.path)
+    skeleton = open_base_file(storage, base.path)
+    if not base.is_skeleton:
+        return skeleton
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    found = find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
+    if found is None:  # not one after all: an instant may have that time without a bootstrap
+        return skeleton
+    values = folder_values(found.source_partition, config.partition_fields)
+    return StitchedBaseFile(skeleton, lambda: open_source(storage, found), values)
+
+
+def source_of(storage: Storage, base: BaseFile | None) -> str | None:
+    """Where the data of a skeleton is; None for any other base file."""
+    if base is None or not base.is_skeleton:
+        return None
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    found = find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
+    return None if found is None else found.uri
+
+
+def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
+    """Open the file that holds the data of a skeleton.
+
+    Args:
+        storage: the table's storage, whose options hold for the file if that lies on the same kind of storage.
+        source: the file.
+
+    Raises:
+        CorruptTableError: the file is missing, is not the one any more that the table was bootstrapped from, or is not
+            Parquet.
+    """
+    folder, _, name = source.uri.rpartition("/")
+    place = Storage(folder or "/", storage.options if "://" in folder else None)
+    found = place.stat(name)
+    if found is None or (source.size and found.size != source.size):
+        what = "is gone" if found is None else f"has {found.size} bytes now, and had {source.size}"
+        raise CorruptTableError(
+            f"{storage.uri} was bootstrapped from {source.uri}, which {what}. Restore it; if its folder was moved, set "
+            "hoodie.bootstrap.base.path in hoodie.properties.",
+            f"{source.partition}/{source.file_id}",
+        )
+    return open_base_file(place, name, source.uri)
+
+
+def folder_values(folder: str, fields: Sequence[str]) -> dict[str, str | None]:
+    """Values of partition columns that the path of a source folder gives: ``name=value`` parts, or a part for each.
+
+    Args:
+        folder: relative to the folder that was bootstrapped.
+        fields: the table's partition columns.
+
+    Returns:
+        By column, None standing for null. Columns of which the path says nothing are left out.
+    """
+    parts = folder.split("/") if folder else []
+    named = {name: decode(text) for name, equals, text in (part.partition("=") for part in parts) if equals}
+    if len(named) < len(parts):
+        named = dict(zip(fields, parts, strict=True)) if len(parts) == len(fields) and not named else {}
+    return {name: None if named[name] == DEFAULT_PARTITION else named[name] for name in fields if name in named}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from hudi_fast.schema.history import Names
 from hudi_fast.storage.base import FileStat
+from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 
 __all__ = [
     "BaseFile",
@@ -50,6 +51,11 @@ class BaseFile:
     def name(self) -> str:
         """The file's name without its folder."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def is_skeleton(self) -> bool:
+        """Whether it holds meta columns alone, beside a file that the bootstrap index names."""
+        return self.instant == METADATA_BOOTSTRAP_INSTANT
 
 
 @dataclass(frozen=True, slots=True)

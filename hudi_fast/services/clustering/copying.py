@@ -79,6 +79,8 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
         return "rows are sorted"
     if source.is_merged:
         return "there are log files to merge"
+    if any(one.base_file is not None and one.base_file.is_skeleton for one in source.slices):
+        return "the data of a file is in another one"
     files = len(source.slices)
     sizes = sum(one.base_file.size for one in source.slices if one.base_file is not None)
     if _are_small(source, files, sizes):  # a file has a row group at least

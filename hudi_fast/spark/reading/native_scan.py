@@ -1,8 +1,9 @@
 """Base files through Spark's own vectorised Parquet scan, and which of them it reads as the table means them.
 
-Not: files from before a column changed its type in a way that Spark's scan does not follow, columns of types that it
-lacks, files whose path Spark would take for a pattern, and partition columns that are kept in paths which Spark cannot
-parse. The types in a file are known from the footer of one file of each commit, because a commit writes one schema.
+Not: skeletons of a bootstrapped table, files from before a column changed its type in a way that Spark's scan does not
+follow, columns of types that it lacks, files whose path Spark would take for a pattern, and partition columns that are
+kept in paths which Spark cannot parse. The types in a file are known from the footer of one file of each commit,
+because a commit writes one schema.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
     """The slices with a base file that Spark's scan reads as the table means it; looks at a footer of each commit."""
     from_path = _path_columns(scan.config, scan.output)
     slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
+    slices = [one for one in slices if one.base_file is None or not one.base_file.is_skeleton]
     if from_path:
         slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
     samples = {one.base_file.instant: one.base_file for one in slices if one.base_file is not None}
