@@ -14,9 +14,7 @@ stop while a few batches wait to be taken.
 from __future__ import annotations
 
 import os
-import queue
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -28,6 +26,7 @@ from hudi_fast.formats.avro_schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merge.rules import Merger
 from hudi_fast.merge.slice_merge import merge_schema, slice_merge
+from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.prune import filter_columns
 from hudi_fast.reading.skipping.choose import SkipReport, SkipRequest, choose_slices
 from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
@@ -36,8 +35,6 @@ from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
 __all__ = ["ScanPlan", "ScanQuery", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
-
-_WAITING_BATCHES = 2
 
 
 @dataclass(frozen=True)
@@ -149,68 +146,8 @@ def scan_table(plan: ScanPlan) -> pa.Table:
 
 def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
     """All rows as a stream, in no particular order."""
-    return pa.RecordBatchReader.from_batches(plan.scan.output, _stream(plan))
-
-
-def _stream(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    if plan.threads == 1 or len(plan.slices) < 2:
-        for one in plan.slices:
-            yield from read_slice(plan.scan, one)
-        return
-    ready: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(_WAITING_BATCHES * plan.threads)
-    todo: queue.SimpleQueue[FileSlice] = queue.SimpleQueue()
-    stopped = threading.Event()
-    for one in plan.slices:
-        todo.put(one)
-    workers = [
-        threading.Thread(target=_read_into, args=(plan.scan, todo, ready, stopped), daemon=True)
-        for _ in range(min(plan.threads, len(plan.slices)))
-    ]
-    for worker in workers:
-        worker.start()
-    running = len(workers)
-    try:
-        while running:
-            item = ready.get()
-            if item is None:
-                running -= 1
-            elif isinstance(item, BaseException):
-                raise item
-            else:
-                yield item
-    finally:
-        stopped.set()
-        for worker in workers:
-            while worker.is_alive():
-                _drain(ready)
-                worker.join(0.01)
-
-
-def _read_into(
-    scan: SliceScan,
-    todo: queue.SimpleQueue[FileSlice],
-    ready: queue.Queue[pa.RecordBatch | BaseException | None],
-    stopped: threading.Event,
-) -> None:
-    try:
-        while not stopped.is_set():
-            for batch in read_slice(scan, todo.get_nowait()):
-                ready.put(batch)
-                if stopped.is_set():
-                    return
-    except queue.Empty:
-        pass
-    except BaseException as error:  # handed to whoever takes the batches
-        ready.put(error)
-    ready.put(None)
-
-
-def _drain(ready: queue.Queue[pa.RecordBatch | BaseException | None]) -> None:
-    try:
-        while True:
-            ready.get_nowait()
-    except queue.Empty:
-        return
+    batches = in_threads(plan.slices, lambda one: read_slice(plan.scan, one), plan.threads)
+    return pa.RecordBatchReader.from_batches(plan.scan.output, batches)
 
 
 def readable_schema(state: TableState) -> pa.Schema:

@@ -28,7 +28,15 @@ from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.schema_history import load_history
 from hudi_fast.view.slices import TableView, latest_slices
 
-__all__ = ["TableState", "column_defaults", "commits_newest_first", "load_state", "read_commit", "table_schema"]
+__all__ = [
+    "TableState",
+    "column_defaults",
+    "commits_newest_first",
+    "load_state",
+    "read_commit",
+    "table_avro",
+    "table_schema",
+]
 
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
@@ -116,6 +124,12 @@ def table_schema(state: TableState) -> pa.Schema | None:
         return stored
     missing = [name for name in state.config.partition_fields if name not in stored.names]
     return pa.schema([*stored, *(pa.field(name, pa.string()) for name in missing)])
+
+
+def table_avro(state: TableState) -> str | None:
+    """The Avro JSON of the table as its newest commit has it that may have changed it; None before there is one."""
+    found = _schema_text(state)
+    return None if found is None else found[0]
 
 
 def column_defaults(state: TableState) -> dict[str, object]:
