@@ -206,9 +206,30 @@ class HudiTable:
         """
         return Scan(self._state(as_of, query_type), columns, filter, self._query(query_type))
 
-    def incremental(self, begin: str, end: str | None = None) -> pa.Table:
-        """Not supported yet."""
-        raise UnsupportedFeatureError("Incremental queries are not supported yet.")
+    def incremental(
+        self,
+        begin: str,
+        end: str | None = None,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> pa.Table:
+        """The rows that the commits after ``begin`` wrote, up to ``end``, as they were then; meta columns first.
+
+        Rows that were deleted, or that these commits only copied, are not among them.
+
+        Args:
+            begin: exclusive: completion time of a commit (requested time before table version 8), in any form that
+                :meth:`to_arrow` takes for ``as_of``; ``earliest`` for the first commit.
+            end: inclusive; None for the newest.
+            columns: which columns, in this order; None for all.
+            filter: which rows.
+            options: further options of the query: ``hoodie.datasource.read.incr.*``, ...
+
+        Raises:
+            ConfigError: the range cannot be answered: files are gone, or the table has no meta columns.
+        """
+        return scan_table(self._changes(begin, end, columns, filter, options))
 
     def cdc(self, begin: str, end: str | None = None) -> pa.Table:
         """Not supported yet."""
@@ -334,6 +355,21 @@ class HudiTable:
 
     def _query(self, query_type: str) -> ScanQuery:
         return ScanQuery(read_optimized=query_type == "read_optimized", merger=self._merger)
+
+    def _changes(
+        self,
+        begin: str,
+        end: str | None,
+        columns: Sequence[str] | None = None,
+        filter_: pc.Expression | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> ScanPlan:
+        from hudi_fast.reading.changes.incremental import incremental_options, plan_query
+
+        given = incremental_options(begin, end, options)
+        if self._merger is not None:
+            given.setdefault("hudi_fast.merger", self._merger)
+        return plan_query(self._storage, given, columns, filter_)
 
     def _keys_matching(self, filter_: pc.Expression) -> pa.Table:
         config = self.config

@@ -27,7 +27,7 @@ def table(tmp_path):
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
         (lambda table: table.upsert("rows.parquet"), hf.InvalidDataError, "got str"),
         (lambda table: table.write(plain_rows(range(1)), "merge"), hf.ConfigError, "valid values: upsert, insert"),
-        (lambda table: table.incremental("0"), hf.UnsupportedFeatureError, "Incremental queries"),
+        (lambda table: table.incremental("yesterday"), hf.ConfigError, "Unsupported query instant time format"),
         (lambda table: hf.read("spark", table.path), hf.ConfigError, "without Spark use HudiTable.open"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new one needs a name"),

@@ -76,7 +76,8 @@ class ReadOptions:
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
         """
-        values = resolve(options, READ[0])
+        times = {key: normalise_instant(value, key) for key, value in options.items() if isinstance(value, datetime)}
+        values = resolve({**options, **times}, READ[0])
         given: dict[str, Any] = given_fields(cls, values)
         return cls(**given, explicit=frozenset(option.key for option in values))
 
@@ -97,19 +98,21 @@ class ReadOptions:
         """Refuse a query that hudi_fast does not answer; for where the query is about to run.
 
         Raises:
-            UnsupportedFeatureError: an incremental or change query.
+            UnsupportedFeatureError: a change query.
         """
-        if self.query_type == "incremental":
-            kind = "cdc" if self.incremental_format == "cdc" else "incremental"
+        if self.query_type == "incremental" and self.incremental_format == "cdc":
             raise UnsupportedFeatureError(
-                f"hoodie.datasource.query.type=incremental ({kind}) is not supported yet; supported: snapshot, "
-                "read_optimized. Use Apache Hudi for it."
+                "hoodie.datasource.query.incremental.format=cdc is not supported yet; supported: latest_state. "
+                "Use Apache Hudi for it."
             )
 
     def _check_times(self) -> None:
         incremental = self.query_type == "incremental"
         if incremental and self.begin is None:
-            raise ConfigError(f"An incremental query needs its start; set {_BEGIN_KEY} (earliest = from the first).")
+            raise ConfigError(
+                f"Specify the start completion time to pull from using option {_BEGIN_KEY} (earliest = from the first "
+                "commit; of tables before version 8 a requested time)."
+            )
         if incremental and self.as_of is not None:
             raise ConfigError("as.of.instant does not go with an incremental query; use its begin and end.")
         if self.begin is not None and self.end is not None and self.end < self.begin:
@@ -145,7 +148,9 @@ def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
             raise ValueError(text)
         return _strict(seconds, pattern) + millis
     except ValueError:
-        raise ConfigError(f"{key}={value!r} is not a time that Hudi understands; expected one of: {_SHAPES}.") from None
+        raise ConfigError(
+            f"Unsupported query instant time format: {key}={value!r}; expected one of: {_SHAPES}."
+        ) from None
 
 
 def _strict(text: str, pattern: str) -> str:

@@ -5,7 +5,8 @@
     blocks ─► entries ─► folded: one per key ─► matched with base rows, by key or by position
         ─► settled against stored ordering values ─► rows replaced, rows dropped, entries that meet no row
 
-Of the base file the key column and the ordering columns are read, once, a batch at a time.
+Of the base file the key column and the ordering columns are read, once, a batch at a time; commit times, too, where
+only rows of some commits are merged with the log.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
@@ -33,6 +35,8 @@ from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge, key_columns
 from hudi_fast.merge.stored_columns import stored_batches
 
 __all__ = ["ResolvedSlice", "resolve_slice"]
+
+_COMMIT_TIME = "_hoodie_commit_time"
 
 Rows = npt.NDArray[np.int64]
 
@@ -72,15 +76,18 @@ def resolve_slice(
 
     Raises:
         CorruptTableError: a file of the slice cannot be understood.
+        UnsupportedFeatureError: an entry has some columns alone, and its row is of a commit that is not merged.
     """
     logged = read_entries(merge, blocks, schema, base_instant)
     count, entries = logged.count, fold(merge.rules, logged)
     none = np.zeros(0, dtype=np.int64)
     if reader is None or not reader.num_rows or not entries.count:
+        _require_whole_rows(merge, entries, ~entries.deletes)
         return ResolvedSlice(entries, BaseChanges(none, none, none), np.flatnonzero(~entries.deletes), count)
     matches = _matches(merge, entries, schema, reader)
     met = np.zeros(entries.count, dtype=np.bool_)
     met[matches.entries] = True
+    _require_whole_rows(merge, entries, ~(met | entries.deletes))
     changes = settle(
         merge.rules,
         matches.base_rows,
@@ -92,6 +99,16 @@ def resolve_slice(
         partial=entries.column_set is not None,
     )
     return ResolvedSlice(entries, changes, np.flatnonzero(~(met | entries.deletes)), count)
+
+
+def _require_whole_rows(merge: SliceMerge, entries: LogEntries, alone: npt.NDArray[np.bool_]) -> None:
+    """An entry without all columns cannot be a row, unless the table has none with that key."""
+    if merge.commit_times is not None and entries.column_set is not None and alone.any():
+        raise UnsupportedFeatureError(
+            f"Rows of {merge.storage.uri} were updated in some columns alone, and their other columns were written by "
+            "commits that are not in the range: an incremental query of such log files is supported from `earliest` on "
+            "only (without an end)."
+        )
 
 
 @dataclass(frozen=True)
@@ -121,12 +138,19 @@ def _matches(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, reader: 
 def _matches_at(merge: SliceMerge, schema: pa.Schema, reader: BaseFileReader, rows: Rows, order: Rows) -> _Matches:
     """Every entry names its row: keys need not be read."""
     roots = _ordering_roots(merge)
+    wanted = _wanted(merge, [], roots, schema)
     stored: list[tuple[pa.Array, ...]] = []
+    kept: list[Rows] = []
     start = 0
-    for batch in stored_batches(reader, _wanted([], roots, schema)) if roots else ():
+    for batch in stored_batches(reader, wanted) if len(wanted) else ():
         low, high = np.searchsorted(rows, (start, start + batch.num_rows))
-        stored.append(_ordering_at(merge, batch, rows[low:high] - start))
+        here = _of_merged_commits(merge, batch, rows[low:high] - start)
+        kept.append(np.searchsorted(rows, here + start))
+        stored.append(_ordering_at(merge, batch, here))
         start += batch.num_rows
+    if kept and merge.commit_times is not None:
+        chosen = np.concatenate(kept)
+        rows, order = rows[chosen], order[chosen]
     return _Matches(rows, order, _joined(stored))
 
 
@@ -135,10 +159,10 @@ def _matches_by_key(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, r
     table = KeyTable.build(buffers.offsets, buffers.data)
     found_rows, found_entries, stored = [], [], []
     start = 0
-    for batch in stored_batches(reader, _wanted(key_columns(merge), _ordering_roots(merge), schema)):
+    for batch in stored_batches(reader, _wanted(merge, key_columns(merge), _ordering_roots(merge), schema)):
         keys = varlen_buffers(_batch_keys(merge, batch, reader.path))
         hits = table.probe(keys.offsets, keys.data)
-        here = np.flatnonzero(hits >= 0)
+        here = _of_merged_commits(merge, batch, np.flatnonzero(hits >= 0))
         if len(here):
             found_rows.append(here + start)
             found_entries.append(hits[here].astype(np.int64))
@@ -175,9 +199,19 @@ def _ordering_roots(merge: SliceMerge) -> list[str]:
     return list(dict.fromkeys(name.split(".")[0] for name in merge.rules.ordering_fields))
 
 
-def _wanted(keys: list[str], roots: list[str], schema: pa.Schema) -> pa.Schema:
-    """Key and ordering columns."""
-    return pa.schema([schema.field(name) for name in dict.fromkeys([*keys, *roots])])
+def _wanted(merge: SliceMerge, keys: list[str], roots: list[str], schema: pa.Schema) -> pa.Schema:
+    """Key and ordering columns, and commit times where they decide."""
+    times = [] if merge.commit_times is None else [pa.field(_COMMIT_TIME, pa.string())]
+    return pa.schema([*(schema.field(name) for name in dict.fromkeys([*keys, *roots])), *times])
+
+
+def _of_merged_commits(merge: SliceMerge, batch: pa.RecordBatch, rows: Rows) -> Rows:
+    """Those of ``rows`` of the batch that the log is merged with."""
+    if merge.commit_times is None or not len(rows):
+        return rows
+    merged = pc.is_in(batch.column(_COMMIT_TIME), pa.array(merge.commit_times, pa.string()))
+    kept: npt.NDArray[np.bool_] = merged.to_numpy(zero_copy_only=False)[rows]
+    return rows[kept]
 
 
 def _batch_keys(merge: SliceMerge, batch: pa.RecordBatch, path: str) -> pa.Array:

@@ -18,7 +18,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of, merging_columns
-from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import TableState, column_defaults
@@ -40,7 +39,8 @@ class SliceMerge:
         as_of: newest requested time that counts; None for the end of the timeline.
         key_config: how keys follow from data columns; None for a table whose rows carry the meta columns.
         use_positions: whether entries may be matched to rows of the base file by position.
-        history: what the table's schema has been: log blocks are read in today's names; None without history.
+        commit_times: of the rows of base files that the log is merged with; None for all. The others stay as they are,
+            and entries with their keys are rows of their own.
     """
 
     storage: Storage
@@ -50,7 +50,7 @@ class SliceMerge:
     as_of: str | None = None
     key_config: KeyConfig | None = None
     use_positions: bool = False
-    history: SchemaHistory | None = None
+    commit_times: tuple[str, ...] | None = None
 
 
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
@@ -74,7 +74,6 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
         state.view.as_of,
         stored_key_config(state.config),
         use_positions,
-        history=state.view.history,
     )
 
 

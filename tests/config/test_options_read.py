@@ -70,13 +70,24 @@ def test_every_form_of_one_moment_gives_the_same_second(moment):
 def test_a_moment_with_a_zone_is_refused():
     with pytest.raises(ConfigError, match="time zone"):
         normalise_instant(datetime(2024, 1, 1, tzinfo=UTC))
+    with pytest.raises(ConfigError, match=f"{BEGIN}=2024-01-01T00:00:00.00:00 has a time zone"):
+        ReadOptions.from_options({QUERY: "incremental", BEGIN: datetime(2024, 1, 1, tzinfo=UTC)})
 
 
-def test_an_incremental_query_parses_and_is_refused_where_it_would_run():
+def test_a_moment_is_a_time_of_a_query():
+    moment = datetime(2024, 2, 29, 1, 2, 3, 4567)
+    assert ReadOptions.from_options({"as.of.instant": moment}).as_of == "20240229010203004"
+    options = ReadOptions.from_options({QUERY: "incremental", BEGIN: moment, END: moment})
+    assert (options.begin, options.end) == ("20240229010203004", "20240229010203004")
+
+
+def test_the_bounds_of_an_incremental_query_are_instants():
     options = ReadOptions.from_options({QUERY: "incremental", BEGIN: "earliest", END: "20240101000000000"})
     assert (options.begin, options.end) == (EARLIEST, "20240101000000000")
-    with pytest.raises(UnsupportedFeatureError, match="incremental"):
-        options.check_supported()
+    options.check_supported()
+
+
+def test_a_query_of_changes_is_refused_where_it_would_run():
     cdc = ReadOptions.from_options(
         {QUERY: "incremental", BEGIN: "000", "hoodie.datasource.query.incremental.format": "cdc"}
     )

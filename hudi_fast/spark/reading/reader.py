@@ -16,6 +16,13 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.reading.changes.incremental import (
+    COMMIT_TIME,
+    IncrementalView,
+    incremental_view,
+    plan_incremental,
+    plan_view,
+)
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
@@ -55,6 +62,8 @@ def read(
         use_indexes=settings.data_skipping,
         bucket=bucket_settings(options),
     )
+    if settings.query_type == "incremental":
+        return _incremental(spark, incremental_view(Storage(path), settings), query, columns, filter)
     state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
     if filter is None or isinstance(filter, pc.Expression):
         return _frame(spark, plan_scan(state, columns, filter, query=query))
@@ -64,6 +73,25 @@ def read(
         wanted = [*columns, *(name for name in asked.columns if name not in columns)]
     plan = plan_scan(state, wanted, query=query, condition=asked.condition)
     frame = _frame(spark, plan).filter(filter)
+    return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+
+
+def _incremental(
+    spark: Any, view: IncrementalView, query: ScanQuery, columns: Sequence[str] | None, filter_: Any
+) -> Any:
+    """The rows of the view's range; Spark leaves the others out, so that its own scan can read base files."""
+    if isinstance(filter_, pc.Expression):
+        return _frame(spark, plan_incremental(view, columns, filter_, query=query))
+    asked = None if filter_ is None else understand_filter(spark, spark_schema(readable_schema(view.state)), filter_)
+    wanted = columns
+    if columns is not None and not isinstance(columns, str):
+        looked_at = [*(() if asked is None else asked.columns), *(() if view.instants is None else (COMMIT_TIME,))]
+        wanted = list(dict.fromkeys([*columns, *looked_at]))
+    frame = _frame(spark, plan_view(view, wanted, query=query, condition=None if asked is None else asked.condition))
+    if view.instants:
+        frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
+    if filter_ is not None:
+        frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
 
 
