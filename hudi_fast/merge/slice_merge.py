@@ -18,6 +18,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of, merging_columns
+from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import TableState, column_defaults
@@ -41,6 +42,7 @@ class SliceMerge:
         use_positions: whether entries may be matched to rows of the base file by position.
         commit_times: of the rows of base files that the log is merged with; None for all. The others stay as they are,
             and entries with their keys are rows of their own.
+        history: what the table's schema has been: log blocks are read in today's names; None without history.
     """
 
     storage: Storage
@@ -51,6 +53,7 @@ class SliceMerge:
     key_config: KeyConfig | None = None
     use_positions: bool = False
     commit_times: tuple[str, ...] | None = None
+    history: SchemaHistory | None = None
 
 
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
@@ -74,6 +77,7 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
         state.view.as_of,
         stored_key_config(state.config),
         use_positions,
+        history=state.view.history,
     )
 
 
