@@ -1,12 +1,19 @@
-"""``format("hudi")`` of a session done by hudi_fast: which sessions, and the switch.
+"""``format("hudi")`` of a session done by hudi_fast: the switch.
 
-Data flow: ``accelerate(spark)`` -> methods of PySpark's reader and writer classes, replaced once -> for a session that
-is switched on and a source that is Hudi: hudi_fast; for everything else: the method that was there.
+Data flow: ``accelerate(spark)`` -> methods of PySpark's readers and writers, wrapped once
+(:mod:`hudi_fast.spark.dropin.install`) -> for a session that is switched on (:mod:`hudi_fast.spark.dropin.session`) and
+a source that is Hudi: what was asked for (:mod:`hudi_fast.spark.dropin.calls`) is translated
+(:mod:`hudi_fast.spark.dropin.translate`) and done (:mod:`hudi_fast.spark.dropin.acts`); everything else: the method
+that was there.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.spark.dropin.install import install
+from hudi_fast.spark.dropin.session import FALLBACK, ON, set_mark
 
 __all__ = ["accelerate"]
 
@@ -22,4 +29,10 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
     Raises:
         ConfigError: ``spark`` is not a session.
     """
-    raise NotImplementedError
+    if not hasattr(spark, "readStream") or not hasattr(spark, "conf"):
+        raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
+    if not on:
+        set_mark(spark, None)
+        return
+    install(type(spark).__module__.startswith("pyspark.sql.connect"))
+    set_mark(spark, FALLBACK if fallback else ON)

@@ -1,0 +1,150 @@
+"""The calls that act, for a session that is switched on and a source that is Hudi.
+
+Each takes what the reader or writer was made of and the :class:`~hudi_fast.spark.dropin.calls.Request`, and does what
+Apache Hudi's data source would do, with hudi_fast. What needs a catalogue that knows Hudi is refused by name: tables
+are their paths here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlparse
+
+from hudi_fast.api import read, write
+from hudi_fast.errors import TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.spark.dropin.calls import Request
+from hudi_fast.spark.dropin.session import session_settings, whose_paths
+from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
+from hudi_fast.storage.base import Storage
+
+__all__ = ["frame_of", "load", "load_stream", "refuse_table", "save", "session_of", "start_stream"]
+
+Parts = tuple[Any, ...]
+
+
+def session_of(made_of: Parts) -> Any:
+    """The session that a reader or writer belongs to.
+
+    Args:
+        made_of: first a session (a reader), a DataFrame (a writer), or a plan and its session (a writer of Spark
+            Connect).
+    """
+    first = made_of[0]
+    if hasattr(first, "sparkSession"):
+        return first.sparkSession
+    return first if hasattr(first, "readStream") else made_of[1]
+
+
+def frame_of(made_of: Parts) -> Any:
+    """The DataFrame that a writer writes; ``made_of`` as for :func:`session_of`."""
+    if hasattr(made_of[0], "sparkSession"):
+        return made_of[0]
+    from pyspark.sql.connect.dataframe import DataFrame
+
+    return DataFrame(made_of[0], made_of[1])
+
+
+def save(made_of: Parts, request: Request) -> None:
+    """``df.write.format("hudi")...save(path)``.
+
+    Raises:
+        HudiError: as :func:`hudi_fast.write`.
+    """
+    spark = session_of(made_of)
+    path = _own_path(spark, table_path(request, "save()"))
+    write(frame_of(made_of), path, write_options(request), save_mode(request.mode))
+
+
+def load(made_of: Parts, request: Request) -> Any:
+    """``spark.read.format("hudi")...load(path)``: a DataFrame.
+
+    Raises:
+        HudiError: as :func:`hudi_fast.read`.
+    """
+    spark = session_of(made_of)
+    path = _own_path(spark, table_path(request, "load()"))
+    options = read_options(request, session_settings(spark))
+    try:
+        return read(spark, path, options)
+    except TableNotFoundError as error:
+        table = _table_above(path)
+        if table is None:
+            raise
+        raise UnsupportedFeatureError(
+            f"{path} lies below the Hudi table {table}, and reading a part of a table by its path is not supported: "
+            "load the table and filter by its partition columns, which leaves the other partitions out."
+        ) from error
+
+
+def start_stream(made_of: Parts, request: Request) -> Any:
+    """``df.writeStream.format("hudi")...start(path)``: the running query.
+
+    Raises:
+        HudiError: as :func:`hudi_fast.spark.streaming.entry.stream_writer`.
+    """
+    from hudi_fast.spark.streaming.entry import stream_writer
+
+    spark = session_of(made_of)
+    path = _own_path(spark, table_path(request, "start()"))
+    ours, rest = stream_options(request)
+    locations = [key for key in rest if key.lower() == "checkpointlocation"]
+    return stream_writer(
+        frame_of(made_of),
+        path,
+        ours,
+        output_mode=request.mode or "append",
+        trigger=request.trigger,
+        checkpoint=rest[locations[-1]] if locations else None,
+        query_name=request.query_name,
+        other_options={key: value for key, value in rest.items() if key not in locations},
+    )
+
+
+def load_stream(made_of: Parts, request: Request) -> Any:
+    """``spark.readStream.format("hudi")...load(path)``: a streaming DataFrame.
+
+    Raises:
+        HudiError: as :func:`hudi_fast.spark.streaming.entry.stream_reader`.
+    """
+    from hudi_fast.spark.streaming.entry import stream_reader
+
+    spark = session_of(made_of)
+    path = _own_path(spark, table_path(request, "load()"))
+    ours, _ = stream_options(request)
+    return stream_reader(spark, path, ours)
+
+
+def refuse_table(made_of: Parts, request: Request) -> None:
+    """``saveAsTable``, ``insertInto``, ``toTable`` and ``writeTo``.
+
+    Raises:
+        UnsupportedFeatureError: always.
+    """
+    raise UnsupportedFeatureError(
+        "Writing a Hudi table by name (saveAsTable, insertInto, writeTo, toTable) is not supported: it needs a "
+        "catalogue that knows Hudi. Write to the table's path with save(path), and give what "
+        'spark.read.format("hudi").load(path) returns a name with createOrReplaceTempView.'
+    )
+
+
+def _own_path(spark: Any, path: str) -> str:
+    """The path; one without a scheme means the session's own file system, which must be the local one."""
+    if urlparse(path).scheme:
+        return path
+    base = whose_paths(spark)
+    if urlparse(base).scheme not in ("", "file"):
+        raise UnsupportedFeatureError(
+            f"The path {path!r} means {base.rstrip('/')}{path} to this session (fs.defaultFS), where tables are not "
+            f"supported yet. A local folder is file://{path}."
+        )
+    return path
+
+
+def _table_above(path: str) -> str | None:
+    """The table that a path lies in, if it does."""
+    text = path.rstrip("/")
+    while "/" in text:
+        text = text.rpartition("/")[0]
+        if text and not text.endswith((":", "/")) and Storage(text).exists(".hoodie/hoodie.properties"):
+            return text
+    return None

@@ -1,0 +1,171 @@
+"""What a program has told a reader or writer of Spark so far, as one value.
+
+Data flow::
+
+    df.write.format("hudi").option("k", 1).mode("append").save(path)
+             └──────────────── noted, call by call ───┘    └── the call that acts ──┐
+                                                     read_calls ─► Request ◄────────┘
+
+PySpark's own objects hand these calls to the JVM (or to a plan), which cannot be asked what they were; so the calls are
+noted beside, in the object itself. Nothing here needs Spark.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["NOTED", "Call", "Request", "begin_notes", "final_calls", "note", "notes_of", "read_calls"]
+
+NOTED = frozenset(
+    {
+        *("format", "option", "options", "schema", "mode", "partitionBy", "bucketBy", "sortBy", "clusterBy", "using"),
+        *("outputMode", "queryName", "trigger", "foreach", "foreachBatch"),
+    }
+)
+"""The methods of readers and writers whose calls say what is wanted."""
+
+_NOTES = "_hudi_fast_notes"
+_REFUSED = frozenset({"schema", "bucketBy", "sortBy", "clusterBy"})
+_ELSEWHERE = frozenset({"foreach", "foreachBatch"})
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a reader or writer.
+
+    Attributes:
+        name: of the method.
+        args: positional arguments.
+        kwargs: arguments by name.
+    """
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is wanted of a reader or writer.
+
+    Attributes:
+        source: the format; None when none was named.
+        elsewhere: whether rows go to a function of the program's (``foreach``, ``foreachBatch``), to no source.
+        path: as the call that acts gives it; None when it gives none.
+        options: by lower-case key: the key as it was spelled, and the value as Spark turns it into text. Of two
+            spellings of one key that differ in case the later call counts, as in Spark.
+        mode: save mode, or output mode of a stream; None when not given.
+        partition_columns: of ``partitionBy``, outermost first.
+        refused: methods that were called and mean nothing to a Hudi table, in order.
+        trigger: arguments of a stream's ``trigger``; None when not given.
+        query_name: of a stream; None when not given.
+    """
+
+    source: str | None = None
+    elsewhere: bool = False
+    path: Any = None
+    options: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    mode: str | None = None
+    partition_columns: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    trigger: Mapping[str, Any] | None = None
+    query_name: str | None = None
+
+
+def begin_notes(target: Any, made_of: tuple[Any, ...]) -> None:
+    """Begin to note the calls of a reader or writer.
+
+    Args:
+        target: the reader or writer.
+        made_of: what it was made of: a session, a DataFrame, or a plan and a session.
+    """
+    setattr(target, _NOTES, (made_of, ()))
+
+
+def note(target: Any, call: Call) -> None:
+    """Add a call to the notes of a reader or writer, if it has any."""
+    notes = notes_of(target)
+    if notes is not None:
+        setattr(target, _NOTES, (notes[0], (*notes[1], call)))
+
+
+def notes_of(target: Any) -> tuple[tuple[Any, ...], tuple[Call, ...]] | None:
+    """What a reader or writer was made of, and its calls; None when it was made before notes were taken."""
+    found: tuple[tuple[Any, ...], tuple[Call, ...]] | None = vars(target).get(_NOTES)
+    return found
+
+
+def final_calls(
+    method: Callable[..., Any], target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Call]:
+    """The call that acts, taken apart: ``save(p, format="hudi", k=1)`` is ``format("hudi").options(k=1).save(p)``.
+
+    Raises:
+        TypeError: the arguments are not the method's.
+    """
+    bound = inspect.signature(method).bind(target, *args, **kwargs)
+    given = list(bound.arguments.items())[1:]
+    calls = []
+    for name, value in given:
+        if name == "options":
+            calls.append(Call("options", (), value))
+        elif name in NOTED and value is not None:
+            calls.append(Call(name, (value,)))
+    path = bound.arguments.get("path")
+    return [*calls, Call("path", (path,))]
+
+
+def read_calls(calls: Iterable[Call]) -> Request:
+    """What the calls together ask for; a later call of one kind takes the place of an earlier one."""
+    options: dict[str, tuple[str, str]] = {}
+    said: dict[str, Any] = {}
+    refused: dict[str, None] = {}
+    for call in calls:
+        first = _first(call)
+        if call.name in ("format", "using"):
+            said |= {"source": first, "elsewhere": False}
+        elif call.name in _ELSEWHERE:
+            said["elsewhere"] = True
+        elif call.name in ("mode", "outputMode") and first is not None:
+            said["mode"] = str(first)
+        elif call.name == "partitionBy":
+            said["partition_columns"] = _columns(call.args)
+        elif call.name == "trigger":
+            said["trigger"] = dict(call.kwargs)
+        elif call.name == "queryName":
+            said["query_name"] = first
+        elif call.name == "path":
+            said["path"] = first
+        elif call.name in _REFUSED:
+            refused[call.name] = None
+        for key, value in _options(call):
+            if value is not None:
+                options[key.lower()] = (key, _text(value))
+    return Request(options=options, refused=tuple(refused), **said)
+
+
+def _first(call: Call) -> Any:
+    return next(iter((*call.args, *call.kwargs.values())), None)
+
+
+def _options(call: Call) -> list[tuple[str, Any]]:
+    if call.name == "options":
+        return list(call.kwargs.items())
+    if call.name == "option":
+        named = dict(zip(("key", "value"), call.args, strict=False)) | dict(call.kwargs)
+        return [(named["key"], named["value"])]
+    return []
+
+
+def _columns(args: tuple[Any, ...]) -> tuple[str, ...]:
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        args = tuple(args[0])
+    return tuple(str(name) for name in args)
+
+
+def _text(value: Any) -> str:
+    """As PySpark turns the value of an option into text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

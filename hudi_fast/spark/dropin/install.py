@@ -1,0 +1,147 @@
+"""The methods of PySpark's readers and writers, wrapped once for a process.
+
+::
+
+    __init__, format, option, mode ...    do what they did, and are noted
+    save, load, start ...                 of another source, or another session:  what was there
+                                          of Hudi, in a session that is switched on:  hudi_fast
+                                              not supported, and the session falls back:  what was there
+
+The wrappers hold no state: what a program says is noted in its reader or writer, and the session knows whether it is
+switched on. So threads and sessions do not meet here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from hudi_fast.errors import HudiWarning, UnsupportedFeatureError
+from hudi_fast.spark.dropin.acts import Parts, load, load_stream, refuse_table, save, session_of, start_stream
+from hudi_fast.spark.dropin.calls import NOTED, Call, Request, begin_notes, final_calls, note, notes_of, read_calls
+from hudi_fast.spark.dropin.session import FALLBACK, mark_of, source_of
+from hudi_fast.spark.dropin.translate import is_hudi
+
+__all__ = ["install"]
+
+Act = Callable[[Parts, Request], Any]
+
+_CLASSIC = ("pyspark.sql.readwriter", "pyspark.sql.streaming.readwriter")
+_CONNECT = ("pyspark.sql.connect.readwriter", "pyspark.sql.connect.streaming.readwriter")
+_BY_NAME = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
+_BATCH: dict[str, dict[str, Act]] = {
+    "DataFrameReader": {"load": load},
+    "DataFrameWriter": {"save": save, "saveAsTable": refuse_table, "insertInto": refuse_table},
+    "DataFrameWriterV2": dict.fromkeys(_BY_NAME, refuse_table),
+}
+_STREAM: dict[str, dict[str, Act]] = {
+    "DataStreamReader": {"load": load_stream},
+    "DataStreamWriter": {"start": start_stream, "toTable": refuse_table},
+}
+_DONE = "_hudi_fast_wraps"
+_LOCK = threading.Lock()
+
+
+def install(connect: bool) -> None:
+    """Wrap the methods, unless they are wrapped.
+
+    Args:
+        connect: the classes of Spark Connect, or those of classic PySpark.
+    """
+    for module_name, acts in zip(_CONNECT if connect else _CLASSIC, (_BATCH, _STREAM), strict=True):
+        module = importlib.import_module(module_name)
+        with _LOCK:
+            for class_name, methods in acts.items():
+                _wrap_class(getattr(module, class_name), methods)
+
+
+def _wrap_class(kind: Any, acts: dict[str, Act]) -> None:
+    if hasattr(kind.__init__, _DONE):
+        return
+    for name in [name for name in vars(kind) if name in NOTED]:
+        setattr(kind, name, _noting(name, getattr(kind, name)))
+    for name, act in acts.items():
+        setattr(kind, name, _acting(getattr(kind, name), act))
+    kind.__init__ = _beginning(kind.__init__)  # last: it says that the class is done
+
+
+def _beginning(original: Any) -> Any:
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        begin_notes(self, (*args, *kwargs.values()))
+
+    setattr(wrapper, _DONE, original)
+    return wrapper
+
+
+def _noting(name: str, original: Any) -> Any:
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        note(self, Call(name, args, kwargs))
+        return result
+
+    return wrapper
+
+
+def _acting(original: Any, act: Act) -> Any:
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = _asked_of_us(self, original, args, kwargs)
+        if found is None:
+            return original(self, *args, **kwargs)
+        made_of, request, falls_back = found
+        try:
+            return act(made_of, request)
+        except UnsupportedFeatureError as error:
+            # A note says that the write is committed, and only what came after it is not supported.
+            if not falls_back or getattr(error, "__notes__", None):
+                raise
+            return _by_spark(error, functools.partial(original, self, *args, **kwargs))
+
+    return wrapper
+
+
+def _asked_of_us(
+    target: Any, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Parts, Request, bool] | None:
+    """What the call asks for; None when it is none of ours."""
+    notes = notes_of(target)
+    if notes is None:
+        return None
+    made_of, calls = notes
+    try:
+        last = final_calls(method, target, args, kwargs)
+    except TypeError:  # not how the method is called: it says so best itself
+        return None
+    request = read_calls([*calls, *last])
+    if request.elsewhere or (request.source is not None and not is_hudi(str(request.source))):
+        return None
+    spark = session_of(made_of)
+    mark = mark_of(spark)
+    if mark is None or not is_hudi(source_of(spark, request.source)):
+        return None
+    return made_of, request, mark == FALLBACK
+
+
+def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:
+    """Let Spark do it with the Hudi on its class path; without one the first error stands."""
+    try:
+        result = call()
+    except Exception as other:
+        if "DATA_SOURCE_NOT_FOUND" not in str(other) and "Failed to find data source" not in str(other):
+            warnings.warn(_left(error), HudiWarning, stacklevel=4)
+            raise
+        error.add_note("There is no Apache Hudi on the class path of the session to fall back to.")
+        raise error from None
+    warnings.warn(_left(error), HudiWarning, stacklevel=4)
+    return result
+
+
+def _left(error: UnsupportedFeatureError) -> str:
+    return f"Left to Apache Hudi's own data source, because hudi_fast refused it: {error}"

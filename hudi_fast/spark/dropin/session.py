@@ -1,0 +1,52 @@
+"""Which sessions are switched on: the session itself remembers, as one of its settings.
+
+So the mark goes where the session goes: to every Python object that stands for it, to the clone of it in which a
+stream runs its batches, and, on Spark Connect, to the server; and it ends with the session. Other sessions have
+settings of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["FALLBACK", "ON", "mark_of", "session_settings", "set_mark", "source_of", "whose_paths"]
+
+ON, FALLBACK = "on", "fallback"
+_MARK = "hudi_fast.accelerate"
+_FILE_SYSTEM = "fs.defaultFS"
+
+
+def set_mark(spark: Any, mark: str | None) -> None:
+    """Switch a session on (:data:`ON` or :data:`FALLBACK`), or off with None."""
+    if mark is None:
+        spark.conf.unset(_MARK)
+    else:
+        spark.conf.set(_MARK, mark)
+
+
+def mark_of(spark: Any) -> str | None:
+    """:data:`ON`, :data:`FALLBACK`, or None for a session that is not switched on."""
+    mark: str | None = spark.conf.get(_MARK, None)
+    return mark
+
+
+def source_of(spark: Any, named: str | None) -> str:
+    """The data source: the one that was named, or the session's default."""
+    return named if named is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
+
+
+def session_settings(spark: Any) -> Mapping[str, str]:
+    """All settings of a session."""
+    every = getattr(spark.conf, "getAll", None)  # PySpark 4
+    if every is not None:
+        return dict(every)
+    return {row[0]: row[1] for row in spark.sql("SET").collect()}
+
+
+def whose_paths(spark: Any) -> str:
+    """The file system that paths without a scheme mean to the session: ``file:///`` unless Hadoop says otherwise."""
+    context = getattr(spark, "_jsc", None)
+    if context is not None:
+        return str(context.hadoopConfiguration().get(_FILE_SYSTEM) or "file:///")
+    return str(spark.conf.get(f"spark.hadoop.{_FILE_SYSTEM}", "file:///"))
