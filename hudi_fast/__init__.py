@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_fast.api import accelerate, read, write
+    from hudi_fast.api import accelerate, delete, merge, read, update, write
     from hudi_fast.errors import (
         CommitConflictError,
         CommitError,
@@ -83,9 +83,12 @@ _HOMES = {
     "accelerate": "hudi_fast.api",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
+    "delete",
+    "merge",
     "sink": "hudi_fast.spark.streaming.sink",
     "write": "hudi_fast.api",
 }
+    "update",
 
 try:
     __version__ = version("hudi-fast")
@@ -101,3 +104,6 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
+    "delete": "hudi_fast.api",
+    "merge": "hudi_fast.api",
+    "update": "hudi_fast.api",

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.changing.run import ChangeRun, delete_locally, merge_locally, update_locally
+from hudi_fast.changing.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
@@ -15,7 +17,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import Engine, WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
-__all__ = ["accelerate", "read", "write"]
+__all__ = ["accelerate", "delete", "merge", "read", "update", "write"]
 
 
 def write(
@@ -119,6 +121,101 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
     from hudi_fast.spark.dropin.accelerate import accelerate as switch
 
     switch(spark, on, fallback=fallback)
+
+
+def merge(
+    spark: Any,
+    path: str | os.PathLike[str],
+    source: Any,
+    options: Mapping[str, Any] | None = None,
+    aliases: tuple[str, str] = ("target", "source"),
+    storage_options: Mapping[str, str] | None = None,
+) -> Merge:
+    """Begin a merge of rows into a table: what SQL's MERGE INTO does, in one commit.
+
+    Args:
+        spark: the Spark session, or None to merge in this process.
+        path: base path of the table.
+        source: with Spark a DataFrame; without it anything with ``__arrow_c_stream__``, or a pandas DataFrame.
+        options: ``hoodie.*`` keys as for a write.
+        aliases: what stands before the table's columns in conditions and values, and before those of the source.
+        storage_options: for the file system.
+
+    Returns:
+        the merge to put together; see :class:`hudi_fast.changing.statement.Merge`.
+    """
+    run = _change(spark, path, options, storage_options)
+    if spark is None:
+        rows = to_arrow_table(source)
+        return Merge(lambda spec: merge_locally(run, rows, spec), MergeSpec(aliases=aliases))
+    from hudi_fast.spark.entry import merge_on
+
+    return Merge(lambda spec: merge_on(run, source, spec), MergeSpec(aliases=aliases))
+
+
+def update(
+    spark: Any,
+    path: str | os.PathLike[str],
+    where: Any,
+    set: Mapping[str, Any],
+    options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Set columns of the rows of a table that a filter selects, in one commit.
+
+    Args:
+        spark: the Spark session, or None to do it in this process.
+        path: base path of the table.
+        where: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without; None for all rows.
+        set: column -> value; see :meth:`hudi_fast.changing.statement.Merge.when_matched_update`.
+        options: ``hoodie.*`` keys as for a write.
+        storage_options: for the file system.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    run = _change(spark, path, options, storage_options)
+    if spark is None:
+        return update_locally(run, where, set)
+    from hudi_fast.spark.entry import update_on
+
+    return update_on(spark, run, where, set)
+
+
+def delete(
+    spark: Any,
+    path: str | os.PathLike[str],
+    where: Any,
+    options: Mapping[str, Any] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> WriteResult:
+    """Delete the rows of a table that a filter selects, in one commit; arguments as for :func:`update`.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    run = _change(spark, path, options, storage_options)
+    if spark is None:
+        return delete_locally(run, where)
+    from hudi_fast.spark.entry import delete_where_on
+
+    return delete_where_on(spark, run, where)
+
+
+def _change(
+    spark: Any,
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None,
+    storage_options: Mapping[str, str] | None,
+) -> ChangeRun:
+    storage = Storage(path, storage_options)
+    if spark is None:
+        return ChangeRun.of(storage, options)
+    if not _is_spark(spark):
+        raise ConfigError(f"Expected a SparkSession, or None to work in this process; got {type(spark).__name__}.")
+    from hudi_fast.spark.entry import carriers_on
+
+    return ChangeRun.of(storage, options, lambda write: carriers_on(spark, write.driver_max_bytes))
 
 
 def _is_spark(value: Any) -> bool:

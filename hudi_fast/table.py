@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.changing.verbs import RowChanges
 from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
 from hudi_fast.config.properties_file import load_properties
@@ -46,7 +47,7 @@ Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
 
 
-class HudiTable:
+class HudiTable(RowChanges, SchemaVerbs):
     """A Hudi table on storage. Every call sees the table as it is then; the object caches nothing but its path.
 
     Example:
@@ -273,10 +274,9 @@ class HudiTable:
 
     def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
         """Remove rows: those with the given keys, or those that a ``pyarrow.compute`` expression selects."""
-        keys = keys_or_filter
-        if isinstance(keys, pc.Expression):
-            keys = self._keys_matching(keys)
-        return self.write(keys, "delete", options)
+        if isinstance(keys_or_filter, pc.Expression):
+            return self._delete_where(keys_or_filter, options)
+        return self.write(keys_or_filter, "delete", options)
 
     def insert_overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
         """Replace the partitions that the rows are in."""
@@ -370,15 +370,6 @@ class HudiTable:
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)
         return plan_query(self._storage, given, columns, filter_)
-
-    def _keys_matching(self, filter_: pc.Expression) -> pa.Table:
-        config = self.config
-        if not config.record_key_fields:
-            raise UnsupportedFeatureError(
-                f"{self.path} generates its record keys; deleting by filter needs key fields."
-            )
-        named = dict.fromkeys(name.split(".")[0] for name in (*config.record_key_fields, *config.partition_fields))
-        return self.to_arrow(list(named), filter_)
 
 
 def _on_spark(spark: Any) -> Carriers:

@@ -80,7 +80,6 @@ _SQL = (
     _only("hoodie.sql.insert.mode", "What SQL INSERT INTO does about keys.", "upsert"),
     _off("hoodie.sql.bulk.insert.enable", "SQL INSERT INTO by bulk_insert."),
     _only("hoodie.spark.sql.insert.into.operation", "Operation of SQL INSERT INTO.", "insert"),
-    _on("hoodie.spark.sql.merge.into.partial.updates", "SQL MERGE INTO writes partial updates."),
     _off("_hoodie.spark.sql.writes.prepped", "Internal to Spark SQL."),
     _off("_hoodie.spark.sql.merge.into.prepped", "Internal to Spark SQL."),
 )

@@ -376,6 +376,7 @@ ENGINE_OPTIONS = (
         "Force the plan of a write on Spark; auto = by size, index and placement.",
         choices=("auto", "driver", "broadcast", "fused", "routed"),
     ),
+    Option("hoodie.spark.sql.merge.into.partial.updates", Kind.BOOL, True, "Merges log only what they set."),
     Option("hudi_fast.partial.update", Kind.BOOL, False, "Upsert into MERGE_ON_READ: rows bring only columns to set."),
     Option(
         "hudi_fast.threads",

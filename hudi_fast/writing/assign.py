@@ -28,6 +28,7 @@ from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, deal_to_buckets
+from hudi_fast.writing.changed import match_changes, refuse_repeated
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -87,13 +88,15 @@ def assign_partition(
         return _bucket_works(plan, partition, incoming, shares, token, first_sequence)
     slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
     matches: list[SliceMatches] = []
-    if plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
+    if plan.changes:
+        matches = match_changes(plan, incoming, rows, slices, run)
+    elif plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
         matches = _matches(plan, partition, incoming, rows, slices, run)
     inserts = untagged_rows(rows, matches, incoming.count)
     if plan.operation == "insert":
         _refuse_duplicates(plan, incoming, matches)
         matches = []
-    found_here = PartitionMatches(slices, matches, [None] * len(matches), inserts)
+    found_here = PartitionMatches(slices, matches, _gone(plan, incoming, matches), inserts)
     return deal_out(plan, partition, incoming, found_here, token, first_sequence)
 
 
@@ -110,8 +113,20 @@ def _matches(
     return look_up_all(plan, slices, keys, run)
 
 
+def _gone(
+    plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]
+) -> list[npt.NDArray[np.bool_] | None]:
+    """Rows that go whatever their ordering value says: those that a condition has chosen for deletion."""
+    if not plan.changes or incoming.deletes is None:
+        return [None] * len(matches)
+    return [incoming.deletes[match.incoming_rows] for match in matches]
+
+
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     """``rows`` without those that lose to another row with the same key."""
+    if plan.changes:
+        refuse_repeated(incoming, rows)
+        return rows
     if not plan.combines or len(rows) < 2:
         return rows
     ordering = [gather_array(column, rows) for column in incoming.ordering]

@@ -31,6 +31,7 @@ from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.plan import RECORD_KEY, BloomSettings, LogSettings, WritePlan, stored_keys
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
+from hudi_fast.writing.changed import ACTION, CHANGE_COLUMNS
 __all__ = ["commit_schema", "draft_plan"]
 
 _DELETES = frozenset({"delete", "delete_partition"})
@@ -56,7 +57,10 @@ def draft_plan(
     """
     config = state.config
     check_against_table(options, config)
-    operation = effective_operation(options, config.record_key_fields, "_hoodie_record_key" in incoming.names)
+    changes = ACTION in incoming.names
+    has_keys = changes or "_hoodie_record_key" in incoming.names
+    incoming = _without(incoming, CHANGE_COLUMNS) if changes else incoming
+    operation = effective_operation(options, config.record_key_fields, has_keys)
     _check_supported(state, options, operation)
     keys = _key_config(state, options)
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
@@ -68,8 +72,9 @@ def draft_plan(
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
-        _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation)
-    file_schema = with_meta(_stored_columns(schema, config))
+        _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, changes)
+    stored = _stored_columns(schema, config)
+    file_schema = with_meta(stored)
     sizing = _sizing(options)
     commits = (meta for instant, meta in commits_newest_first(state) if instant.action != "replacecommit")
     return WritePlan(
@@ -104,6 +109,7 @@ def draft_plan(
         threads=options.threads or os.cpu_count() or 1,
     )
 
+        changes=changes,
 
 def commit_schema(plan: WritePlan) -> str:
     """The Avro JSON that a commit records as the table's schema: what files hold, without meta columns."""
@@ -168,7 +174,7 @@ def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
 
 
 def _check_columns(
-    config: TableConfig, keys: KeyConfig, schema: pa.Schema, incoming: pa.Schema, operation: str
+    config: TableConfig, keys: KeyConfig, schema: pa.Schema, incoming: pa.Schema, operation: str, changes: bool
 ) -> None:
     """Key, partition and ordering columns are there; nested names are looked up by their first part."""
     found_again = RECORD_KEY in keys.record_key_fields
@@ -186,7 +192,7 @@ def _check_columns(
                 f"The {role} field(s) {missing} of table {config.name} are not among the incoming columns "
                 f"{looked_up.names}. Add them to the rows."
             )
-    if not keys.record_key_fields and operation not in _KEYLESS:
+    if not keys.record_key_fields and operation not in _KEYLESS and not changes:
         raise ConfigError(
             f"Table {config.name} generates its record keys, so {operation} has no keys to go by. Use insert or "
             "bulk_insert; or read the rows from the table, change them, and leave _hoodie_record_key and "

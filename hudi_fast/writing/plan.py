@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.parquet_base import ParquetSettings
+from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import MergeRules
@@ -121,6 +122,7 @@ class WritePlan:
         sort_columns: for ``bulk_insert``: user-given order within files.
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
+        changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.changed`).
         updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
         cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
         threads: how many file groups the local engine writes at once.
@@ -150,6 +152,7 @@ class WritePlan:
     partial: PartialColumns | None = None
     stats_columns: tuple[str, ...] = ()
     updates_clustered: bool = False
+    changes: bool = False
     cdc: str | None = None
     threads: int = 2
     instant: str = ""
@@ -191,6 +194,9 @@ class Incoming:
     """
 
     rows: pa.Table
+        groups: where the stored rows are that the rows were worked out from; None for rows from outside.
+        inserted: of such rows bool[n], whether they are new; None for rows from outside.
+        checked: whether a new row may have a stored key, which is refused.
     keys: pa.Array | None
     partitions: pa.DictionaryArray
     deletes: npt.NDArray[np.bool_] | None
@@ -198,6 +204,9 @@ class Incoming:
 
     @property
     def count(self) -> int:
+    groups: KeyLocations | None = None
+    inserted: npt.NDArray[np.bool_] | None = None
+    checked: bool = False
         """Number of rows."""
         return len(self.partitions)
 

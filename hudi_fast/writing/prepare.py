@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
@@ -17,6 +18,7 @@ from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
 from hudi_fast.merge.combine import blend_duplicates
 from hudi_fast.merge.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
+from hudi_fast.writing.changed import CHANGE_COLUMNS, prepare_changes
 from hudi_fast.writing.plan import Incoming, WritePlan
 
 __all__ = ["columns_for", "prepare_rows", "with_auto_keys"]
@@ -35,6 +37,8 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         InvalidDataError: null or empty keys, nulls where the schema has none, no ordering field.
         SchemaMismatchError: a column cannot be made to fit.
     """
+    if plan.changes:
+        return prepare_changes(plan, table)
     if plan.operation == "delete":
         return _prepare_deletes(plan, table)
     if plan.operation == "delete_partition":
@@ -78,14 +82,18 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
         wanted = {name.split(".")[0] for name in _key_columns(plan)}
     else:
         wanted = {*plan.schema.names, *(_key_columns(plan) if plan.takes_stored_keys else ())}
+    if plan.changes:
+        wanted |= {*plan.schema.names, *CHANGE_COLUMNS}
     return [name for name in columns if name in wanted]
 
 
 def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: int = 0) -> Incoming:
     """Generate record keys ``<instant>_<task>_<row>`` where the table has no key fields."""
-    if incoming.keys is not None:
+    if incoming.keys is not None and not incoming.keys.null_count:
         return incoming
     keys = record_keys(plan.key_config, incoming.rows, auto_prefix=f"{plan.instant}_{task}", first_row=first_row)
+    if incoming.keys is not None:  # of stored rows
+        keys = pc.coalesce(incoming.keys, keys)
     return replace(incoming, keys=single_chunk(keys))
 
 

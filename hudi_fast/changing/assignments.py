@@ -1,0 +1,108 @@
+"""What a change sets: columns of the table and their values, checked against the table.
+
+Key columns cannot be set, for the key says which row it is; a merge may name one that its condition makes equal to the
+source's. A row whose partition columns are set goes from one partition to another: it is deleted where it is and
+inserted where it belongs, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.changing.expressions import evaluate, parse_value
+from hudi_fast.changing.statement import NOT_MATCHED, Clause, MergeSpec, all_columns
+from hudi_fast.changing.target import check_columns, roots
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError
+from hudi_fast.merge.rules import MergeRules, merge_rules_of
+
+__all__ = ["assigned", "partial_columns_of", "values_of"]
+
+_FIRST_PARTIAL = 8
+
+
+def assigned(
+    clause: Clause, config: TableConfig, names: Sequence[str], source: Sequence[str], spec: MergeSpec
+) -> Mapping[str, Any]:
+    """Column of the table -> value, for each column that a clause sets.
+
+    Args:
+        clause: an update or an insert.
+        config: of the table.
+        names: columns of the table.
+        source: columns of the source; none without a source.
+        spec: the merge; of an update its pairs are empty.
+
+    Raises:
+        ConfigError: a column that is not there, or a key column.
+    """
+    where = f"when {clause.kind} {clause.effect}"
+    keys = roots(config.record_key_fields)
+    equal = {target: name for target, name in spec.pairs if target in keys}
+    if clause.values is None:
+        named = all_columns(names, source)
+        values: dict[str, Any] = {name: f"{spec.aliases[1]}.{name}" for name in named}
+    else:
+        check_columns(clause.values, names, where)
+        values = dict(clause.values)
+    if clause.kind == NOT_MATCHED:
+        return values
+    for name in keys:
+        if name in values and equal.get(name) is not None and values[name] == f"{spec.aliases[1]}.{equal[name]}":
+            del values[name]
+    set_keys = [name for name in values if name in keys]
+    if set_keys:
+        raise ConfigError(
+            f"{where}: the record key columns {set_keys} of table {config.name} cannot be set, for they say which row "
+            "it is. Delete the row and insert another, or match on these columns."
+        )
+    if not values:
+        raise ConfigError(f"{where}: there is nothing to set but the columns that the merge matches on.")
+    return values
+
+
+def partial_columns_of(
+    config: TableConfig, options: WriteOptions, spec: MergeSpec, source: Sequence[str], names: Sequence[str]
+) -> list[str] | None:
+    """The columns that all updated rows set, if they can be written as a partial update; None for whole rows.
+
+    As Apache Hudi's MERGE INTO does: into MERGE_ON_READ tables of version 8 and later, unless
+    ``hoodie.spark.sql.merge.into.partial.updates`` is false; here only where nothing is inserted, and where all updates
+    set the same columns.
+    """
+    updates = [clause for clause in spec.clauses if clause.effect == "update"]
+    inserts = any(clause.effect == "insert" for clause in spec.clauses)
+    if not updates or inserts or not options.merge_partial_updates:
+        return None
+    sets = {frozenset(assigned(clause, config, names, source, spec)) for clause in updates}
+    moves = config.is_partitioned and any(set(roots(config.partition_fields)) & one for one in sets)
+    if len(sets) > 1 or moves or not config.is_mor or config.version < _FIRST_PARTIAL:
+        return None
+    rules: MergeRules = merge_rules_of(config, options.delete_field, options.delete_marker, options.merger)
+    if rules.blends or (options.is_global_index and options.update_partition_path):
+        return None
+    (columns,) = sets
+    return [name for name in names if name in columns]
+
+
+def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clause: Clause) -> pa.Table:
+    """The values that a clause sets.
+
+    Args:
+        values: of :func:`assigned`.
+        rows: n rows that the clause is about; texts and expressions name their columns.
+        schema: of the table.
+        clause: for messages.
+
+    Returns:
+        n rows of the columns set, in the table's types.
+    """
+    where = f"when {clause.kind} {clause.effect}"
+    expressions = {
+        name: parse_value(value, rows.column_names, f"{where}, column {name!r}") for name, value in values.items()
+    }
+    return evaluate(rows, expressions, {name: schema.field(name).type for name in values}, where)

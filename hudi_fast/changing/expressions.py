@@ -1,0 +1,147 @@
+"""Values and conditions of a change without Spark: ``pyarrow.compute`` expressions, computed over Arrow tables.
+
+::
+
+    literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the type that is asked for
+
+Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
+``true``, ``false``, ``null``. Anything that computes is an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.acero as acero
+import pyarrow.compute as pc
+
+from hudi_fast.errors import ConfigError, InvalidDataError
+
+__all__ = ["check_condition", "evaluate", "mentioned", "parse_value", "true_of"]
+
+_TEXT = re.compile(r"'((?:[^']|'')*)'$")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression:
+    """A value of a change as an expression.
+
+    Args:
+        value: a literal, an expression, or text.
+        columns: that it may name.
+        where: what it is for, for messages.
+
+    Raises:
+        ConfigError: text that is neither a column nor a literal, or something that is no value.
+    """
+    if isinstance(value, pc.Expression):
+        return value
+    if isinstance(value, str):
+        return _parse_text(value.strip(), columns, where)
+    try:
+        return pc.scalar(value)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise ConfigError(
+            f"{where}: {value!r} is no value. Without Spark give a literal, text, or a pyarrow.compute expression."
+        ) from error
+
+
+def check_condition(condition: Any, where: str) -> pc.Expression | None:
+    """The condition, if it is one.
+
+    Raises:
+        ConfigError: it is no expression.
+    """
+    if condition is None or isinstance(condition, pc.Expression):
+        return condition
+    raise ConfigError(
+        f"{where}: {condition!r} is no condition. Without Spark a condition is a pyarrow.compute expression such as "
+        "field('source.fare') > 10; SQL text and Columns are for Spark."
+    )
+
+
+def mentioned(expression: pc.Expression | None, columns: Sequence[str]) -> list[str]:
+    """Columns that the expression may look at; perhaps more, never fewer."""
+    text = "" if expression is None else str(expression)
+    return [name for name in columns if name in text]
+
+
+def true_of(condition: pc.Expression | None, rows: pa.Table, where: str) -> npt.NDArray[np.bool_]:
+    """bool[n]: rows that the condition is true of; null is not.
+
+    Raises:
+        ConfigError: the condition does not fit the columns.
+    """
+    if condition is None:
+        return np.ones(rows.num_rows, dtype=np.bool_)
+    column = evaluate(rows, {"it": condition}, {"it": pa.bool_()}, where).column("it")
+    found: npt.NDArray[np.bool_] = np.asarray(pc.fill_null(column, False), dtype=np.bool_)
+    return found
+
+
+def evaluate(
+    rows: pa.Table, expressions: Mapping[str, pc.Expression], types: Mapping[str, pa.DataType], where: str
+) -> pa.Table:
+    """The values of expressions for each row, in the order of the rows.
+
+    Args:
+        rows: n rows.
+        expressions: by the name of the result.
+        types: of the results.
+        where: what this is for, for messages.
+
+    Raises:
+        ConfigError: an expression names a column that is not there, or computes what its operands do not allow.
+        InvalidDataError: a value does not fit the type.
+    """
+    if not expressions:
+        return rows.select([])
+    try:
+        computed = _project(rows, list(expressions.values()), list(expressions))
+    except (pa.ArrowNotImplementedError, pa.ArrowTypeError, pa.ArrowKeyError) as error:
+        raise ConfigError(f"{where}: {error}") from error
+    except pa.ArrowInvalid as error:
+        reason = str(error)
+        if reason.startswith("No match for"):
+            reason = f"{reason.partition(' in ')[0]}; there are {rows.column_names}."
+            raise ConfigError(f"{where}: {reason}") from error
+        raise InvalidDataError(f"{where}: {reason}") from error
+    return pa.table({name: _as_type(computed.column(name), types[name], name, where) for name in expressions})
+
+
+def _project(rows: pa.Table, expressions: list[pc.Expression], names: list[str]) -> pa.Table:
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
+    project = acero.Declaration("project", acero.ProjectNodeOptions(expressions, names), [source])
+    return project.to_table(use_threads=False)
+
+
+def _as_type(column: pa.ChunkedArray, kind: pa.DataType, name: str, where: str) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        raise InvalidDataError(
+            f"{where}: a value for {name!r} is of type {column.type} and does not fit {kind}: {error}"
+        ) from error
+
+
+def _parse_text(text: str, columns: Sequence[str], where: str) -> pc.Expression:
+    if text in columns:
+        return pc.field(text)
+    if quoted := _TEXT.match(text):
+        return pc.scalar(quoted[1].replace("''", "'"))
+    if _NUMBER.match(text):
+        return pc.scalar(int(text) if re.fullmatch(r"[+-]?\d+", text) else float(text))
+    if text.lower() in _WORDS:
+        return pc.scalar(_WORDS[text.lower()])
+    raise ConfigError(
+        f"{where}: the text {text!r} is neither a column ({', '.join(columns)}) nor a literal. A literal text "
+        "stands in quotes of its own (\"'text'\"); what computes is a pyarrow.compute expression, or needs Spark."
+    )

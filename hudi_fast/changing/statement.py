@@ -1,0 +1,197 @@
+"""What a merge, an update or a delete says: values, before any table is looked at.
+
+::
+
+    Merge (a builder) ─► MergeSpec ─► the engine's function
+    on                what makes a row of the table and a row of the source belong together
+    clauses           in the order they were given; of one kind the first whose condition holds decides
+
+Conditions and values are those of the engine: SQL text or Columns with Spark, ``pyarrow.compute`` expressions without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.writing.flow import WriteResult
+
+__all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
+
+MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """What becomes of some rows.
+
+    Attributes:
+        kind: :data:`MATCHED`, :data:`NOT_MATCHED` or :data:`BY_SOURCE`.
+        effect: ``update``, ``delete`` or ``insert``.
+        condition: which rows of that kind; None for all.
+        values: column of the table -> value; None for all columns of the source, and for deletes.
+    """
+
+    kind: str
+    effect: str
+    condition: Any = None
+    values: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSpec:
+    """A whole merge.
+
+    Attributes:
+        pairs: (column of the table, column of the source) whose values are equal in rows that belong together.
+        condition: what is true of such rows besides; None for nothing.
+        clauses: in their order.
+        aliases: what stands before a column of the table, and before one of the source.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    condition: Any = None
+    clauses: tuple[Clause, ...] = ()
+    aliases: tuple[str, str] = ("target", "source")
+
+    def of_kind(self, kind: str) -> tuple[Clause, ...]:
+        """The clauses of one kind."""
+        return tuple(clause for clause in self.clauses if clause.kind == kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge that is being put together: each method gives another one, :meth:`execute` runs it.
+
+    Attributes:
+        run: what the engine does with the whole.
+        spec: what was said so far.
+    """
+
+    run: Callable[[MergeSpec], WriteResult]
+    spec: MergeSpec = field(default_factory=MergeSpec)
+
+    def on(self, columns: Any, condition: Any = None) -> Merge:
+        """Which rows of the table and of the source belong together.
+
+        Args:
+            columns: name of a column that both have; a list of names; a mapping from columns of the table to columns of
+                the source; or a condition: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without,
+                over columns named ``target.x`` and ``source.x``. A null is equal to nothing.
+            condition: one that holds besides.
+
+        Raises:
+            ConfigError: ``on`` was said before, or nothing was named.
+        """
+        if self.spec.pairs or self.spec.condition is not None:
+            raise ConfigError("The merge has a condition already: `on` is said once.")
+        pairs, whole = _pairs(columns)
+        if whole is not None and condition is not None:
+            raise ConfigError("`on` takes one condition; join the two by `and`.")
+        return replace(self, spec=replace(self.spec, pairs=pairs, condition=condition if whole is None else whole))
+
+    def when_matched_update(self, set: Mapping[str, Any] | str | None = None, condition: Any = None) -> Merge:
+        """Update rows of the table that a row of the source belongs to.
+
+        Args:
+            set: column of the table -> value; ``"*"`` or None for every column that the source has, too. A value is a
+                literal, an expression, or text: SQL with Spark; without it a column (``"source.x"``, ``"target.x"``) or
+                a literal as in SQL (``"'text'"``, ``"1.5"``, ``"null"``).
+            condition: which of these rows.
+        """
+        return self._with(MATCHED, "update", condition, _values(set))
+
+    def when_matched_delete(self, condition: Any = None) -> Merge:
+        """Delete rows of the table that a row of the source belongs to."""
+        return self._with(MATCHED, "delete", condition)
+
+    def when_not_matched_insert(self, values: Mapping[str, Any] | str | None = None, condition: Any = None) -> Merge:
+        """Insert rows of the source that belong to no row of the table.
+
+        Args:
+            values: as ``set`` of :meth:`when_matched_update`, over columns of the source; columns that are not named
+                get their default.
+            condition: which of these rows.
+        """
+        return self._with(NOT_MATCHED, "insert", condition, _values(values))
+
+    def when_not_matched_by_source_update(self, set: Mapping[str, Any], condition: Any = None) -> Merge:
+        """Update rows of the table that no row of the source belongs to; values and condition over ``target.x``."""
+        values = _values(set)
+        if values is None:
+            raise ConfigError("when_not_matched_by_source_update has no source to take all columns from; name columns.")
+        return self._with(BY_SOURCE, "update", condition, values)
+
+    def when_not_matched_by_source_delete(self, condition: Any = None) -> Merge:
+        """Delete rows of the table that no row of the source belongs to."""
+        return self._with(BY_SOURCE, "delete", condition)
+
+    def execute(self) -> WriteResult:
+        """Run the merge: one commit, or none if nothing changes.
+
+        Returns:
+            what was written.
+
+        Raises:
+            ConfigError: something is missing, unknown or contradicts the table.
+            InvalidDataError: several source rows change one row of the table, or values do not fit.
+            DuplicateKeyError: a row to insert has a key that the table holds.
+            CommitConflictError: another writer changed the table in the meantime.
+            HudiError: see :mod:`hudi_fast.errors`.
+        """
+        if not self.spec.pairs and self.spec.condition is None:
+            raise ConfigError("The merge does not say which rows belong together; say so with `on`.")
+        if not self.spec.clauses:
+            raise ConfigError("The merge does nothing: it has no `when_...` clause.")
+        return self.run(self.spec)
+
+    def _with(self, kind: str, effect: str, condition: Any, values: Mapping[str, Any] | None = None) -> Merge:
+        earlier = self.spec.of_kind(kind)
+        if earlier and earlier[-1].condition is None:
+            raise ConfigError(
+                f"The clause `when {kind} ... {effect}` can never come to anything: the {earlier[-1].effect} before it "
+                "has no condition. Give that one a condition, or say this one first."
+            )
+        clause = Clause(kind, effect, condition, values)
+        return replace(self, spec=replace(self.spec, clauses=(*self.spec.clauses, clause)))
+
+
+def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:
+    """The columns of the table that ``*`` stands for: those that the source has.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    both = [name for name in names if name in given]
+    if not both:
+        raise ConfigError(f"`*` stands for no column: the table has {list(names)}, the source {list(given)}.")
+    return both
+
+
+def _pairs(columns: Any) -> tuple[tuple[tuple[str, str], ...], Any]:
+    if isinstance(columns, str):
+        return (((columns, columns),), None) if _NAME.match(columns) else ((), columns)
+    if isinstance(columns, Mapping):
+        pairs = tuple((str(one), str(other)) for one, other in columns.items())
+    elif isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns):
+        pairs = tuple((name, name) for name in columns)
+    elif columns is None:
+        pairs = ()
+    else:
+        return (), columns
+    if not pairs:
+        raise ConfigError("`on` needs a column or a condition.")
+    return pairs, None
+
+
+def _values(given: Mapping[str, Any] | str | None) -> Mapping[str, Any] | None:
+    if given is None or (isinstance(given, str) and given.strip() == "*"):
+        return None
+    if not isinstance(given, Mapping) or not given:
+        raise ConfigError(f"Columns to set are given as {{column: value}}, or all by '*'; got {given!r}.")
+    return dict(given)
