@@ -29,6 +29,15 @@ if TYPE_CHECKING:
         TableNotFoundError,
         UnsupportedFeatureError,
     )
+    from hudi_fast.schema.alter import (
+        AddColumn,
+        ChangeType,
+        DropColumn,
+        MoveColumn,
+        RenameColumn,
+        SetComment,
+        SetNullable,
+    )
     from hudi_fast.services.clustering.plan import ScheduledClustering
     from hudi_fast.services.clustering.work import ClusteringResult
     from hudi_fast.services.compaction.plan import ScheduledCompaction
@@ -37,9 +46,13 @@ if TYPE_CHECKING:
     from hudi_fast.spark.source.entry import register
     from hudi_fast.spark.streaming.sink import sink
     from hudi_fast.table import HudiTable
+    from hudi_fast.writing.alter import AlterResult
     from hudi_fast.writing.flow import WriteResult
 
 __all__ = [
+    "AddColumn",
+    "AlterResult",
+    "ChangeType",
     "ClusteringResult",
     "CommitConflictError",
     "CommitError",
@@ -47,6 +60,7 @@ __all__ = [
     "CompactionResult",
     "ConfigError",
     "CorruptTableError",
+    "DropColumn",
     "DuplicateKeyError",
     "HudiError",
     "HudiTable",
@@ -54,12 +68,16 @@ __all__ = [
     "InvalidDataError",
     "LockError",
     "LockTimeoutError",
+    "MoveColumn",
+    "RenameColumn",
     "RepairPlan",
     "RepairResult",
     "ScheduledClustering",
     "ScheduledCompaction",
     "SchemaMismatchError",
     "ServiceTakenError",
+    "SetComment",
+    "SetNullable",
     "TableExistsError",
     "TableNotFoundError",
     "UnsupportedFeatureError",
@@ -72,6 +90,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(
+        ("AddColumn", "ChangeType", "DropColumn", "MoveColumn", "RenameColumn", "SetComment", "SetNullable"),
+        "hudi_fast.schema.alter",
+    ),
+    "AlterResult": "hudi_fast.writing.alter",
     "ClusteringResult": "hudi_fast.services.clustering.work",
     "CompactionResult": "hudi_fast.services.compaction.work",
     "HudiTable": "hudi_fast.table",

@@ -38,6 +38,7 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import TableState, load_state, table_schema
+from hudi_fast.writing.alter_verbs import SchemaVerbs
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 

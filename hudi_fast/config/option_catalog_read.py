@@ -113,8 +113,8 @@ QUERY_OPTIONS = (
         "hoodie.schema.on.read.enable",
         Kind.BOOL,
         False,
-        "Schema evolution by ALTER statements.",
-        supported=(False,),
+        "Columns by id: tables whose schema was altered are read and written so whatever this says; with "
+        "`hoodie.datasource.write.reconcile.schema` a write begins such a history.",
         families=BOTH,
     ),
     Option(f"{_READ}incr.filters", Kind.TEXT, "", "Incremental: filters by text.", supported=("",), families=READ),

@@ -95,6 +95,7 @@ class WriteOptions:
     set_null_for_missing_columns: bool = option_field("hoodie.write.set.null.for.missing.columns")
     allow_column_drop: bool = option_field("hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
     schema_validate: bool = option_field("hoodie.avro.schema.validate")
+    schema_on_read: bool = option_field("hoodie.schema.on.read.enable")
     # keys and partitions
     record_key_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.recordkey.field")
     partition_path_fields: tuple[str, ...] | None = option_field("hoodie.datasource.write.partitionpath.field")

@@ -45,6 +45,8 @@ class EvolutionRules:
         partition_fields: names of the table's partition fields.
         drop_partition_columns: ``hoodie.datasource.write.drop.partition.columns``: data files hold no partition
             columns, so the incoming schema may lack them; the result then lacks them too.
+        has_history: the table has a schema history: columns leave the schema by an ALTER alone, and those that may be
+            missing stay, as nullable ones.
     """
 
     reconcile: bool = False
@@ -53,6 +55,7 @@ class EvolutionRules:
     set_null_for_missing: bool = False
     partition_fields: tuple[str, ...] = ()
     drop_partition_columns: bool = False
+    has_history: bool = False
 
 
 class _Missing(Enum):
@@ -101,7 +104,7 @@ def _what_of_missing(rules: EvolutionRules) -> _Missing:
     if rules.reconcile:
         return _Missing.KEEP
     if rules.allow_column_drop:
-        return _Missing.DROP
+        return _Missing.KEEP if rules.has_history else _Missing.DROP
     return _Missing.KEEP if rules.set_null_for_missing and not rules.validate else _Missing.REFUSE
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-__all__ = ["can_promote", "is_projection", "is_value_checked", "promotions_of", "sources_of"]
+__all__ = ["can_alter", "can_promote", "is_projection", "is_value_checked", "promotions_of", "sources_of"]
 
 _NUMBERS_AND_TEXT = (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string())
 
@@ -53,6 +53,25 @@ def can_promote(from_type: pa.DataType, to_type: pa.DataType) -> bool:
     if pa.types.is_struct(from_type) and pa.types.is_struct(to_type):
         return _fields_fit(_children(from_type), _children(to_type))
     return False
+
+
+def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
+    """Whether an ALTER may change a plain type so: a wider matrix than that of writes.
+
+    Beside what :func:`can_promote` allows: int, long, float and double -> decimal; date and decimal -> string; string
+    -> date, decimal. Values that do not fit are null then (``cast.read_cast``). Not long -> timestamp.
+
+    Source: ``SchemaChangeUtils.isTypeUpdateAllow`` (Hudi 1.2.0).
+    """
+    if pa.types.is_timestamp(to_type) or pa.types.is_nested(from_type) or pa.types.is_nested(to_type):
+        return bool(from_type == to_type)
+    if can_promote(from_type, to_type):
+        return True
+    if pa.types.is_decimal128(to_type):
+        return from_type in _NUMBERS_AND_TEXT
+    if pa.types.is_date32(to_type):
+        return bool(from_type == pa.string())
+    return bool(to_type == pa.string() and (pa.types.is_date32(from_type) or pa.types.is_decimal128(from_type)))
 
 
 def is_value_checked(from_type: pa.DataType, to_type: pa.DataType) -> bool:

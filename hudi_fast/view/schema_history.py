@@ -5,7 +5,7 @@
     .hoodie/.schema ─► schema commits of completed writes ─► the newest, which holds all ─► SchemaHistory
 
 Most tables have no such folder: their columns go by their names. A schema commit has the requested time of the write
-or ALTER that it belongs to and counts if that one does: a write that was rolled back or restored takes its schema along.
+or ALTER that it belongs to and counts if that one does: a write that is rolled back takes its schema along.
 
 Source: ``FileBasedInternalSchemaStorageManager`` (Hudi 1.2.0).
 """

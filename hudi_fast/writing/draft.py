@@ -21,18 +21,23 @@ from hudi_fast.formats.parquet_base import ParquetSettings
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
+from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
+from hudi_fast.schema.history import schema_at
+from hudi_fast.schema.internal import InternalSchema
+from hudi_fast.schema.internal_types import internal_schema
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
 from hudi_fast.writing.bucket import settle_buckets
+from hudi_fast.writing.changed import ACTION, CHANGE_COLUMNS
 from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.plan import RECORD_KEY, BloomSettings, LogSettings, WritePlan, stored_keys
+from hudi_fast.writing.schema_commit import BY_THIS_COMMIT
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
-from hudi_fast.writing.changed import ACTION, CHANGE_COLUMNS
-__all__ = ["commit_schema", "draft_plan"]
+__all__ = ["draft_plan"]
 
 _DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
@@ -104,16 +109,21 @@ def draft_plan(
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
         partial=partial,
+        changes=changes,
         updates_clustered=options.updates_clustered,
         cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
+        internal=_internal(state, options, stored),
         threads=options.threads or os.cpu_count() or 1,
     )
 
-        changes=changes,
 
-def commit_schema(plan: WritePlan) -> str:
-    """The Avro JSON that a commit records as the table's schema: what files hold, without meta columns."""
-    return arrow_to_avro(_stored_columns(plan.schema, plan.config), *record_name_of(plan.config.name))
+def _internal(state: TableState, options: WriteOptions, stored: pa.Schema) -> InternalSchema | None:
+    """The columns with ids: of a table with a schema history, or where this write is to begin one."""
+    history = state.view.history
+    before = None if history is None else schema_at(history, history.as_of)
+    if before is not None:
+        return evolved_ids(before, stored, BY_THIS_COMMIT)
+    return internal_schema(stored, BY_THIS_COMMIT) if options.schema_on_read and options.reconcile_schema else None
 
 
 def _stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
@@ -159,6 +169,7 @@ def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, opera
         options.set_null_for_missing_columns,
         state.config.partition_fields,
         state.config.drop_partition_columns,
+        state.view.history is not None,
     )
     return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
 

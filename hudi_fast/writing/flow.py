@@ -37,7 +37,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.draft import commit_schema, draft_plan
+from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
@@ -45,6 +45,7 @@ from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.pending_clusterings import release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.replace import REPLACING, replaced_groups
+from hudi_fast.writing.schema_commit import record_schema, schema_metadata
 from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on, withdraw
 
 __all__ = ["Engine", "WriteResult", "run_write"]
@@ -178,6 +179,7 @@ def _execute(
         def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
             if heart is not None:
                 heart.require_alive()
+            record_schema(state, plan, transaction.clock)
             record_in_metadata(state, plan, options.metadata, instant, made, transaction.clock, runner)
 
         commit(transaction, metadata, [record])
@@ -228,7 +230,7 @@ def _metadata(
         by_partition.setdefault(stat.partition_path, []).append(stat)
     return CommitMetadata(
         by_partition,
-        {**options.extra_metadata, "schema": commit_schema(plan)},
+        {**options.extra_metadata, **schema_metadata(plan)},
         plan.operation.upper(),
         partition_to_replace_file_ids=dict(replaced) if plan.operation in REPLACING else None,
     )

@@ -22,6 +22,7 @@ from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merge.rules import MergeRules
+from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
@@ -124,6 +125,7 @@ class WritePlan:
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.changed`).
         updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
+        internal: the columns with their ids, on a table with a schema history; None on others.
         cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
         threads: how many file groups the local engine writes at once.
         instant: requested time of this write; empty until the write has begun.
@@ -153,6 +155,7 @@ class WritePlan:
     stats_columns: tuple[str, ...] = ()
     updates_clustered: bool = False
     changes: bool = False
+    internal: InternalSchema | None = None
     cdc: str | None = None
     threads: int = 2
     instant: str = ""

@@ -119,7 +119,6 @@ def test_reading_options_that_would_change_the_rows_are_refused():
     for key, value in (
         ("hoodie.datasource.read.paths", "/a,/b"),
         ("hoodie.datasource.read.extract.partition.values.from.path", "true"),
-        ("hoodie.schema.on.read.enable", "true"),
     ):
         with pytest.raises(UnsupportedFeatureError, match=key):
             ReadOptions.from_options({key: value})

@@ -62,13 +62,13 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.metadata_table import maintain_metadata, record_in_metadata
 from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.transaction import Transaction, begin, clean_up, commit
 
 __all__ = ["carry_out_resizes", "resize_buckets"]
@@ -209,7 +209,7 @@ def _commit_metadata(
     replaced = {
         resize.before.partition: [one.file_id for group in resize.groups for one in group.slices] for resize in resizes
     }
-    schema = {"schema": commit_schema(resizing.plan)}
+    schema = schema_metadata(resizing.plan)
     return CommitMetadata(by_partition, schema, "CLUSTER", partition_to_replace_file_ids=replaced)
 
 

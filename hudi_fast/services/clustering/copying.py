@@ -77,6 +77,8 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     """
     if source.work.ordering.columns:
         return "rows are sorted"
+    if any(one.base_file is not None and one.base_file.names is not None for one in source.slices):
+        return "columns were altered since a file was written"
     if source.is_merged:
         return "there are log files to merge"
     if any(one.base_file is not None and one.base_file.is_skeleton for one in source.slices):

@@ -61,10 +61,10 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.metadata_table import columns_with_stats
 from hudi_fast.writing.pending_clusterings import withdraw_clustering
 from hudi_fast.writing.rollback import roll_back
+from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.transaction import Transaction, clean_up, noted_on
 
 __all__ = ["cluster", "cluster_after_write", "run_clustering", "run_pending_clusterings"]
@@ -247,7 +247,7 @@ def _work(
             "roll it back."
         )
     options = options_of_plan(plan, settings.clustering)
-    written = service_plan(state, settings)
+    written = service_plan(state, settings, instant.requested)
     measured = columns_with_stats(state, written, settings.write.metadata)
     written = replace(written, instant=instant.requested, stats_columns=measured)
     ordering = Ordering(options.sort_columns, options.curve, options.curve_build, options.curve_sample_rows)
@@ -282,7 +282,7 @@ def _metadata(work: ClusteringWork, stats: list[WriteStat]) -> CommitMetadata:
     for group in work.groups:
         for one in group.slices:
             replaced.setdefault(one.partition_path, []).append(one.file_id)
-    schema = {"schema": commit_schema(work.plan)}
+    schema = schema_metadata(work.plan)
     return CommitMetadata(by_partition, schema, _OPERATION, partition_to_replace_file_ids=replaced)
 
 

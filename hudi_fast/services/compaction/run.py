@@ -33,11 +33,11 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.draft import commit_schema
 from hudi_fast.writing.metadata_table import (
     columns_with_stats,
 )
 from hudi_fast.writing.rollback import roll_back
+from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.transaction import Transaction, clean_up
 
 __all__ = [
@@ -101,7 +101,7 @@ def run_pending_compactions(
 def service_work(state: TableState, instant: Instant, settings: ServiceSettings) -> CompactionWork:
     """The work of a pending compaction or log compaction."""
     operations = read_compaction_plan(state.storage, state.config, instant).operations
-    plan = service_plan(state, settings)
+    plan = service_plan(state, settings, instant.requested)
     measured = columns_with_stats(state, plan, settings.write.metadata)
     plan = replace(plan, instant=instant.requested, stats_columns=measured)
     return CompactionWork(plan, service_merge(state, plan), operations, instant.action)
@@ -112,7 +112,7 @@ def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: st
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda one: one.path):
         by_partition.setdefault(stat.partition_path, []).append(stat)
-    return CommitMetadata(by_partition, {"schema": commit_schema(work.plan)}, operation, compacted=True)
+    return CommitMetadata(by_partition, schema_metadata(work.plan), operation, compacted=True)
 
 
 # ---- inside

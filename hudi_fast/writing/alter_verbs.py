@@ -1,0 +1,48 @@
+"""``HudiTable``: altering columns, and what they were called before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.schema.alter import Change
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.schema_versions import schema_versions
+from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.alter import AlterResult, alter_table
+
+__all__ = ["SchemaVerbs"]
+
+
+class SchemaVerbs:
+    """The columns of a table."""
+
+    _storage: Storage
+
+    def alter(self, *changes: Change, options: Mapping[str, Any] | None = None) -> AlterResult:
+        """Add, drop, rename, retype and move columns and fields of structs, in one commit; no file is rewritten.
+
+        Files of before are read with the names and types of today from then on: a renamed column keeps its values, one
+        that is dropped and added again does not. Columns of record keys, partition paths and ordering values stay.
+
+        Args:
+            changes: ``AddColumn``, ``DropColumn``, ``RenameColumn``, ``ChangeType``, ``MoveColumn``, ``SetNullable``,
+                ``SetComment``, in the order in which they apply.
+            options: ``hoodie.*`` keys of locks and of the metadata table.
+
+        Raises:
+            ConfigError: a column that is not there or must stay, or a name that is taken.
+            SchemaMismatchError: a type that stored values do not become.
+            HudiError: as for a write.
+        """
+        return alter_table(self._storage, changes, WriteOptions.from_options(options or {}))
+
+    def schema_history(self) -> pa.Table:
+        """One row for each column of each version of the schema: version, id, column, type, nullable, comment.
+
+        Empty for a table whose schema was never altered. Version 0 is what was before the first ALTER.
+        """
+        return schema_versions(load_state(self._storage))

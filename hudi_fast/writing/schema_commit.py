@@ -1,0 +1,105 @@
+"""What a commit says of the table's schema, and the schema commit beside it on tables with a schema history.
+
+::
+
+    WritePlan ─► extra metadata: ``schema`` (Avro), ``latest_schema`` (internal)
+         └─────► .hoodie/.schema/<instant>: all internal schemas, newest first; before the commit is visible
+
+Every commit leaves the whole history behind, so that it outlives the archiving of those that altered the schema.
+
+Source: ``BaseHoodieWriteClient.saveInternalSchema``, ``FileBasedInternalSchemaStorageManager`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
+from hudi_fast.schema.internal import InternalSchema, schema_json, versions_json
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State, instant_file_name
+from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, schema_commits
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["BY_THIS_COMMIT", "avro_of_columns", "record_schema", "schema_metadata", "stored_columns"]
+
+BY_THIS_COMMIT = -1
+"""Version of an internal schema that a commit makes whose instant is not known yet."""
+
+_LATEST = "latest_schema"
+
+
+def stored_columns(plan: WritePlan) -> pa.Schema:
+    """The columns that files hold; a table may keep its partition columns in the path only."""
+    config = plan.config
+    gone = config.partition_fields if config.drop_partition_columns else ()
+    return pa.schema([field for field in plan.schema if field.name not in gone])
+
+
+def avro_of_columns(columns: pa.Schema, table_name: str) -> str:
+    """The Avro JSON that a commit records as the table's schema, without meta columns."""
+    return arrow_to_avro(columns, *record_name_of(table_name))
+
+
+def schema_metadata(plan: WritePlan) -> dict[str, str]:
+    """The extra metadata of a commit that tell of the schema.
+
+    Args:
+        plan: of the write or service, with its instant.
+    """
+    known = {"schema": avro_of_columns(stored_columns(plan), plan.config.name)}
+    internal = _internal(plan)
+    return known if internal is None else {**known, _LATEST: schema_json(internal)}
+
+
+def record_schema(state: TableState, plan: WritePlan, clock: InstantClock) -> None:
+    """Write the schema commit of a write that is about to become visible; nothing for a table without history.
+
+    Schema commits of writes that came to nothing go, and old ones: each holds all that was before it.
+
+    Args:
+        state: the table before the write.
+        plan: of the write, with its instant.
+        clock: gives the completion time.
+    """
+    internal = _internal(plan)
+    if internal is None:
+        return
+    history = state.view.history
+    versions = () if history is None else history.versions
+    newer = [] if any(one.version == internal.version for one in versions) else [internal]
+    body = versions_json([*newer, *reversed(versions)]).encode()
+    _clean(state)
+    instant, layout = Instant(plan.instant, SCHEMA_COMMIT, State.REQUESTED), state.config.layout_version
+    _write(state.storage, instant, layout, b"")
+    _write(state.storage, Instant(plan.instant, SCHEMA_COMMIT, State.INFLIGHT), layout, b"")
+    completion = clock.next_time(plan.instant)
+    _write(state.storage, Instant(plan.instant, SCHEMA_COMMIT, State.COMPLETED, completion), layout, body)
+
+
+def _internal(plan: WritePlan) -> InternalSchema | None:
+    made = plan.internal
+    if made is None or made.version != BY_THIS_COMMIT:
+        return made
+    return InternalSchema(int(plan.instant), made.max_column_id, made.record)
+
+
+def _write(storage: Storage, instant: Instant, layout: int, body: bytes) -> None:
+    storage.write_bytes(f"{SCHEMA_FOLDER}/{instant_file_name(instant, layout)}", body)
+
+
+def _clean(state: TableState) -> None:
+    """Delete schema commits that do not count any more; the newest that does stays."""
+    complete = {instant.requested for instant in state.timeline.writes()}
+    counting = [
+        path
+        for instant, path in schema_commits(state.storage, state.config.layout_version)
+        if state.timeline.is_completed_or_archived(instant.requested)
+    ]
+    newest = counting[-1] if counting else ""
+    for entry in state.storage.list_dir(SCHEMA_FOLDER):
+        requested = entry.name.lstrip(".").partition(".")[0].partition("_")[0]
+        if not entry.is_dir and requested not in complete and entry.path != newest:
+            state.storage.delete_file(entry.path)
