@@ -83,9 +83,12 @@ __all__ = [
     "UnsupportedFeatureError",
     "WriteResult",
     "accelerate",
+    "delete",
+    "merge",
     "read",
     "register",
     "sink",
+    "update",
     "write",
 ]
 
@@ -104,14 +107,14 @@ _HOMES = {
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.api",
+    "delete": "hudi_fast.api",
+    "merge": "hudi_fast.api",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
-    "delete",
-    "merge",
     "sink": "hudi_fast.spark.streaming.sink",
+    "update": "hudi_fast.api",
     "write": "hudi_fast.api",
 }
-    "update",
 
 try:
     __version__ = version("hudi-fast")
@@ -127,6 +130,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*__all__, "__version__"])
-    "delete": "hudi_fast.api",
-    "merge": "hudi_fast.api",
-    "update": "hudi_fast.api",

@@ -177,8 +177,8 @@ class WriteOptions:
     # engine
     plan: str = option_field("hudi_fast.plan")
     partial_update: bool = option_field("hudi_fast.partial.update")
-    threads: int = option_field("hudi_fast.threads")
     merge_partial_updates: bool = option_field("hoodie.spark.sql.merge.into.partial.updates")
+    threads: int = option_field("hudi_fast.threads")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     # groups of options

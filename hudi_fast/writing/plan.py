@@ -122,8 +122,8 @@ class WritePlan:
         sort_mode: for ``bulk_insert``.
         sort_columns: for ``bulk_insert``: user-given order within files.
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
-        stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.changed`).
+        stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
         internal: the columns with their ids, on a table with a schema history; None on others.
         cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
@@ -152,9 +152,9 @@ class WritePlan:
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
     partial: PartialColumns | None = None
+    changes: bool = False
     stats_columns: tuple[str, ...] = ()
     updates_clustered: bool = False
-    changes: bool = False
     internal: InternalSchema | None = None
     cdc: str | None = None
     threads: int = 2
@@ -194,22 +194,22 @@ class Incoming:
         deletes: bool[n], rows that delete their key; None when there are none.
         ordering: ordering columns, n values each; empty when ordering values do not decide, and for deletes by key,
             which win over everything stored.
-    """
-
-    rows: pa.Table
         groups: where the stored rows are that the rows were worked out from; None for rows from outside.
         inserted: of such rows bool[n], whether they are new; None for rows from outside.
         checked: whether a new row may have a stored key, which is refused.
+    """
+
+    rows: pa.Table
     keys: pa.Array | None
     partitions: pa.DictionaryArray
     deletes: npt.NDArray[np.bool_] | None
     ordering: tuple[pa.Array, ...]
-
-    @property
-    def count(self) -> int:
     groups: KeyLocations | None = None
     inserted: npt.NDArray[np.bool_] | None = None
     checked: bool = False
+
+    @property
+    def count(self) -> int:
         """Number of rows."""
         return len(self.partitions)
 
