@@ -89,7 +89,7 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
 
 def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: int = 0) -> Incoming:
     """Generate record keys ``<instant>_<task>_<row>`` where the table has no key fields."""
-    if incoming.keys is not None and not incoming.keys.null_count:
+    if incoming.keys is not None and not (plan.changes and incoming.keys.null_count):
         return incoming
     keys = record_keys(plan.key_config, incoming.rows, auto_prefix=f"{plan.instant}_{task}", first_row=first_row)
     if incoming.keys is not None:  # of stored rows
