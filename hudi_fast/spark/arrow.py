@@ -16,6 +16,7 @@ __all__ = [
     "arrow_batches_of",
     "arrow_schema",
     "arrow_types",
+    "checked_arrow_types",
     "collect",
     "estimated_bytes",
     "parallelism",
@@ -38,10 +39,19 @@ def arrow_schema(df: Any) -> pa.Schema:
     if df.isStreaming:
         raise UnsupportedFeatureError(
             "A streaming DataFrame cannot be written at once; hand its batches over: "
-            "stream.writeStream.foreachBatch(lambda batch, _: hudi_fast.write(batch, path, options)).start()."
+            "stream.writeStream.foreachBatch(hudi_fast.sink(path, options)).start()."
         )
-    _refuse_types(df.schema, "")
-    return arrow_types(df.schema)
+    return checked_arrow_types(df.schema)
+
+
+def checked_arrow_types(struct: Any) -> pa.Schema:
+    """The Arrow form of a Spark schema (``StructType``) in which its rows reach Python.
+
+    Raises:
+        UnsupportedFeatureError: a type that would come back as another one.
+    """
+    _refuse_types(struct, "")
+    return arrow_types(struct)
 
 
 def arrow_types(struct: Any) -> pa.Schema:

@@ -1,0 +1,45 @@
+"""``spark.read.format("hudi_fast")``: parts are planned on the driver, read by workers, handed over as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from hudi_fast.reading.skipping.filter_terms import Anything
+from hudi_fast.spark.source.filters import Pushed, understand
+from hudi_fast.spark.source.parts import part_batches
+from hudi_fast.spark.source.queries import TableQuery, check_columns, query_parts, table_columns
+
+__all__ = ["TableReader"]
+
+
+class TableReader(DataSourceReader):  # type: ignore[misc]
+    """Reads a table.
+
+    Args:
+        query: of the table.
+        schema: ``StructType`` of the columns that are wanted.
+    """
+
+    def __init__(self, query: TableQuery, schema: Any) -> None:
+        self._query = query
+        self._target = check_columns(query, schema)
+        self._pushed: Pushed | None = None
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Remember the filters; Spark applies all of them again."""
+        self._pushed = None if self._query.is_cdc else understand(filters, table_columns(self._query))
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One for each part; the scan goes along, for the reader itself has been sent by then."""
+        pushed = self._pushed or Pushed(Anything(), None)
+        parts = query_parts(self._query, self._target.names, pushed.condition, pushed.expression)
+        return [InputPartition(part) for part in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a part."""
+        return part_batches(partition.value, self._target)

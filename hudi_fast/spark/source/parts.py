@@ -1,0 +1,102 @@
+"""What one task of a read does: file slices of a scan, or changes, as values that Spark carries to its workers.
+
+::
+
+    ScanPlan ─► slices dealt out by weight ─► SlicesPart ──┐
+    CdcPlan  ─► units dealt out by number  ─► ChangesPart ─┴─► part_batches ─► Arrow batches in Spark's types
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.reading.changes.cdc import CdcPlan, read_changes
+from hudi_fast.reading.scan import ScanPlan
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.spark.table_types import as_spark
+from hudi_fast.spark.writing.routing import pack_bins, slice_bytes
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["ChangesPart", "Part", "SlicesPart", "changes_parts", "part_batches", "slices_parts"]
+
+_PART_BYTES = 32 << 20
+_PARTS_PER_CORE = 2
+
+
+@dataclass(frozen=True)
+class SlicesPart:
+    """Slices to read.
+
+    Attributes:
+        scan: what is wanted of each.
+        slices: which.
+    """
+
+    scan: SliceScan
+    slices: tuple[FileSlice, ...]
+
+
+@dataclass(frozen=True)
+class ChangesPart:
+    """Changes to read.
+
+    Attributes:
+        plan: with the units of this part alone.
+    """
+
+    plan: CdcPlan
+
+
+Part = SlicesPart | ChangesPart
+
+
+def slices_parts(plan: ScanPlan) -> list[Part]:
+    """The slices of a plan, dealt out: a part for 32 MiB, but some for each processor where there are as many."""
+    slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
+    if not slices:
+        return []
+    wanted = max(_PARTS_PER_CORE * (os.cpu_count() or 1), sum(map(slice_bytes, slices)) // _PART_BYTES)
+    bins = _dealt([slice_bytes(one) for one in slices], wanted)
+    return [SlicesPart(plan.scan, tuple(slices[number] for number in each)) for each in bins]
+
+
+def changes_parts(plan: CdcPlan) -> list[Part]:
+    """The units of a plan, dealt out."""
+    bins = _dealt([1] * len(plan.units), _PARTS_PER_CORE * (os.cpu_count() or 1))
+    return [ChangesPart(replace(plan, units=tuple(plan.units[number] for number in each))) for each in bins]
+
+
+def part_batches(part: Part | None, target: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a part; none for no part.
+
+    Args:
+        part: what to read.
+        target: columns in the types in which Spark wants them.
+    """
+    if part is None:
+        return
+    for batch in _read(part):
+        if batch.num_rows:
+            yield pa.RecordBatch.from_arrays(as_spark(batch, target), schema=target)
+
+
+def _read(part: Part) -> Iterator[pa.RecordBatch]:
+    if isinstance(part, ChangesPart):
+        for unit in part.plan.units:
+            yield from read_changes(part.plan, unit)
+        return
+    for one in part.slices:
+        yield from read_slice(part.scan, one)
+
+
+def _dealt(weights: Sequence[int], parts: int) -> list[list[int]]:
+    parts = min(len(weights), parts)
+    bins: list[list[Any]] = [[] for _ in range(parts)]
+    for number, bin_ in pack_bins({f"{number:09}": weight for number, weight in enumerate(weights)}, parts).items():
+        bins[bin_].append(int(number))
+    return bins

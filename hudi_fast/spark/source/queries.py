@@ -1,0 +1,129 @@
+"""What a read of ``format("hudi_fast")`` is about: options and the columns that are asked for.
+
+::
+
+    options ─► TableQuery ─► its columns as Spark's schema
+                        └──► query_parts: plan of a snapshot, of a range, or of changes ─► parts
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.reading.changes.cdc import CHANGE_SCHEMA, plan_cdc
+from hudi_fast.reading.changes.incremental import incremental_view, plan_view
+from hudi_fast.reading.scan import ScanQuery, plan_scan, readable_schema
+from hudi_fast.reading.skipping.buckets import bucket_settings
+from hudi_fast.reading.skipping.filter_terms import Condition
+from hudi_fast.reading.time_travel import state_for_query
+from hudi_fast.spark.arrow import arrow_types
+from hudi_fast.spark.source.parts import Part, changes_parts, slices_parts
+from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.storage.base import Storage
+from hudi_fast.view.table_state import load_state
+
+__all__ = ["TableQuery", "between", "check_columns", "query_parts", "table_columns"]
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """A read. Picklable.
+
+    Attributes:
+        storage: the table's storage.
+        settings: options of the read.
+        options: the same as they were given.
+    """
+
+    storage: Storage
+    settings: ReadOptions
+    options: Mapping[str, Any]
+
+    @property
+    def is_cdc(self) -> bool:
+        """Whether changes are read, not rows."""
+        return self.settings.query_type == "incremental" and self.settings.incremental_format == "cdc"
+
+
+def table_columns(query: TableQuery) -> pa.Schema:
+    """The columns that a read gives, in the types in which the table has them.
+
+    Raises:
+        HudiError: no table, or a state that cannot be read.
+    """
+    if query.is_cdc:
+        return CHANGE_SCHEMA
+    if query.settings.as_of is None:
+        return readable_schema(load_state(query.storage))
+    return readable_schema(state_for_query(query.storage, query.settings.as_of, query.settings.metadata_enabled))
+
+
+def check_columns(query: TableQuery, asked: Any) -> pa.Schema:
+    """The Arrow form of the columns that are asked for: a user's own schema says which columns, not which types.
+
+    Args:
+        query: of the table.
+        asked: ``StructType``.
+
+    Raises:
+        SchemaMismatchError: the table has no such column, or has it in another type.
+    """
+    stored = {field.name: field.dataType for field in spark_schema(table_columns(query)).fields}
+    for field in asked.fields:
+        if stored.get(field.name) != field.dataType:
+            has = "no such column" if field.name not in stored else stored[field.name].simpleString()
+            raise SchemaMismatchError(
+                f"The schema of the read asks for {field.name} {field.dataType.simpleString()}; {query.storage.uri} "
+                f"has {has}. Name columns of the table with the types that they have: {', '.join(stored)}."
+            )
+    return arrow_types(asked)
+
+
+def query_parts(
+    query: TableQuery,
+    columns: list[str],
+    condition: Condition | None = None,
+    expression: pc.Expression | None = None,
+) -> list[Part]:
+    """What there is to read.
+
+    Args:
+        query: of the table.
+        columns: wanted, in this order.
+        condition: of the rows that are wanted; files are left out by it.
+        expression: leaves out rows; None for none.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    settings = query.settings
+    settings.check_supported()
+    if query.is_cdc:
+        return changes_parts(plan_cdc(load_state(query.storage), settings))
+    scan_query = ScanQuery(
+        read_optimized=settings.query_type == "read_optimized",
+        unmerged=settings.merge_type == "skip_merge",
+        use_positions=settings.use_positions,
+        use_indexes=settings.data_skipping,
+        bucket=bucket_settings(query.options),
+    )
+    if settings.query_type == "incremental":
+        view = incremental_view(query.storage, settings)
+        rows = view.row_filter()
+        if rows is not None:
+            expression = rows if expression is None else rows & expression
+        return slices_parts(plan_view(view, columns, expression, None, scan_query, condition))
+    state = state_for_query(query.storage, settings.as_of, settings.metadata_enabled)
+    return slices_parts(plan_scan(state, columns, expression, None, scan_query, condition))
+
+
+def between(query: TableQuery, begin: str, end: str) -> TableQuery:
+    """The same for the commits after ``begin`` up to ``end``."""
+    return replace(query, settings=replace(query.settings, query_type="incremental", begin=begin, end=end))

@@ -1,0 +1,190 @@
+"""``df.write.format("hudi_fast")`` and ``writeStream``: tasks put rows aside, the driver writes them all in one commit.
+
+::
+
+    task:    Arrow batches ─► <table>/../.<table>.spool-<id>/<attempt>.arrow ─► Spooled
+    driver:  files, mapped into memory ─► local engine ─► commit; a stream's batch once                 the spool goes
+
+A data source in Python has no Spark session where it commits, and its tasks cannot be given file groups; the rows pass
+through one process, whose threads write them. What that process is not to be given is refused
+(``hudi_fast.spool.max.bytes``): ``hudi_fast.write`` and ``hudi_fast.sink`` have Spark's tasks write. Rows that died
+writers left aside are deleted when they are a day old.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as ds
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from hudi_fast.config.option_values import written_options
+from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.services.carriers import in_process
+from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.spark.arrow import checked_arrow_types
+from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.local import LocalEngine
+
+__all__ = ["Spooled", "TableStreamWriter", "TableWriter"]
+
+_FORGOTTEN_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Spooled(WriterCommitMessage):  # type: ignore[misc]
+    """Rows that a task has put aside.
+
+    Attributes:
+        name: of their file.
+        bytes: in memory.
+    """
+
+    name: str
+    bytes: int
+
+
+class _Spool:
+    """Rows put aside by tasks, and what writes them.
+
+    Args:
+        path: base path of the table.
+        options: of the write.
+        schema: ``StructType`` of the rows.
+        overwrite: whether they take the place of the table.
+    """
+
+    def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        self._storage = Storage(path)
+        self._settings = inline_by_default(ServiceSettings.from_options(options))
+        self._sink = SinkOptions.of(written_options(options))
+        self._schema = checked_arrow_types(schema)
+        self._mode = "overwrite" if overwrite else "append"
+        check_inline(self._settings)
+        if not self._storage.is_local:
+            raise UnsupportedFeatureError(
+                f"Writing to {self._storage.uri} is not supported yet: tables are written on local file systems alone."
+            )
+        root = self._storage.fs_path("")
+        parent, _, name = root.rpartition("/")
+        self._prefix = f".{name}.spool-"
+        self._neighbours = self._storage.rooted_at(parent)
+        self._folder = f"{self._prefix}{uuid.uuid4().hex}"
+
+    def put_aside(self, batches: Iterator[pa.RecordBatch]) -> Spooled:
+        """Called by a task."""
+        name, size = f"{self._folder}/{uuid.uuid4().hex}.arrow", 0
+        self._neighbours.make_dir(self._folder)
+        with pa.OSFile(self._neighbours.fs_path(name), "wb") as target:
+            with pa.ipc.new_file(target, self._schema) as file:
+                for batch in batches:
+                    size += batch.nbytes
+                    if size > self._sink.spool_max_bytes:
+                        self._refuse(size)
+                    file.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+        return Spooled(name, size)
+
+    def write(self, messages: Sequence[Any], batch: int | None) -> WriteResult | None:
+        """Called by the driver: one commit of all that was put aside; None for a batch that was there."""
+        parts = [one for one in messages if isinstance(one, Spooled)]
+        if sum(one.bytes for one in parts) > self._sink.spool_max_bytes:
+            self._refuse(sum(one.bytes for one in parts))
+        try:
+            return self._write(LocalEngine(self._rows(parts)), batch)
+        finally:
+            self.discard(parts)
+
+    def discard(self, messages: Sequence[Any]) -> None:
+        """Delete what was put aside, and what died writers left; tasks of a stream use one folder for all batches."""
+        with contextlib.suppress(OSError):
+            for one in messages:
+                if isinstance(one, Spooled):
+                    self._neighbours.delete_file(one.name)
+                    if not self._neighbours.list_dir(one.name.rpartition("/")[0]):
+                        self._neighbours.delete_dir(one.name.rpartition("/")[0])
+        for entry in self._neighbours.list_dir(""):
+            old = entry.is_dir and time.time() - entry.modified_ms / 1000 > _FORGOTTEN_SECONDS
+            if old and entry.name.startswith(self._prefix):
+                with contextlib.suppress(OSError):
+                    self._neighbours.delete_dir(entry.path)
+
+    def _rows(self, parts: Sequence[Spooled]) -> pa.Table:
+        batches: list[pa.RecordBatch] = []
+        for one in parts:
+            reader = pa.ipc.open_file(pa.memory_map(self._neighbours.fs_path(one.name)))
+            batches += [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        return pa.Table.from_batches(batches, self._schema)
+
+    def _write(self, engine: LocalEngine, batch: int | None) -> WriteResult | None:
+        settings, storage = self._settings, self._storage
+        carriers = in_process(settings.write.threads)
+        which = None if batch is None else Batch(self._sink.identifier, batch)
+        if which is not None and is_written(storage, which):
+            return None
+        serve_before(storage, settings, carriers)
+        if which is None:
+            result = run_write(engine, storage, settings.write, self._mode)
+        else:
+            written = write_once(engine, storage, settings.write, self._mode, which)
+            if written is None:
+                return None
+            result = written
+        serve(storage, settings, result.instant, carriers)
+        return result
+
+    def _refuse(self, size: int) -> None:
+        raise UnsupportedFeatureError(
+            f'format("hudi_fast") was given {size:,} bytes of rows for {self._storage.uri}, more than '
+            f"{self._sink.spool_max_bytes:,} (hudi_fast.spool.max.bytes), which the driver would have to write. Use "
+            "hudi_fast.write(df, path, options), or hudi_fast.sink for a stream: there Spark's tasks write."
+        )
+
+
+class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
+    """Writes a DataFrame."""
+
+    def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        self._spool = _Spool(path, options, schema, overwrite)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
+        """Put the rows of a task aside."""
+        return self._spool.put_aside(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Write them all."""
+        self._spool.write(messages, None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete them."""
+        self._spool.discard(messages)
+
+
+if hasattr(ds, "DataSourceStreamArrowWriter"):
+
+    class TableStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc]
+        """Writes batches of a stream, each once; PySpark 4.1 and later."""
+
+        def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+            self._spool = _Spool(path, options, schema, overwrite)
+
+        def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
+            """Put the rows of a task aside."""
+            return self._spool.put_aside(iterator)
+
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+            """Write them all, unless the table holds the batch."""
+            self._spool.write(messages, batchId)
+
+        def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+            """Delete them."""
+            self._spool.discard(messages)
