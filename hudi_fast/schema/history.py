@@ -33,7 +33,17 @@ from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, Internal
 from hudi_fast.schema.internal_types import plain_arrow_type, same_type
 from hudi_fast.schema.nested import Column, convert_list, convert_map, convert_struct
 
-__all__ = ["Name", "Names", "SchemaHistory", "names_at", "renamed_avro", "renamed_plan", "schema_at", "stored_name"]
+__all__ = [
+    "Name",
+    "Names",
+    "SchemaHistory",
+    "altered_columns",
+    "names_at",
+    "renamed_avro",
+    "renamed_plan",
+    "schema_at",
+    "stored_name",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,21 @@ def names_at(history: SchemaHistory, instant: str) -> Names | None:
     if then is None or today is None or then is today:
         return None
     return _names(then.record, today.record)
+
+
+def altered_columns(history: SchemaHistory | None, instant: str | None = None) -> frozenset[str]:
+    """Top-level columns, by old and new names, of which a file says nothing under the name of today.
+
+    Args:
+        history: of the table; None for a table without history.
+        instant: requested time of the write that made the file; None for files of any time.
+    """
+    if history is None:
+        return frozenset()
+    instants = [str(one.version) for one in history.versions] if instant is None else [instant]
+    found = [names_at(history, one) for one in instants]
+    fields = [field for names in found if names is not None for field in names.fields]
+    return frozenset(name for field in fields for name in (field.stored, field.today) if name is not None)
 
 
 def stored_name(names: Names | None, today: str) -> str | None:

@@ -61,14 +61,17 @@ class RenamedBase(BaseFileReader):
         return self._stored.place
 
     @cached_property
+    def only_renamed(self) -> frozenset[str]:
+        """Columns whose values are as they are stored, whatever they were called."""
+        columns = zip(self.schema.names, self._plan.columns, strict=True)
+        return frozenset(name for name, column in columns if column.convert is None)
+
+    @cached_property
     def as_stored(self) -> frozenset[str]:
         """Columns whose name and type are the file's own."""
-        same = (
-            name
-            for name, column in zip(self.schema.names, self._plan.columns, strict=True)
-            if column.convert is None and self._stored.schema.field(column.position).name == name
-        )
-        return frozenset(same)
+        stored = self._stored.schema.names
+        places = {name: self._plan.columns[at].position for name, at in self._positions.items()}
+        return frozenset(name for name in self.only_renamed if stored[places[name]] == name)
 
     def footer(self) -> BaseFileFooter:
         """Hudi's footer keys."""

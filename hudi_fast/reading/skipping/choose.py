@@ -45,6 +45,7 @@ from hudi_fast.reading.skipping.keys import (
     secondary_of,
 )
 from hudi_fast.reading.skipping.stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
+from hudi_fast.schema.history import altered_columns
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 
@@ -219,7 +220,8 @@ def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
 
 def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> list[str]:
     index = PartitionKind.PARTITION_STATS.value
-    columns = _with_stats(request, table)
+    altered = altered_columns(request.state.view.history)
+    columns = [one for one in _with_stats(request, table) if one.name.partition(".")[0] not in altered]
     if len(paths) < 2 or not columns or not request.of_the_present:
         return paths
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
@@ -303,7 +305,7 @@ def _by_expressions(
         if not slices or not steps.usable(table, one.partition, _SLICES, len(slices)):
             continue
         with steps.reading(one.partition, _SLICES, len(slices)):
-            bounds = slice_bounds(table, one.partition, slices, [one.column])
+            bounds = slice_bounds(table, one.partition, slices, [one.column], request.state.view.history)
             slices = _matching(request, one.condition, bounds, slices, one.partition, steps)
     return slices
 
@@ -316,7 +318,7 @@ def _by_column_stats(
     if not slices or not columns or not steps.usable(table, index, _SLICES, len(slices)):
         return slices
     with steps.reading(index, _SLICES, len(slices)):
-        bounds = slice_bounds(table, index, slices, columns)
+        bounds = slice_bounds(table, index, slices, columns, request.state.view.history)
         return _matching(request, request.condition, bounds, slices, index, steps)
     return slices
 

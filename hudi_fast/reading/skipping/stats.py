@@ -13,7 +13,8 @@ Proof is what counts: a bound that may be wrong becomes unknown. That is so for
 * bytes, also of columns that are text now: Hudi compares them as signed numbers;
 * strings where the order of UTF-16 and that of UTF-8 differ at the bound;
 * long greatest strings, which may have been cut off;
-* strings beside nulls where files or large row groups were merged: what has no statistics counts as nulls there.
+* strings beside nulls where files or large row groups were merged: what has no statistics counts as nulls there;
+* columns that were renamed, retyped or dropped since the file was written, and what goes by their names today.
 
 A slice with log files gets the union of its files' bounds: a merged row may take one column from the base file and
 another from the log, so one file alone proves nothing about two columns. Sources: ``ParquetUtils``,
@@ -39,6 +40,7 @@ from hudi_fast.metadata.stat_values import unwrap_values
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.reading.skipping.bounds import Bounds
 from hudi_fast.reading.skipping.filter_terms import Column
+from hudi_fast.schema.history import SchemaHistory, altered_columns
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "stats_columns"]
@@ -71,12 +73,14 @@ class StatsColumn:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files of slices, n of them: partition, name, number of their slice, and whether they are large base files."""
+    """The files of slices, n of them: partition, name, number of their slice, whether they are large base files, and
+    the columns that were altered since."""
 
     partitions: list[str]
     names: list[str]
     slices: npt.NDArray[np.int64]
     large: npt.NDArray[np.bool_]
+    altered: list[frozenset[str]]
 
 
 def column_type(schema: pa.Schema, column: Column) -> pa.DataType | None:
@@ -90,7 +94,11 @@ def column_type(schema: pa.Schema, column: Column) -> pa.DataType | None:
 
 
 def slice_bounds(
-    table: MetadataTable, partition: str, slices: Sequence[FileSlice], columns: Sequence[StatsColumn]
+    table: MetadataTable,
+    partition: str,
+    slices: Sequence[FileSlice],
+    columns: Sequence[StatsColumn],
+    history: SchemaHistory | None = None,
 ) -> dict[Column, Bounds]:
     """What is known of columns in each of the slices.
 
@@ -99,18 +107,20 @@ def slice_bounds(
         partition: of the metadata table: ``column_stats``, or an expression index of that kind.
         slices: the table's slices, n of them.
         columns: which columns.
+        history: what the table's schema has been; None for a table without history.
 
     Raises:
         HudiError: the statistics cannot be read.
     """
-    files = _files_of(slices)
+    files = _files_of(slices, history)
     found = _read_stats(table, partition, files, columns)
     position = single_chunk(found.column("key"))
     bounds = {}
     for one in columns:
         keys = pa.array(column_stats_keys([one.name] * len(files.names), files.partitions, files.names), pa.string())
         stored = found.take(pc.index_in(keys, value_set=position))
-        bounds[one.column] = _by_slice(_proven(stored, one, files.large), files.slices, len(slices))
+        proven = _as_written(_proven(stored, one, files.large), one, files)
+        bounds[one.column] = _by_slice(proven, files.slices, len(slices))
     return bounds
 
 
@@ -152,8 +162,9 @@ def partition_bounds(
 # ---- reading
 
 
-def _files_of(slices: Sequence[FileSlice]) -> _Files:
-    partitions, names, numbers, large = [], [], [], []
+def _files_of(slices: Sequence[FileSlice], history: SchemaHistory | None) -> _Files:
+    partitions, names, numbers, large, altered = [], [], [], [], []
+    known: dict[str, frozenset[str]] = {}
     for number, one in enumerate(slices):
         for file in (one.base_file, *one.log_files):
             if file is not None:
@@ -161,7 +172,10 @@ def _files_of(slices: Sequence[FileSlice]) -> _Files:
                 names.append(file.name)
                 numbers.append(number)
                 large.append(file is one.base_file and file.size >= _SEVERAL_ROW_GROUPS)
-    return _Files(partitions, names, np.array(numbers, dtype=np.int64), np.array(large, dtype=np.bool_))
+                if file.instant not in known:
+                    known[file.instant] = altered_columns(history, file.instant)
+                altered.append(known[file.instant])
+    return _Files(partitions, names, np.array(numbers, dtype=np.int64), np.array(large, dtype=np.bool_), altered)
 
 
 def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Sequence[StatsColumn]) -> pa.Table:
@@ -200,6 +214,17 @@ def _proven(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]
     empty = pc.and_(pc.equal(values, 0), pc.equal(nulls, 0)).fill_null(False)
     has_value = pc.if_else(pc.and_(empty, pc.invert(gone)), False, pc.if_else(low.is_valid(), True, no_bool))
     return Bounds(low, high, pc.if_else(column.nested, no_bool, counted), has_value)
+
+
+def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
+    """Bounds of files, unknown where the column was altered since."""
+    root = column.name.partition(".")[0]
+    changed = [root in names for names in files.altered]
+    if not any(changed):
+        return bounds
+    unknown = pa.array(changed)
+    parts = (bounds.low, bounds.high, bounds.has_null, bounds.has_value)
+    return Bounds(*(pc.if_else(unknown, pa.scalar(None, part.type), part) for part in parts))
 
 
 def _doubtful(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.Array:

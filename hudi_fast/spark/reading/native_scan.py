@@ -4,12 +4,16 @@ Not: skeletons of a bootstrapped table, files from before a column changed its t
 follow, columns of types that it lacks, files whose path Spark would take for a pattern, and partition columns that are
 kept in paths which Spark cannot parse. The types in a file are known from the footer of one file of each commit,
 because a commit writes one schema.
+
+Files of before columns were renamed, or dropped, are a scan of their own, with the names of that time, for every set of
+names; what was done to their nested columns and types is not for Spark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -18,10 +22,12 @@ from pyspark.sql import functions as F
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.keys.partition_path import partition_values
 from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.schema.history import stored_name
 from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
+from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["native_scan", "readable_by_spark"]
@@ -44,15 +50,33 @@ def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: 
         slices: at least one, all of :func:`readable_by_spark`.
         more: further columns by name, which may be made of ``_metadata``.
     """
-    files = [scan.storage.absolute(one.base_file.path) for one in slices if one.base_file is not None]
-    reader = spark.read.options(**_SCAN_OPTIONS).schema(spark_schema(scan.output))
+    groups: dict[tuple[str | None, ...], list[str]] = {}
+    for one in slices:
+        if one.base_file is not None:
+            names = one.base_file.names
+            stored = tuple(stored_name(names, name) for name in scan.output.names)
+            groups.setdefault(stored, []).append(scan.storage.absolute(one.base_file.path))
+    frames = [_scan_files(spark, scan, files, stored, more or {}) for stored, files in groups.items()]
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def _scan_files(
+    spark: Any, scan: SliceScan, files: Sequence[str], stored: Sequence[str | None], more: Mapping[str, Any]
+) -> Any:
+    """Files that have the columns of ``scan.output`` under the names ``stored``; None stands for one that they lack."""
+    named = zip(scan.output, stored, strict=True)
+    there = pa.schema([field.with_name(name) for field, name in named if name is not None])
+    reader = spark.read.options(**_SCAN_OPTIONS).schema(spark_schema(there))
     if _path_columns(scan.config, scan.output):
         reader = reader.option("basePath", scan.storage.uri)
     # Spark looks at each file; left alone it takes a task for each.
     with session_conf(spark, {_LISTING_TASKS: str(4 * parallelism(spark))}):
         frame = reader.parquet(*files)
-    columns = [F.col(f"`{name}`") for name in scan.output.names]
-    return frame.select(*columns, *(column.alias(name) for name, column in (more or {}).items()))
+    columns = []
+    for field, name in zip(spark_schema(scan.output), stored, strict=True):
+        column = F.lit(None).cast(field.dataType) if name is None else F.col(f"`{name}`")
+        columns.append(column if name == field.name else column.alias(field.name))
+    return frame.select(*columns, *(column.alias(name) for name, column in more.items()))
 
 
 def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
@@ -67,6 +91,9 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
 
     def fits(base: BaseFile) -> bool:
         with open_base(scan.storage, base) as reader:
+            present = [name for name in wanted.names if name in reader.schema.names]
+            if isinstance(reader, RenamedBase) and not (present and reader.only_renamed.issuperset(present)):
+                return False
             return _fields_fit(reader.schema, wanted)
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
