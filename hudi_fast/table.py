@@ -19,10 +19,11 @@ from hudi_fast.config.read_options import normalise_instant
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.merge.rules import Merger
 from hudi_fast.metadata.state import open_state
+from hudi_fast.reading.changes.verbs import ChangeReads
 from hudi_fast.reading.dataset import Scan
 from hudi_fast.reading.inspecting.history import history_table
 from hudi_fast.reading.inspecting.html import table_html
@@ -48,7 +49,7 @@ Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
 
 
-class HudiTable(RowChanges, SchemaVerbs):
+class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
     """A Hudi table on storage. Every call sees the table as it is then; the object caches nothing but its path.
 
     Example:
@@ -232,10 +233,6 @@ class HudiTable(RowChanges, SchemaVerbs):
             ConfigError: the range cannot be answered: files are gone, or the table has no meta columns.
         """
         return scan_table(self._changes(begin, end, columns, filter, options))
-
-    def cdc(self, begin: str, end: str | None = None) -> pa.Table:
-        """Not supported yet."""
-        raise UnsupportedFeatureError("Change data capture queries are not supported yet.")
 
     # ---- writing
 

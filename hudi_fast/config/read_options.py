@@ -1,8 +1,7 @@
 """The options of a read as one frozen value.
 
 Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_options` -> the scan. Times are brought
-to the form of instants here (:func:`normalise_instant`), so that below they compare as text. A dictionary for a query
-that hudi_fast does not answer parses; :meth:`ReadOptions.check_supported` refuses it where it is to be run.
+to the form of instants here (:func:`normalise_instant`), so that below they compare as text.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import READ, resolve
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError
 
 __all__ = ["EARLIEST", "ReadOptions", "normalise_instant"]
 
@@ -94,18 +93,6 @@ class ReadOptions:
     def __repr__(self) -> str:
         return differing_repr(self)
 
-    def check_supported(self) -> None:
-        """Refuse a query that hudi_fast does not answer; for where the query is about to run.
-
-        Raises:
-            UnsupportedFeatureError: a change query.
-        """
-        if self.query_type == "incremental" and self.incremental_format == "cdc":
-            raise UnsupportedFeatureError(
-                "hoodie.datasource.query.incremental.format=cdc is not supported yet; supported: latest_state. "
-                "Use Apache Hudi for it."
-            )
-
     def _check_times(self) -> None:
         incremental = self.query_type == "incremental"
         if incremental and self.begin is None:
@@ -117,6 +104,10 @@ class ReadOptions:
             raise ConfigError("as.of.instant does not go with an incremental query; use its begin and end.")
         if self.begin is not None and self.end is not None and self.end < self.begin:
             raise ConfigError(f"The range ({self.begin}, {self.end}] ends before it begins ({_BEGIN_KEY}, {_END_KEY}).")
+
+
+_BOOTSTRAPS = ("00000000000001", "00000000000002")
+"""Instants that are no times: those of bootstraps."""
 
 
 def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
@@ -138,6 +129,8 @@ def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
             raise ConfigError(f"{key}={value.isoformat()} has a time zone; give the time as the timeline has it.")
         return value.strftime("%Y%m%d%H%M%S") + f"{value.microsecond // 1000:03d}"
     text = value.strip()
+    if text in _BOOTSTRAPS:
+        return text
     pattern, millis = _FORMATS.get(len(text), ("", ""))
     seconds = text
     if len(text) in (17, 23):

@@ -39,19 +39,15 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import string_array, varlen_buffers
+from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
+from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
 from hudi_fast.kernels.json_text import (
     BYTE_LISTS_MOST,
-    NUMBER_BYTES,
     base64_quoted,
     byte_lists,
-    close_objects,
-    fill_joined,
     fill_quoted,
-    java_numbers,
     latin_1,
-    measure_joined,
     measure_quoted,
-    put_parts,
 )
 
 __all__ = ["JsonStyle", "json_rows"]

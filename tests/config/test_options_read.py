@@ -16,7 +16,6 @@ def test_no_options_mean_a_snapshot_of_the_newest_state():
     options = ReadOptions.from_options({"path": "/t"})
     assert (options.query_type, options.as_of, options.path) == ("snapshot", None, "/t")
     assert repr(options) == "ReadOptions(path='/t')"
-    options.check_supported()
 
 
 @pytest.mark.parametrize(
@@ -84,19 +83,12 @@ def test_a_moment_is_a_time_of_a_query():
 def test_the_bounds_of_an_incremental_query_are_instants():
     options = ReadOptions.from_options({QUERY: "incremental", BEGIN: "earliest", END: "20240101000000000"})
     assert (options.begin, options.end) == (EARLIEST, "20240101000000000")
-    options.check_supported()
 
 
-def test_a_query_of_changes_is_refused_where_it_would_run():
-    cdc = ReadOptions.from_options(
-        {QUERY: "incremental", BEGIN: "000", "hoodie.datasource.query.incremental.format": "cdc"}
-    )
-    with pytest.raises(UnsupportedFeatureError, match="cdc"):
-        cdc.check_supported()
-
-
-def test_unmerged_log_files_are_refused_where_they_would_be_read():
-    ReadOptions.from_options({"hoodie.datasource.merge.type": "skip_merge"}).check_supported()
+def test_changes_and_unmerged_log_files_may_be_asked_for():
+    cdc = {QUERY: "incremental", BEGIN: "000", "hoodie.datasource.query.incremental.format": "cdc"}
+    assert ReadOptions.from_options(cdc).incremental_format == "cdc"
+    assert ReadOptions.from_options({"hoodie.datasource.merge.type": "skip_merge"}).merge_type == "skip_merge"
 
 
 @pytest.mark.parametrize(

@@ -201,7 +201,11 @@ def plan_query(
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_incremental`.
     """
     settings = ReadOptions.from_options(options)
-    settings.check_supported()
+    if settings.incremental_format == "cdc":
+        raise ConfigError(
+            "An incremental query gives rows; for changes (hoodie.datasource.query.incremental.format=cdc) ask "
+            "HudiTable.cdc."
+        )
     query = ScanQuery(
         unmerged=settings.merge_type == "skip_merge", use_positions=settings.use_positions, merger=settings.merger
     )

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.metadata.state import open_state
+from hudi_fast.reading.changes.cdc import CdcPlan, plan_cdc
 from hudi_fast.reading.changes.incremental import (
     COMMIT_TIME,
     IncrementalView,
@@ -26,6 +28,7 @@ from hudi_fast.reading.changes.incremental import (
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
+from hudi_fast.spark.reading.changes import changes_frame
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.storage.base import Storage
@@ -53,7 +56,6 @@ def read(
         HudiError: as the local reader.
     """
     settings = ReadOptions.from_options(options)
-    settings.check_supported()
     query = ScanQuery(
         read_optimized=settings.query_type == "read_optimized",
         unmerged=settings.merge_type == "skip_merge",
@@ -62,6 +64,10 @@ def read(
         use_indexes=settings.data_skipping,
         bucket=bucket_settings(options),
     )
+    if settings.query_type == "incremental" and settings.incremental_format == "cdc":
+        return _changes(
+            spark, plan_cdc(open_state(Storage(path), None, settings.metadata_enabled), settings), columns, filter
+        )
     if settings.query_type == "incremental":
         return _incremental(spark, incremental_view(Storage(path), settings), query, columns, filter)
     state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
@@ -91,6 +97,15 @@ def _incremental(
     if view.instants:
         frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
     if filter_ is not None:
+        frame = frame.filter(filter_)
+    return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
+
+
+def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: Any) -> Any:
+    """What commits changed; a filter of ours is applied by the core, another one by Spark."""
+    own = filter_ if isinstance(filter_, pc.Expression) else None
+    frame = changes_frame(spark, plan, own)
+    if filter_ is not None and own is None:
         frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))
 

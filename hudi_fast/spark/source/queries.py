@@ -104,7 +104,6 @@ def query_parts(
         HudiError: see :mod:`hudi_fast.errors`.
     """
     settings = query.settings
-    settings.check_supported()
     if query.is_cdc:
         return changes_parts(plan_cdc(load_state(query.storage), settings))
     scan_query = ScanQuery(
