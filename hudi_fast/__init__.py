@@ -10,7 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_fast.api import accelerate, delete, merge, read, update, write
+    from hudi_fast.api import accelerate, bootstrap, delete, merge_into, read, update, write
+    from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
         CommitConflictError,
         CommitError,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AddColumn",
     "AlterResult",
+    "BootstrapResult",
     "ChangeType",
     "ClusteringResult",
     "CommitConflictError",
@@ -83,8 +85,9 @@ __all__ = [
     "UnsupportedFeatureError",
     "WriteResult",
     "accelerate",
+    "bootstrap",
     "delete",
-    "merge",
+    "merge_into",
     "read",
     "register",
     "sink",
@@ -98,6 +101,7 @@ _HOMES = {
         "hudi_fast.schema.alter",
     ),
     "AlterResult": "hudi_fast.writing.alter",
+    "BootstrapResult": "hudi_fast.bootstrapping.run",
     "ClusteringResult": "hudi_fast.services.clustering.work",
     "CompactionResult": "hudi_fast.services.compaction.work",
     "HudiTable": "hudi_fast.table",
@@ -107,8 +111,9 @@ _HOMES = {
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
     "accelerate": "hudi_fast.api",
+    "bootstrap": "hudi_fast.api",
     "delete": "hudi_fast.api",
-    "merge": "hudi_fast.api",
+    "merge_into": "hudi_fast.api",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.changing.run import ChangeRun, delete_locally, merge_locally, update_locally
@@ -17,7 +18,10 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import Engine, WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
-__all__ = ["accelerate", "delete", "merge", "read", "update", "write"]
+if TYPE_CHECKING:
+    from hudi_fast.bootstrapping.run import BootstrapResult
+
+__all__ = ["accelerate", "bootstrap", "delete", "merge_into", "read", "update", "write"]
 
 
 def write(
@@ -67,6 +71,46 @@ def write(
     result = run_write(engine, storage, settings.write, mode)
     serve(storage, inline_by_default(settings), result.instant, carriers)
     return result
+
+
+def bootstrap(
+    source_path: str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    spark: Any = None,
+    mode: str = "errorifexists",
+    storage_options: Mapping[str, str] | None = None,
+) -> BootstrapResult:
+    """Make a table of a folder of Parquet files, with or without copying its rows.
+
+    By default the files stay where they are: the table gets a small file of keys beside each (a metadata-only
+    bootstrap), and reads its data from the folder until a write changes it. ``hoodie.bootstrap.mode.selector`` says
+    which partitions are copied instead. Partition columns and hive style follow from ``name=value`` folders where the
+    options do not say.
+
+    Args:
+        source_path: the folder; it must not change as long as the table reads from it.
+        path: base path of the table to come.
+        options: Apache Hudi's own ``hoodie.*`` keys: the table's name, its key, ``hoodie.bootstrap.*`` ...
+        spark: a Spark session whose tasks do the work; None for this process.
+        mode: ``errorifexists``, ``append`` (the same), ``overwrite`` or ``ignore``.
+        storage_options: for the file system.
+
+    Returns:
+        what was made, and how.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`; there is no table then.
+    """
+    from hudi_fast.bootstrapping.run import in_process, run_bootstrap
+
+    carriers = in_process
+    if spark is not None:
+        from hudi_fast.spark.entry import bootstrap_on
+
+        carriers = partial(bootstrap_on, spark)
+    source = Storage(source_path, storage_options if "://" in os.fspath(source_path) else None)
+    return run_bootstrap(source, Storage(path, storage_options), options or {}, mode, carriers)
 
 
 def read(
@@ -123,7 +167,7 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
     switch(spark, on, fallback=fallback)
 
 
-def merge(
+def merge_into(
     spark: Any,
     path: str | os.PathLike[str],
     source: Any,

@@ -19,7 +19,6 @@ ACCEPTED_PREFIXES = (
     ("hoodie.gcp.", "Catalogues are not synced."),
     ("hoodie.write.lock.", "Of the lock providers only the in-process one is used."),
     ("hoodie.write.commit.callback.", "Callbacks are off."),
-    ("hoodie.bootstrap.", "Tables are not bootstrapped."),
     ("hoodie.embed.timeline.server", "There is no timeline server."),
     ("hoodie.filesystem.", "There is one file-system view, in memory."),
     ("hoodie.table.service.manager.", "There is no service manager."),

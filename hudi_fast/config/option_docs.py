@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
+from hudi_fast.config.option_catalog_bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.option_catalog_cdc import CDC_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
 from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
@@ -50,6 +51,7 @@ _SECTIONS = (
     ("Clustering", CLUSTERING_OPTIONS),
     ("Cleaning", CLEAN_OPTIONS),
     ("Archiving", ARCHIVE_OPTIONS),
+    ("Bootstrap", BOOTSTRAP_OPTIONS),
     ("hudi_fast's own", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),
     ("Streams", STREAM_OPTIONS),

@@ -24,6 +24,7 @@ from typing import Any
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.option_catalog_accepted import ACCEPTED_OPTIONS, ACCEPTED_PREFIXES
 from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
+from hudi_fast.config.option_catalog_bootstrap import BOOTSTRAP_OPTIONS
 from hudi_fast.config.option_catalog_cdc import CDC_OPTIONS
 from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
 from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
@@ -66,6 +67,7 @@ OPTIONS: tuple[Option, ...] = (
     *CLEAN_OPTIONS,
     *ARCHIVE_OPTIONS,
     *ENGINE_OPTIONS,
+    *BOOTSTRAP_OPTIONS,
     *QUERY_OPTIONS,
     *STREAM_OPTIONS,
     *LIMITED_OPTIONS,

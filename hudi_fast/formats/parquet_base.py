@@ -37,7 +37,6 @@ __all__ = [
     "BaseFileWriter",
     "ParquetSettings",
     "ParquetStream",
-    "dictionary_columns",
     "footer_pairs",
     "open_base_file",
 ]
@@ -60,9 +59,6 @@ _MAGIC = b"PAR1"
 
 _GROUP_ROWS = 64 << 20
 """Most rows that Arrow puts into one row group."""
-
-_SAMPLE_ROWS = 8192
-_DICTIONARY_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,27 +380,6 @@ def open_base_file(storage: Storage, path: str, shown: str | None = None) -> Bas
         return BaseFileReader(shown, file, (storage, path))
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(shown, error) from error
-
-
-def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[str]) -> list[str]:
-    """Top-level columns whose values repeat enough for a dictionary, judged by the first rows of ``table``.
-
-    Args:
-        table: rows about to be written.
-        always: columns known to repeat (constant meta columns).
-        never: columns known to be distinct (keys).
-    """
-    chosen = list(always)
-    sample = table.slice(0, _SAMPLE_ROWS)
-    for name, column in zip(sample.column_names, sample.columns, strict=True):
-        if name in chosen or name in never or pa.types.is_nested(column.type):
-            continue
-        if pa.types.is_boolean(column.type) or sample.num_rows == 0:
-            continue
-        distinct = len(column.unique())
-        if distinct <= max(1, int(sample.num_rows * _DICTIONARY_SHARE)):
-            chosen.append(name)
-    return chosen
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTableError:

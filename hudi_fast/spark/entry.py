@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from hudi_fast.bootstrapping.run import BootstrapCarriers
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.services.carriers import Carriers
+from hudi_fast.spark.bootstrapping import carriers_of_bootstrap
+from hudi_fast.spark.changing import delete_where_on, merge_on, update_on
 from hudi_fast.spark.reading.reader import read
 from hudi_fast.spark.services.clustering import cluster_on
 from hudi_fast.spark.services.compaction import compact_on
@@ -13,7 +16,12 @@ from hudi_fast.spark.services.deleting import delete_on
 from hudi_fast.spark.services.metadata import run_on as index_on
 from hudi_fast.spark.writing.engine import SparkEngine
 
-__all__ = ["carriers_on", "engine_for", "read"]
+__all__ = ["bootstrap_on", "carriers_on", "delete_where_on", "engine_for", "merge_on", "read", "update_on"]
+
+
+def bootstrap_on(spark: Any, options: WriteOptions) -> BootstrapCarriers:
+    """What does the work of a bootstrap with these options as tasks of a Spark session."""
+    return carriers_of_bootstrap(spark, options.driver_max_bytes)
 
 
 def engine_for(df: Any, options: WriteOptions) -> SparkEngine:

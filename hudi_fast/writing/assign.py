@@ -219,6 +219,7 @@ def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) 
         (one.base_file.size, one)
         for one, key in zip(slices, group, strict=True)
         if one.base_file is not None and one.base_file.size < plan.sizing.small_file_limit and key not in busy
+        if not one.base_file.is_skeleton  # its rows are elsewhere, however many
     ]
     if not plan.config.is_mor:
         return [one for _, one in small]

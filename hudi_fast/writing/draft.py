@@ -81,7 +81,11 @@ def draft_plan(
     stored = _stored_columns(schema, config)
     file_schema = with_meta(stored)
     sizing = _sizing(options)
-    commits = (meta for instant, meta in commits_newest_first(state) if instant.action != "replacecommit")
+    commits = (
+        meta
+        for instant, meta in commits_newest_first(state)
+        if instant.action != "replacecommit" and meta.operation_type != "BOOTSTRAP"  # of skeletons: no data columns
+    )
     return WritePlan(
         storage=state.storage,
         config=config,

@@ -48,7 +48,7 @@ from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.schema_commit import record_schema, schema_metadata
 from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on, withdraw
 
-__all__ = ["Engine", "WriteResult", "run_write"]
+__all__ = ["Engine", "WriteResult", "run_write", "write_at"]
 
 
 class Engine(Protocol):
@@ -135,7 +135,24 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
             raise
 
 
-def _write_locked(engine: Engine, target: Target, options: WriteOptions, started: float) -> WriteResult:
+def write_at(engine: Engine, storage: Storage, options: WriteOptions, requested: str) -> WriteResult:
+    """Write the engine's rows at a time that is given, to a table that nobody else knows of yet.
+
+    Args:
+        engine: holds the rows.
+        storage: the table's base path.
+        options: what to do.
+        requested: requested time of the commit.
+
+    Raises:
+        HudiError: as for :func:`run_write`.
+    """
+    return _write_locked(engine, Target(storage, None, True), options, time.monotonic(), requested)
+
+
+def _write_locked(
+    engine: Engine, target: Target, options: WriteOptions, started: float, requested: str | None = None
+) -> WriteResult:
     state = target.state()
     clock = InstantClock(state.config.timezone, options.clock_skew_ms)
     plan = draft_plan(state, options, engine.input_schema())
@@ -143,7 +160,7 @@ def _write_locked(engine: Engine, target: Target, options: WriteOptions, started
     failed = failed_writes(options)
     state = clean_up(create_table(target) if target.new is not None else state, clock, failed)
     state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
-    requested = clock.next_time(state.timeline.newest_time)
+    requested = requested or clock.next_time(state.timeline.newest_time)
     with beating_as_writer(state.storage, requested, failed) as heart:
         transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
         instant, outcome = _execute(engine, transaction, state, plan, options, heart)

@@ -4,6 +4,7 @@ import pickle
 import pytest
 
 from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.bootstrap_options import BootstrapOptions
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
@@ -29,7 +30,7 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
-    beside = (CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions)
+    beside = (BootstrapOptions, CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions)
     classes = (WriteOptions, MetadataOptions, *beside)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {

@@ -1,0 +1,135 @@
+"""Skeletons: base files of meta columns alone, each made of the key columns of one file.
+
+Only key columns are read, a batch at a time; row n of a skeleton stands for row n of its file, so it is one file
+however large. Pure in the plan and the file: an attempt that is repeated makes the same rows under another name.
+
+Source: ``HoodieBootstrapHandle``, ``ParquetBootstrapMetadataHandler`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.avro_schema import arrow_to_avro
+from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.stitched_base import folder_scalar
+from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.schema.conform import ConformPlan, plan_conform
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.view.base_files import folder_values, open_source
+from hudi_fast.view.bootstrap_index import SourceFile
+from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns, writer_schema
+from hudi_fast.writing.key_footer import KeyFooter
+from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile
+from hudi_fast.writing.partition_marker import ensure_partition_marker
+from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+
+__all__ = ["SkeletonWork", "Skeletons", "carry_out", "in_threads", "skeleton_plan", "weights_of"]
+
+_NO_ROWS = np.empty(0, np.int64)
+_META = pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS])
+
+
+@dataclass(frozen=True)
+class SkeletonWork:
+    """All skeletons of a bootstrap.
+
+    Attributes:
+        plan: how they are written, from :func:`skeleton_plan`; it has its instant.
+        sources: the files.
+    """
+
+    plan: WritePlan
+    sources: tuple[SourceFile, ...]
+
+
+Skeletons = Callable[[SkeletonWork], list[WriteStat]]
+"""Makes them all."""
+
+
+def skeleton_plan(plan: WritePlan) -> WritePlan:
+    """The plan of a write as one of files with meta columns alone; ranges of data columns are the sources'."""
+    avro = arrow_to_avro(_META, "HoodieRecordKey", "", meta_fields=True)
+    return replace(plan, file_schema=_META, avro_schema=avro, stats_columns=())
+
+
+def in_threads(work: SkeletonWork) -> list[WriteStat]:
+    """Make them in threads of this process."""
+    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
+        made = pool.map(lambda number: carry_out(work, number, TaskToken(number)), range(len(work.sources)))
+        return [stat for stats in made for stat in stats]
+
+
+def weights_of(work: SkeletonWork) -> list[float]:
+    """Bytes of each file: its keys are a part of them."""
+    return [float(one.size) for one in work.sources]
+
+
+def carry_out(work: SkeletonWork, number: int, token: TaskToken) -> list[WriteStat]:
+    """Make one of them.
+
+    Args:
+        work: all of them.
+        number: of the file.
+        token: who writes.
+
+    Raises:
+        InvalidDataError: a row has no key.
+        CorruptTableError: the file cannot be read.
+    """
+    plan, source = work.plan, work.sources[number]
+    ensure_partition_marker(plan.storage, source.partition, plan.instant, plan.config.partition_metafile_in_base_format)
+    unit = FileGroupWork(source.partition, source.file_id, None, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
+    with (
+        open_source(plan.storage, source) as reader,
+        OutputFile(plan, unit, source.file_id, "CREATE", KeyFooter.for_new_file(plan)) as output,
+    ):
+        schema = writer_schema(plan)
+        try:
+            for keys in _keys(plan, source, reader, token.task):
+                meta = new_meta_columns(plan, keys, source.partition, output.name, token.task, output.rows)
+                output.write(pa.Table.from_arrays(meta, schema=schema))
+                output.footer.add(keys)
+        except InvalidDataError as error:
+            error.add_note(f"The rows are those of {source.uri}.")
+            raise
+        size = output.close()
+    return [
+        WriteStat(
+            file_id=source.file_id,
+            path=output.path,
+            prev_commit="null",
+            partition_path=source.partition,
+            num_writes=output.rows,
+            num_inserts=output.rows,
+            total_write_bytes=size,
+            file_size=size,
+        )
+    ]
+
+
+def _keys(plan: WritePlan, source: SourceFile, reader: BaseFileReader, task: int) -> Iterator[pa.Array]:
+    """The record keys of a file, some rows at a time."""
+    roots = list(dict.fromkeys(name.split(".")[0] for name in plan.key_config.record_key_fields))
+    stored = [name for name in roots if name in reader.schema.names]
+    wanted = pa.schema([plan.schema.field(name) for name in roots])
+    if not roots:  # keys are made up: only the number of rows matters
+        for start in range(0, reader.num_rows, BATCH_ROWS):
+            empty = pa.RecordBatch.from_struct_array(pa.nulls(min(BATCH_ROWS, reader.num_rows - start), pa.struct([])))
+            yield record_keys(plan.key_config, empty, f"{plan.instant}_{task}", start)
+        return
+    values = folder_values(source.source_partition, [name for name in roots if name not in stored])
+    conforming: ConformPlan | None = None
+    first = 0
+    for batch in reader.batches(stored, BATCH_ROWS):
+        for name, text in values.items():
+            batch = batch.append_column(name, pa.repeat(folder_scalar(text), batch.num_rows))
+        conforming = conforming or plan_conform(batch.schema, wanted)
+        yield record_keys(plan.key_config, conforming.apply(batch), None, first)
+        first += batch.num_rows

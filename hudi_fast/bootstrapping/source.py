@@ -1,0 +1,143 @@
+"""The folder that is bootstrapped: its files, by partition, and the columns that they have together.
+
+::
+
+    folder ─► files that count ─► SourceFolder(partitions)
+    footers of all files ─► columns by name, types widened to what holds all of them ─► columns of folder names
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.schema.normalize import normalize_input_schema
+from hudi_fast.schema.promotion import can_promote
+from hudi_fast.storage.base import FileStat, Storage
+
+__all__ = ["SourceFolder", "SourcePartition", "folder_schema", "list_source", "named_fields"]
+
+_HIDDEN = ("_", ".")
+_ENDING = ".parquet"
+_OTHER_FORMATS = (".orc", ".avro", ".csv", ".json")
+_META_PREFIX = "_hoodie_"
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePartition:
+    """A folder with files.
+
+    Attributes:
+        folder: relative to the folder that is bootstrapped; ``""`` for itself.
+        files: by path.
+    """
+
+    folder: str
+    files: tuple[FileStat, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFolder:
+    """What is bootstrapped.
+
+    Attributes:
+        storage: rooted at the folder.
+        partitions: by path; at least one.
+    """
+
+    storage: Storage
+    partitions: tuple[SourcePartition, ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return sum(file.size for one in self.partitions for file in one.files)
+
+
+def list_source(storage: Storage) -> SourceFolder:
+    """Find the files of a folder; those whose name, or a folder's on the way, begins with ``_`` or ``.`` do not count.
+
+    Raises:
+        ConfigError: there is no Parquet file, or the folder is a Hudi table itself.
+        UnsupportedFeatureError: files of another format.
+    """
+    if storage.exists(".hoodie"):
+        raise ConfigError(
+            f"{storage.uri} is a Hudi table already; only folders of plain Parquet files are bootstrapped."
+        )
+    found: dict[str, list[FileStat]] = {}
+    for entry in storage.list_dir("", recursive=True):
+        if entry.is_dir or any(part.startswith(_HIDDEN) for part in entry.path.split("/")):
+            continue
+        if entry.name.endswith(_OTHER_FORMATS):
+            raise UnsupportedFeatureError(
+                f"{storage.uri} holds {entry.path}; only folders of Parquet files are bootstrapped. Move it away."
+            )
+        if entry.name.endswith(_ENDING):
+            found.setdefault(entry.path.rpartition("/")[0], []).append(entry)
+    if not found:
+        raise ConfigError(f"There is no Parquet file (*{_ENDING}) below {storage.uri} to bootstrap a table from.")
+    return SourceFolder(storage, tuple(SourcePartition(one, tuple(found[one])) for one in sorted(found)))
+
+
+def named_fields(partitions: Iterable[SourcePartition]) -> tuple[str, ...] | None:
+    """The names in ``name=value`` folders, outermost first; None when not all folders have the same ones."""
+    names = {tuple(part.partition("=")[::2] for part in one.folder.split("/") if part) for one in partitions}
+    fields = {tuple(name for name, _ in parts) for parts in names}
+    valued = all(value for parts in names for _, value in parts)
+    return fields.pop() if len(fields) == 1 and valued else None
+
+
+def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schema:
+    """The columns of all files together, in types that hold the values of each; all may be null.
+
+    Args:
+        source: the folder.
+        from_folders: columns that folder names give; text, behind the others, unless files have them.
+
+    Raises:
+        SchemaMismatchError: two files have types for a column of which neither holds the other's values.
+        InvalidDataError: the files are those of a Hudi table.
+        UnsupportedFeatureError: a type that a table cannot have.
+        CorruptTableError: a file cannot be read as Parquet.
+    """
+    files = [file.path for one in source.partitions for file in one.files]
+    with ThreadPoolExecutor(_THREADS) as pool:
+        schemas = list(pool.map(lambda path: _stored_schema(source.storage, path), files))
+    columns: dict[str, pa.DataType] = {}
+    first: dict[str, str] = {}
+    known: dict[pa.Schema, None] = {}
+    for path, schema in zip(files, schemas, strict=True):
+        if schema in known:
+            continue
+        known[schema] = None
+        for field in schema:
+            kind = columns.get(field.name, field.type)
+            if can_promote(kind, field.type):
+                columns[field.name] = field.type
+                first.setdefault(field.name, path)
+            elif not can_promote(field.type, kind):
+                raise SchemaMismatchError(
+                    f"The column {field.name!r} is {kind} in {first[field.name]} and {field.type} in {path} of "
+                    f"{source.storage.uri}; neither type holds the other's values."
+                )
+    for name in from_folders:
+        columns.setdefault(name, pa.string())
+    return pa.schema([pa.field(name, kind) for name, kind in columns.items()])
+
+
+def _stored_schema(storage: Storage, path: str) -> pa.Schema:
+    with open_base_file(storage, path, f"{storage.uri}/{path}") as reader:
+        schema = reader.schema
+    meta = [name for name in schema.names if name.startswith(_META_PREFIX)]
+    if meta:
+        raise InvalidDataError(
+            f"{storage.uri}/{path} has the columns {meta} of a Hudi table; read the table and write its rows instead."
+        )
+    return normalize_input_schema(schema)

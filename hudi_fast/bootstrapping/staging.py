@@ -1,0 +1,199 @@
+"""A new table appears at once, complete: it is made in a folder beside its place and renamed into it.
+
+::
+
+    find_place   what is there, and whether a table may be made
+    stage        .<name>.bootstrap-<id> beside it; what attempts that died left there goes
+    (write)
+    publish      rename, or (where a table is replaced) the two change places       visible, at once
+
+Where nothing can be made beside it (it is a mount point, or its parent folder is read-only) the table is made in place:
+a crash then leaves a table without a complete commit, which the next attempt makes anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import (
+    CommitError,
+    CommitStateUnknownError,
+    ConfigError,
+    CorruptTableError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.local_lock import is_held, table_lock
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.writing.overwrite import discard, empty_table, exchange
+
+__all__ = ["Place", "find_place", "staged"]
+
+MODES = ("errorifexists", "append", "overwrite", "ignore")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the table goes.
+
+    Attributes:
+        storage: its base path.
+        replaces: whether there is a table, which goes.
+    """
+
+    storage: Storage
+    replaces: bool
+
+
+def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
+    """Decide whether a table may be made; None when the mode is ``ignore`` and there is one.
+
+    Args:
+        storage: the base path of the table to come.
+        source: the folder of Parquet files.
+        mode: ``errorifexists``, ``append`` (the same: a bootstrap appends to nothing), ``overwrite`` or ``ignore``.
+
+    Raises:
+        TableExistsError: there is a table, and the mode does not allow that.
+        ConfigError: unknown mode, files that are no table's in the place, or the one folder is inside the other.
+        UnsupportedFeatureError: an object store.
+    """
+    if not storage.is_local:
+        raise UnsupportedFeatureError(
+            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
+        )
+    mode = {"error": "errorifexists"}.get(mode.lower(), mode.lower())
+    if mode not in MODES:
+        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(MODES)}.")
+    if source.is_local:
+        here, there = (os.path.realpath(one.fs_path("")) + "/" for one in (storage, source))
+        if here.startswith(there) or there.startswith(here):
+            raise ConfigError(
+                f"A table at {storage.uri} cannot be bootstrapped from {source.uri}: one folder would be inside the "
+                "other. Choose a path beside it."
+            )
+    exists = _has_table(storage, broken_counts=mode == "overwrite")
+    if exists and mode == "ignore":
+        return None
+    if exists and mode != "overwrite" and not _is_unfinished(storage):
+        raise TableExistsError(f"hoodie table at {storage.uri} already exists. Bootstrap elsewhere, or overwrite it.")
+    foreign = [] if exists else [entry.name for entry in storage.list_dir("") if entry.name != ".hoodie"]
+    if foreign:
+        raise ConfigError(
+            f"{storage.uri} is no Hudi table and holds {foreign[0]!r}; a bootstrap needs a new or an empty folder."
+        )
+    return Place(storage, exists)
+
+
+@contextlib.contextmanager
+def staged(place: Place, lock_seconds: float) -> Iterator[Storage]:
+    """Where to make the table; it is in its place when the block ends, and nothing is left of it if that fails.
+
+    Args:
+        place: where the table goes.
+        lock_seconds: how long to wait for the lock of the table that it replaces.
+
+    Raises:
+        TableExistsError: somebody else has made a table in the meantime.
+        CommitError: it could not be put into its place.
+    """
+    storage = place.storage
+    with contextlib.ExitStack() as held:
+        if place.replaces:
+            held.enter_context(table_lock(storage, lock_seconds))
+        beside = _stage(storage)
+        if beside is None:
+            with _in_place(place):
+                yield storage
+            return
+        try:
+            beside.make_dir(".hoodie")
+            with table_lock(beside, lock_seconds):
+                yield beside
+                _publish(place, beside)
+        finally:
+            discard(beside)
+
+
+def _stage(storage: Storage) -> Storage | None:
+    root = storage.fs_path("")
+    parent, _, name = root.rpartition("/")
+    neighbours = storage.rooted_at(parent)
+    neighbours.make_dir("")
+    if not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
+        return None
+    prefix = f".{name}.bootstrap-"
+    for entry in neighbours.list_dir(""):
+        if entry.is_dir and entry.name.startswith(prefix):
+            left = storage.rooted_at(f"{parent}/{entry.name}")
+            if not is_held(left):
+                discard(left)
+    beside = storage.rooted_at(f"{parent}/{prefix}{uuid.uuid4().hex}")
+    beside.make_dir("")
+    return beside
+
+
+def _publish(place: Place, beside: Storage) -> None:
+    storage = place.storage
+    if place.replaces:
+        exchange(storage, beside)
+        return
+    parent, _, name = storage.fs_path("").rpartition("/")
+    neighbours = storage.rooted_at(parent)
+    try:
+        if not _has_table(storage, broken_counts=True):
+            storage.delete_dir(".hoodie")  # of a table that died before it had properties
+        neighbours.move(beside.fs_path("").rpartition("/")[2], name)
+    except OSError as error:
+        if beside.exists(""):
+            if _has_table(storage, broken_counts=True):
+                raise TableExistsError(f"A table was made at {storage.uri} in the meantime.") from error
+            raise CommitError(
+                f"The new table could not be put at {storage.uri}: {error}. Nothing is there; run it again."
+            ) from error
+        if not _has_table(storage, broken_counts=True):
+            raise CommitStateUnknownError(
+                f"Putting the new table at {storage.uri} failed ({error}). Look whether it is there before anything is "
+                "run again."
+            ) from error
+
+
+@contextlib.contextmanager
+def _in_place(place: Place) -> Iterator[None]:
+    storage = place.storage
+    if place.replaces:
+        empty_table(storage)
+    try:
+        yield
+    except CommitStateUnknownError:
+        raise
+    except BaseException:
+        with contextlib.suppress(OSError):
+            empty_table(storage)
+            storage.delete_dir(".hoodie")
+        raise
+
+
+def _has_table(storage: Storage, broken_counts: bool) -> bool:
+    try:
+        load_properties(storage)
+    except TableNotFoundError:
+        return False
+    except CorruptTableError:
+        if not broken_counts:
+            raise
+    return True
+
+
+def _is_unfinished(storage: Storage) -> bool:
+    """Whether it is what a bootstrap left that died."""
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    return config.bootstrap_base_path is not None and not load_timeline(storage, config).completed()

@@ -1,0 +1,84 @@
+"""The options of a bootstrap as one frozen value.
+
+Data flow: ``{"hoodie...": ...}`` -> :meth:`BootstrapOptions.from_options` -> the plan of a bootstrap. The same
+dictionary also makes the :class:`~hudi_fast.config.write_options.WriteOptions` that say what table it becomes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hudi_fast.config.option_fields import normalise_fields, option_field
+from hudi_fast.config.option_values import OptionValues
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+
+__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions"]
+
+METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
+
+_UNIFORM = {"MetadataOnlyBootstrapModeSelector": METADATA_ONLY, "FullRecordBootstrapModeSelector": FULL_RECORD}
+_BY_REGEX = "BootstrapRegexModeSelector"
+_TRANSLATORS = ("IdentityBootstrapPartitionPathTranslator", "DecodedBootstrapPartitionPathTranslator")
+_INDEX = "HFileBootstrapIndex"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BootstrapOptions(OptionValues):
+    """Which partitions of a folder are copied, and what their paths in the table are.
+
+    Raises:
+        ConfigError: no regular expression.
+        UnsupportedFeatureError: a selector, translator or index class of the user.
+    """
+
+    base_path: str | None = option_field("hoodie.bootstrap.base.path")
+    selector: str = option_field("hoodie.bootstrap.mode.selector")
+    regex: str = option_field("hoodie.bootstrap.mode.selector.regex")
+    regex_mode: str = option_field("hoodie.bootstrap.mode.selector.regex.mode")
+    translator: str = option_field("hoodie.bootstrap.partitionpath.translator.class")
+    index_type: str = option_field("hoodie.bootstrap.index.type")
+    index_class: str = option_field("hoodie.bootstrap.index.class")
+    index_enabled: bool = option_field("hoodie.bootstrap.index.enable")
+    keygen_class: str | None = option_field("hoodie.bootstrap.keygen.class")
+    keygen_type: str | None = option_field("hoodie.bootstrap.keygen.type")
+
+    def __post_init__(self) -> None:
+        normalise_fields(self)
+        for key, value, known in (
+            ("mode.selector", self.selector, (*_UNIFORM, _BY_REGEX)),
+            ("partitionpath.translator.class", self.translator, _TRANSLATORS),
+            ("index.class", self.index_class, (_INDEX,)),
+        ):
+            if _simple(value) not in known:
+                raise UnsupportedFeatureError(
+                    f"hoodie.bootstrap.{key}={value!r} is not supported; use one of {', '.join(known)}."
+                )
+        try:
+            re.compile(self.regex)
+        except re.error as error:
+            raise ConfigError(
+                f"hoodie.bootstrap.mode.selector.regex={self.regex!r} is no regular expression: {error}."
+            ) from error
+
+    @property
+    def decodes_paths(self) -> bool:
+        """Whether escapes in the folder's partition paths are undone."""
+        return _simple(self.translator).startswith("Decoded")
+
+    def mode_of(self, folder: str) -> str:
+        """``METADATA_ONLY`` or ``FULL_RECORD``.
+
+        Args:
+            folder: a partition path of the folder.
+        """
+        uniform = _UNIFORM.get(_simple(self.selector))
+        if uniform is not None:
+            return uniform
+        other = METADATA_ONLY if self.regex_mode == FULL_RECORD else FULL_RECORD
+        return self.regex_mode if re.fullmatch(self.regex, folder) else other
+
+
+def _simple(name: str) -> str:
+    """A class without its package."""
+    return name.rpartition(".")[2]
