@@ -36,6 +36,12 @@ _FILE_FORMATS = ("parquet", "csv", "json", "arrow")
     show_default=True,
     help="read_optimized: base files alone, without what is logged since.",
 )
+@click.option(
+    "--incremental",
+    "changes",
+    metavar="BEGIN[..END]",
+    help="Only rows that were written after BEGIN, up to END, for example 20240131120000000.. or earliest..2024-01-31.",
+)
 @click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
 @click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
 @click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
@@ -46,6 +52,7 @@ def read(
     condition: str | None,
     as_of: str | None,
     query: str,
+    changes: str | None,
     limit: int | None,
     output: str | None,
     meta: bool,
@@ -60,15 +67,19 @@ def read(
 
     if output is not None:
         format_of(output, _FILE_FORMATS)
+    if changes is not None and (as_of is not None or query != "snapshot"):
+        raise click.UsageError("--incremental goes neither with --as-of nor with --query.")
     table = open_table(path)
     on_screen = output is None and not as_json
     wanted = table.schema.names if columns is None and on_screen and not meta else None
-    reader = table.to_batches(
-        columns=wanted if columns is None else [name.strip() for name in columns.split(",")],
-        filter=None if condition is None else condition_on(condition, table),
-        as_of=as_of,
-        query_type=query,
-    )
+    if columns is not None:
+        wanted = [name.strip() for name in columns.split(",")]
+    where = None if condition is None else condition_on(condition, table)
+    if changes is None:
+        reader = table.to_batches(wanted, where, as_of, query)
+    else:
+        begin, _, end = changes.partition("..")
+        reader = table.incremental(begin, end or None, wanted, where).to_reader()
     if output is not None:
         with under_way(f"Reading {path}", limit) as advance:
             rows = write_file(output, reader.schema, counted(limited(reader, limit), advance))
