@@ -23,7 +23,7 @@ from hudi_fast.changing.engine import pinned_state
 from hudi_fast.changing.expressions import check_condition, mentioned, true_of
 from hudi_fast.changing.matching import Pairs, beside, match_rows
 from hudi_fast.changing.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
-from hudi_fast.changing.target import PLACES, check_columns, identity_columns, key_filter, read_rows, roots
+from hudi_fast.changing.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
@@ -82,7 +82,7 @@ def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
         nothing = source.slice(0, 0).select([])
         alone = Pairs(_others(target.num_rows, pairs.target), np.zeros(0, dtype=np.int64))
         parts += _apply(change, clauses, beside(target, nothing, alone, spec))
-    return _together(plan, change, parts, checked=not _names_rows(plan, spec))
+    return _together(plan, change, parts, checked=not names_rows(plan, spec))
 
 
 def updated_rows(plan: WritePlan, clause: Clause, where: pc.Expression | None) -> pa.Table:
@@ -147,16 +147,6 @@ def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
             ) from error
         source = source.set_column(source.column_names.index(other), other, cast)
     return source
-
-
-def _names_rows(plan: WritePlan, spec: MergeSpec) -> bool:
-    """Whether no unmatched row of the source can have a key that the table holds."""
-    keys = set(plan.config.record_key_fields)
-    named = {one for one, _ in spec.pairs}
-    if not keys:
-        return True
-    besides = set() if plan.index.is_global or not plan.config.is_partitioned else set(plan.config.partition_fields)
-    return spec.condition is None and keys <= named <= keys | besides
 
 
 def _others(count: int, taken: Rows) -> Rows:

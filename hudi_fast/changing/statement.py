@@ -132,7 +132,7 @@ class Merge:
         return self._with(BY_SOURCE, "delete", condition)
 
     def execute(self) -> WriteResult:
-        """Run the merge: one commit, or none if nothing changes.
+        """Run the merge: one commit; if nothing changes an empty one, or none (``hoodie.allow.empty.commit``).
 
         Returns:
             what was written.

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.changing.engine import pinned_state
+from hudi_fast.changing.statement import MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.reading.scan import ScanQuery, plan_scan
@@ -22,7 +23,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.changed import GROUP, KEY, PATH
 from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "read_rows", "roots"]
+__all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "names_rows", "read_rows", "roots"]
 
 PLACES = (KEY, PATH, GROUP)
 
@@ -111,3 +112,18 @@ def check_columns(names: Iterable[str], known: Sequence[str], where: str) -> Non
     unknown = [name for name in names if name not in known]
     if unknown:
         raise ConfigError(f"{where}: there are no columns {unknown}; there are {list(known)}.")
+
+
+def names_rows(plan: WritePlan, spec: MergeSpec) -> bool:
+    """Whether no unmatched row of the source can have a key that the table holds.
+
+    Args:
+        plan: the write.
+        spec: the merge.
+    """
+    keys = set(plan.config.record_key_fields)
+    named = {one for one, _ in spec.pairs}
+    if not keys:
+        return True
+    besides = set() if plan.index.is_global or not plan.config.is_partitioned else set(plan.config.partition_fields)
+    return spec.condition is None and keys <= named <= keys | besides

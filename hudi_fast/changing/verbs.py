@@ -18,7 +18,7 @@ __all__ = ["RowChanges"]
 
 
 class RowChanges:
-    """Merges and updates of a table, in this process. Each is one commit, or none if nothing changes."""
+    """Merges and updates of a table, in this process. Each is one commit."""
 
     _storage: Storage
     _merger: Merger | None

@@ -52,6 +52,7 @@ __all__ = [
     "UPDATE",
     "match_changes",
     "prepare_changes",
+    "refuse_lost",
     "refuse_repeated",
 ]
 
@@ -158,14 +159,24 @@ def match_changes(
         matches = _as_read(slices, placed, found)
     else:
         matches = match_slices(plan, incoming, placed, found, slices, run)
-    missing = np.setdiff1d(placed, np.concatenate([one.incoming_rows for one in matches] or [placed[:0]]))
-    if len(missing):
-        key = incoming.key_array()[int(missing[0])].as_py()
+    refuse_lost(
+        plan, incoming, np.setdiff1d(placed, np.concatenate([one.incoming_rows for one in matches] or [placed[:0]]))
+    )
+    return _joined([*matches, *_beside(plan, incoming, free, slices, run)])
+
+
+def refuse_lost(plan: WritePlan, incoming: Incoming, rows: Rows) -> None:
+    """Fail if there are rows: stored ones that were not found again.
+
+    Raises:
+        CommitError: with an example.
+    """
+    if len(rows):
+        key = incoming.key_array()[int(rows[0])].as_py()
         raise CommitError(
-            f"{len(missing)} rows of {plan.storage.uri} are not in the file groups where they were read, for example "
+            f"{len(rows)} rows of {plan.storage.uri} are not in the file groups where they were read, for example "
             f"{key!r}. The table is as before; this is a bug of hudi_fast."
         )
-    return _joined([*matches, *_beside(plan, incoming, free, slices, run)])
 
 
 def _beside(

@@ -140,6 +140,10 @@ class SparkEngine:
             return choice
         if plan.index.bucket is not None:
             return self._choose_for_buckets(plan, forced)
+        if plan.changes:
+            if forced == "fused":
+                raise ConfigError("hudi_fast.plan=fused cannot serve rows that were worked out; use routed.")
+            return _Choice("routed", f"changed rows go to their file groups; {self._too_large or forced}")
         if plan.operation == "bulk_insert":
             return _Choice("direct", "bulk_insert needs no tagging")
         needs_routing = plan.index.is_global and plan.operation in _TAGGED
@@ -190,9 +194,11 @@ class SparkEngine:
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
-        if forced == "broadcast" and plan.index.is_global:
-            raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve the index {plan.index.kind}.")
-        cluster = not _is_local(self._df.sparkSession) and not plan.index.is_global and _is_partitioned(plan)
+        if forced == "broadcast" and (plan.index.is_global or plan.changes):
+            what = "rows that were worked out" if plan.changes else f"the index {plan.index.kind}"
+            raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve {what}.")
+        spreads = not plan.index.is_global and not plan.changes and _is_partitioned(plan)
+        cluster = not _is_local(self._df.sparkSession) and spreads
         if forced == "broadcast" or (forced == "auto" and cluster):
             return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
         return _Choice("driver", reason)

@@ -26,6 +26,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.merge.rules import DELETED_FLAG
 from hudi_fast.spark.arrow import parallelism
+from hudi_fast.spark.writing.changed import places_of_changes
 from hudi_fast.spark.writing.columns import arrow_type, key_text, nested_column, partition_text
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.writing.routed_tasks import BIN, MOVED, SLICE, write_slices
@@ -53,7 +54,9 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     owners = _owners(slices, tasks)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
-    if plan.operation in _LOOKS_KEYS_UP:
+    if plan.changes:
+        placed = places_of_changes(rows, plan, slices, owners)
+    elif plan.operation in _LOOKS_KEYS_UP:
         rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.input_schema))
         if plan.index.uses_records and slices:
             rows = by_index_group(rows, _KEY, plan, tasks)

@@ -22,6 +22,7 @@ from hudi_fast.spark.writing.tasks import Answer, RowBuffer, cut_runs, task_toke
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, files_to_fill
+from hudi_fast.writing.changed import match_changes, refuse_lost
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up
@@ -82,10 +83,13 @@ class _Task:
         owner = table.column(BIN)[0].as_py()
         rows = table.drop_columns([SLICE, MOVED, BIN])
         incoming = self._prepared(rows)
+        if incoming.inserted is not None:
+            refuse_lost(self._plan, incoming, np.flatnonzero(~incoming.inserted))
         names = incoming.partitions.dictionary.to_pylist()
         codes = np.asarray(incoming.partitions.indices)
         mine = {number: one for number, one in enumerate(self._slices) if self._owners[number] == owner}
         numbers = {(one.partition, one.file_id): number for number, one in mine.items()}
+        waiting = rows if self._plan.changes else _whole_rows(self._plan, incoming)
         for code, name in enumerate(names):
             here = combined_rows(self._plan, incoming, np.flatnonzero(codes == code))
             all_here = [one for one in self._slices if one.partition == name]
@@ -98,7 +102,7 @@ class _Task:
                 if work.slice is None:
                     self.stats += write_file_group(self._plan, work, incoming)
                 else:
-                    self._waiting[numbers[name, work.file_id]] = gather(_whole_rows(self._plan, incoming), work.inserts)
+                    self._waiting[numbers[name, work.file_id]] = gather(waiting, work.inserts)
 
     def update(self, number: int, table: pa.Table) -> None:
         """Write one slice's updates and deletes, and the inserts that wait for it."""
@@ -107,8 +111,9 @@ class _Task:
         rows = table.drop_columns([SLICE, MOVED, BIN])
         updates = rows.num_rows
         if waiting is not None:
-            rows = pa.concat_tables([conform(rows, self._plan.input_schema), waiting])
-        incoming = prepare_rows(self._plan, rows)
+            rows = rows if self._plan.changes else conform(rows, self._plan.input_schema)
+            rows = pa.concat_tables([rows, waiting])
+        incoming = self._prepared(rows) if self._plan.changes else prepare_rows(self._plan, rows)
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         moved = np.asarray(table.column(MOVED))
         match = self._match(slice_, incoming, kept, moved)
@@ -121,8 +126,11 @@ class _Task:
             self._write(work, incoming)
 
     def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, moved: Flags) -> SliceMatches | None:
-        if self._plan.index.uses_records:
+        if self._plan.index.uses_records and not self._plan.changes:
             return match_located(self._plan, incoming, slice_, rows, moved[rows])
+        if self._plan.changes:
+            matches = match_changes(self._plan, incoming, rows, [slice_])
+            return matches[0] if matches else None
         keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
         return look_up(self._plan, slice_, keys)
 
