@@ -51,7 +51,8 @@ def stream_writer(
     Raises:
         HudiError: an option is wrong; what fails later fails the query.
     """
-    writer = df.writeStream.foreachBatch(sink(path, options, _mode_of(output_mode))).outputMode(output_mode)
+    target = sink(path, options, _mode_of(output_mode))
+    writer = df.writeStream.foreachBatch(target).outputMode(output_mode)
     for key, value in {**(other_options or {}), "checkpointLocation": checkpoint}.items():
         writer = writer if value is None else writer.option(key, value)
     if trigger:

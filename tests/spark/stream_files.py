@@ -1,0 +1,41 @@
+"""Files of numbered rows as the source of a stream: one file is one batch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["COLUMNS", "numbered", "put_file", "stream_of"]
+
+COLUMNS = "id string, part string, ts long, number long"
+
+
+def numbered(numbers: Any, ts: int) -> pa.Table:
+    """A row for each number: ``id``, ``part``, ``ts``, ``number``."""
+    each = list(numbers)
+    return pa.table(
+        {
+            "id": pa.array([f"k{number:06d}" for number in each], pa.string()),
+            "part": pa.array([f"p{number % 2}" for number in each], pa.string()),
+            "ts": pa.array([ts] * len(each), pa.int64()),
+            "number": pa.array(each, pa.int64()),
+        }
+    )
+
+
+def put_file(folder: Path, batch: int, rows: pa.Table) -> None:
+    """Add a file; files are taken in the order of their times, which follow the numbers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    hidden = folder / f".{batch:05d}"
+    pq.write_table(rows, hidden)
+    os.utime(hidden, (1_700_000_000 + batch,) * 2)
+    hidden.rename(folder / f"{batch:05d}.parquet")
+
+
+def stream_of(spark: Any, folder: Path) -> Any:
+    """The files as a streaming DataFrame, one in a batch."""
+    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", "1").parquet(str(folder))

@@ -1,0 +1,147 @@
+"""Which batch a table holds: found behind other commits, in the archive, in what Apache Hudi writes. Without Spark."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from small_tables import options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.spark.streaming.checkpoints import (
+    CHECKPOINT_KEY,
+    QUERY_KEY,
+    Checkpoint,
+    checkpoint_metadata,
+    find_checkpoint,
+)
+from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.view.table_state import commits_newest_first, load_state
+from hudi_fast.writing.local import LocalEngine
+
+
+def found(path, identifier="default_single_writer", after=None):
+    storage = Storage(path)
+    config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    return find_checkpoint(storage, config, load_timeline(storage, config), identifier, after)
+
+
+def put(path, numbers, batch, query=None, settings=None, mode="append", name="default_single_writer", **known):
+    given = WriteOptions.from_options(settings or options())
+    rows = LocalEngine(plain_rows(numbers, ts=batch))
+    return write_once(rows, Storage(path), given, mode, Batch(name, batch, query, **known))
+
+
+def test_the_commit_says_which_batch_it_holds_as_apache_hudi_says_it(tmp_path):
+    put(tmp_path / "t", range(3), 7, "query-1")
+    (_, commit), *_ = commits_newest_first(load_state(Storage(tmp_path / "t")))
+    assert commit.extra_metadata[CHECKPOINT_KEY] == '{"default_single_writer":"7"}'
+    assert commit.extra_metadata[QUERY_KEY] == "query-1"
+    assert found(tmp_path / "t") == Checkpoint(7, "query-1")
+
+
+def test_without_a_known_query_nothing_is_said_of_it():
+    assert checkpoint_metadata("s", 3, None) == {CHECKPOINT_KEY: '{"s":"3"}'}
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_batch_is_found_behind_commits_of_others_and_of_services(tmp_path, version):
+    path, given = tmp_path / "t", options(table_version=version)
+    given["hoodie.datasource.write.table.type"] = "MERGE_ON_READ"
+    put(path, range(3), 4, settings=given)
+    hf.write(plain_rows(range(2, 9), ts=9), path, {**given, "hoodie.compact.inline.max.delta.commits": "1"})
+    put(path, range(1), 11, settings=given, name="another")
+    table = hf.HudiTable.open(path)
+    table.services.cluster()
+    assert [one["operation"] for one in table.history().to_pylist() if one["action"] in ("commit", "replacecommit")]
+    assert found(path) == Checkpoint(4)
+    assert found(path, "another") == Checkpoint(11)
+    assert found(path, "nobody") is None
+
+
+def test_a_batch_is_found_in_the_archive(tmp_path):
+    path = tmp_path / "t"
+    put(path, range(3), 5)
+    small = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
+    for number in range(5):
+        hf.write(plain_rows(range(number, number + 2), ts=number), path, {**options(), **small})
+    said = [commit.extra_metadata for _, commit in commits_newest_first(load_state(Storage(path)))]
+    assert not any(CHECKPOINT_KEY in extra for extra in said)
+    assert found(path) == Checkpoint(5)
+    assert put(path, range(3), 5) is None
+    assert put(path, range(3), 6) is not None
+
+
+def test_only_commits_after_a_time_are_looked_at_when_it_is_known_what_was_before(tmp_path):
+    path = tmp_path / "t"
+    put(path, range(3), 0)
+    before = load_state(Storage(path)).timeline.writes()[-1].completion
+    assert found(path, after=before) is None
+    put(path, range(3), 1)
+    assert found(path, after=before) == Checkpoint(1)
+
+
+def test_a_batch_that_is_there_and_older_ones_are_not_written_again(tmp_path):
+    path = tmp_path / "t"
+    assert put(path, range(3), 2) is not None
+    rows = table_rows(path)
+    assert put(path, range(90), 2) is None
+    assert put(path, range(90), 1, known=Checkpoint(2), after="99999999999999999") is None
+    assert table_rows(path) == rows
+    assert put(path, range(4), 3) is not None
+    assert len(table_rows(path)) == 4
+
+
+def test_a_batch_that_takes_the_place_of_the_table_does_so_once(tmp_path):
+    path = tmp_path / "t"
+    put(path, range(9), 0, mode="overwrite")
+    assert put(path, range(4), 1, mode="overwrite") is not None
+    assert put(path, range(9), 1, mode="overwrite") is None
+    assert len(table_rows(path)) == 4
+
+
+def test_batches_of_another_query_under_the_same_name_are_refused_not_skipped(tmp_path):
+    path = tmp_path / "t"
+    put(path, range(3), 9, "query-1")
+    with pytest.raises(hf.ConfigError, match=r"query query-2 .* up to 9 .*checkpoint\.identifier"):
+        put(path, range(3, 6), 0, "query-2")
+    assert put(path, range(3, 6), 0, "query-2", name="second") is not None
+    assert put(path, range(3), 9) is None  # a query that is not known may be the same
+
+
+def test_no_table_holds_no_batch(tmp_path):
+    assert not is_written(Storage(tmp_path / "t"), Batch("s", 0))
+
+
+def test_what_cannot_be_understood_is_said_with_its_file(tmp_path):
+    path = tmp_path / "t"
+    hf.write(plain_rows(range(3)), path, {**options(), CHECKPOINT_KEY: "[1]"})
+    with pytest.raises(hf.CorruptTableError, match=r"expected JSON that maps names .*\[file \.hoodie/timeline/"):
+        found(path)
+
+
+def test_of_two_drivers_with_one_batch_one_writes_it(tmp_path):
+    """A driver that was taken for dead goes on beside the one that took its place."""
+    path, given = tmp_path / "t", options(operation="insert")
+    put(path, range(3), 0, settings=given)
+    written = []
+
+    def drive():
+        for batch in range(1, 6):
+            written.append((batch, put(path, range(3 * batch, 3 * batch + 3), batch, settings=given) is not None))
+
+    drivers = [threading.Thread(target=drive) for _ in range(2)]
+    for one in drivers:
+        one.start()
+    for one in drivers:
+        one.join()
+    assert sorted(batch for batch, done in written if done) == [1, 2, 3, 4, 5]
+    assert len(table_rows(path)) == 18
+    bodies = [commit.extra_metadata[CHECKPOINT_KEY] for _, commit in commits_newest_first(load_state(Storage(path)))]
+    assert [json.loads(body)["default_single_writer"] for body in bodies] == ["5", "4", "3", "2", "1", "0"]
