@@ -15,14 +15,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.schema.history import Names, SchemaHistory, names_at
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, parse_instant_file
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
 from hudi_fast.view.file_names import BaseFile
 
-__all__ = ["SCHEMA_COMMIT", "SCHEMA_FOLDER", "load_history", "naming", "schema_commits"]
+__all__ = ["SCHEMA_COMMIT", "SCHEMA_FOLDER", "load_history", "naming", "newest_schema_commit", "schema_commits"]
 
 SCHEMA_FOLDER = ".hoodie/.schema"
 """Where instants of the action :data:`SCHEMA_COMMIT` are."""
@@ -45,28 +47,41 @@ def schema_commits(storage: Storage, layout: int) -> list[tuple[Instant, str]]:
     return sorted(found, key=lambda one: one[0].requested)
 
 
-def load_history(storage: Storage, layout: int, timeline: Timeline, as_of: str | None = None) -> SchemaHistory | None:
+def load_history(
+    storage: Storage, config: TableConfig, timeline: Timeline, as_of: str | None = None
+) -> SchemaHistory | None:
     """What the schema has been; None for a table without history.
 
     Args:
         storage: the table's storage.
-        layout: version of the timeline's layout.
+        config: its configuration.
         timeline: the active timeline.
         as_of: newest requested time that counts; None for now.
 
     Raises:
         CorruptTableError: it cannot be understood.
     """
-    counting = [
-        path
-        for instant, path in schema_commits(storage, layout)
-        if timeline.is_completed_or_archived(instant.requested)
-    ]
-    if not counting:
+    path = newest_schema_commit(storage, config, timeline)
+    if path is None:
         return None
-    text = storage.read_bytes(counting[-1]).decode(errors="replace")
-    versions = parse_versions(text, counting[-1])
+    versions = parse_versions(storage.read_bytes(path).decode(errors="replace"), path)
     return SchemaHistory(tuple(reversed(versions)), as_of) if versions else None
+
+
+def newest_schema_commit(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
+    """The path of the newest schema commit of a complete write; None when there is none.
+
+    An archived write counts only if the active timeline has none: Hudi looks at that alone, but a writer that knows
+    nothing of the history may have made all commits since.
+    """
+    commits = schema_commits(storage, config.layout_version)
+    complete = {instant.requested for instant in timeline.writes()}
+    counting = [path for instant, path in commits if instant.requested in complete]
+    if not counting and commits:
+        archive = ArchivedTimeline(storage, config)
+        archived = {one.requested for one in archive.instants(commits[0][0].requested, None, WRITE_ACTIONS)}
+        counting = [path for instant, path in commits if instant.requested in archived]
+    return counting[-1] if counting else None
 
 
 def naming(history: SchemaHistory | None) -> Callable[[BaseFile], BaseFile]:

@@ -95,7 +95,7 @@ def load_state(storage: Storage, as_of: str | None = None) -> TableState:
         compacted_groups(storage, config, timeline.pending_log_compactions),
         config.version,
         ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
-        load_history(storage, config.layout_version, timeline, as_of),
+        load_history(storage, config, timeline, as_of),
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 

@@ -19,7 +19,7 @@ from hudi_fast.schema.internal import InternalSchema, schema_json, versions_json
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, instant_file_name
-from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, schema_commits
+from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, newest_schema_commit
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.plan import WritePlan
 
@@ -93,12 +93,7 @@ def _write(storage: Storage, instant: Instant, layout: int, body: bytes) -> None
 def _clean(state: TableState) -> None:
     """Delete schema commits that do not count any more; the newest that does stays."""
     complete = {instant.requested for instant in state.timeline.writes()}
-    counting = [
-        path
-        for instant, path in schema_commits(state.storage, state.config.layout_version)
-        if state.timeline.is_completed_or_archived(instant.requested)
-    ]
-    newest = counting[-1] if counting else ""
+    newest = newest_schema_commit(state.storage, state.config, state.timeline)
     for entry in state.storage.list_dir(SCHEMA_FOLDER):
         requested = entry.name.lstrip(".").partition(".")[0].partition("_")[0]
         if not entry.is_dir and requested not in complete and entry.path != newest:
