@@ -1,0 +1,302 @@
+"""Situations that Apache Hudi has an error for: ours says at least what Hudi's says, names the table or the option, and
+says what to do; and the table is as it was.
+
+docs/errors.md has the same lines. Conflicts, locks, damaged files and services have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from small_tables import listing, options, plain_rows
+
+import hudi_fast as hf
+
+W = "hoodie.datasource.write."
+MOR = {f"{W}table.type": "MERGE_ON_READ"}
+ROWS = plain_rows(range(4))
+AUTO = options(key=None, ordering=None)
+
+
+def with_column(name: str, values: pa.Array) -> pa.Table:
+    return ROWS.set_column(ROWS.column_names.index(name), name, values)
+
+
+def write(path: Path, rows: pa.Table = ROWS, mode: str = "append", **changes: str) -> None:
+    hf.write(rows, path, {**options(), **changes}, mode)
+
+
+def with_properties(path: Path, **changes: str) -> None:
+    """The table's properties changed behind its back, as another release leaves them."""
+    for file in (path / ".hoodie").glob("hoodie.properties*"):
+        lines = [line for line in file.read_text().splitlines() if not line.startswith("hoodie.table.checksum")]
+        for key, value in changes.items():
+            lines = [line for line in lines if line.partition("=")[0] != key] + [f"{key}={value}"]
+        file.write_text("\n".join(lines) + "\n")
+
+
+def at_version(version: str) -> Callable[[Path], None]:
+    def act(path: Path) -> None:
+        with_properties(path, **{"hoodie.table.version": version})
+        hf.HudiTable.open(path)
+
+    return act
+
+
+def other_option(key: str, value: str) -> Callable[[Path], None]:
+    return lambda path: write(path, **{key: value})
+
+
+CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[str, ...]]] = {
+    "no table name": (
+        lambda path: hf.write(ROWS, path / "new", {f"{W}recordkey.field": "id"}),
+        hf.ConfigError,
+        ("hoodie.table.name", "must be set"),
+    ),
+    "no table to read": (
+        lambda path: hf.HudiTable.open(path / "none"),
+        hf.TableNotFoundError,
+        ("No Hudi table at", "none", "Create it or fix the path"),
+    ),
+    "delete from no table": (
+        lambda path: write(path / "none", **{f"{W}operation": "delete"}),
+        hf.TableNotFoundError,
+        ("hoodie table at", "none", "does not exist"),
+    ),
+    "a table that exists": (
+        lambda path: write(path, mode="errorifexists"),
+        hf.TableExistsError,
+        ("hoodie table at", "{path}", "already exists"),
+    ),
+    "append under another name": (
+        other_option("hoodie.table.name", "u"),
+        hf.ConfigError,
+        ("hoodie.table.name:\tu\tt", "Table t keeps its settings", "write to another table"),
+    ),
+    "delete that does not append": (
+        lambda path: write(path, mode="overwrite", **{f"{W}operation": "delete"}),
+        hf.ConfigError,
+        ("Append is the only save mode applicable for the delete operation",),
+    ),
+    "another record key": (
+        other_option(f"{W}recordkey.field", "text"),
+        hf.ConfigError,
+        ("Config conflict(key\tcurrent value\texisting value):", "RecordKey:\ttext\tid", "Table t keeps its settings"),
+    ),
+    "another ordering field": (
+        other_option(f"{W}precombine.field", "text"),
+        hf.ConfigError,
+        ("Config conflict(key\tcurrent value\texisting value):", "PreCombineKey:\ttext\tts"),
+    ),
+    "another key generator": (
+        other_option(f"{W}keygenerator.class", "org.apache.hudi.keygen.ComplexKeyGenerator"),
+        hf.ConfigError,
+        ("Config conflict(key\tcurrent value\texisting value):", "KeyGenerator:\tCOMPLEX"),
+    ),
+    "other partitions": (
+        other_option(f"{W}partitionpath.field", "text"),
+        hf.ConfigError,
+        ("Config conflict(key\tcurrent value\texisting value):", "PartitionPath:\ttext\tpart"),
+    ),
+    "another table type": (
+        other_option(f"{W}table.type", "MERGE_ON_READ"),
+        hf.ConfigError,
+        ("Config conflict(key\tcurrent value\texisting value):", f"{W}table.type:\tMERGE_ON_READ\tCOPY_ON_WRITE"),
+    ),
+    "another merge mode": (
+        other_option("hoodie.write.record.merge.mode", "COMMIT_TIME_ORDERING"),
+        hf.ConfigError,
+        ("hoodie.write.record.merge.mode:\tCOMMIT_TIME_ORDERING\tEVENT_TIME_ORDERING",),
+    ),
+    "a null key": (
+        lambda path: write(path, with_column("id", pa.array(["a", None, "", "b"]))),
+        hf.InvalidDataError,
+        ("Record key field 'id' cannot be null or empty", "2 of 4 rows", "Fill or drop"),
+    ),
+    "all parts of a key null": (
+        lambda path: hf.write(
+            with_column("id", pa.nulls(4, pa.string())).set_column(3, "text", pa.nulls(4, pa.string())),
+            path / "new",
+            options(key="id,text"),
+        ),
+        hf.InvalidDataError,
+        ("Record key fields 'id', 'text' cannot be null or empty all at once",),
+    ),
+    "no key column": (
+        lambda path: hf.write(ROWS, path / "new", options(key="nope")),
+        hf.InvalidDataError,
+        ("record key", "'nope'", "['id', 'part', 'ts', 'text']", "Add them"),
+    ),
+    "no ordering column": (
+        lambda path: hf.write(ROWS, path / "new", options(ordering="nope")),
+        hf.InvalidDataError,
+        ("ordering", "'nope'", "['id', 'part', 'ts', 'text']"),
+    ),
+    "generated keys without meta columns": (
+        lambda path: hf.write(ROWS, path / "new", {**AUTO, "hoodie.populate.meta.fields": "false"}),
+        hf.HudiError,
+        ("hoodie.populate.meta.fields", "hoodie.datasource.write.recordkey.field"),
+    ),
+    "generated keys and dropped duplicates": (
+        lambda path: hf.write(ROWS, path / "new", {**AUTO, f"{W}insert.drop.duplicates": "true"}),
+        hf.HudiError,
+        ("hoodie.datasource.insert.dup.policy", "is not supported with auto generation of record keys"),
+    ),
+    "a deleted flag that is no boolean": (
+        lambda path: write(path, ROWS.append_column("_hoodie_is_deleted", pa.array(["no"] * 4))),
+        hf.SchemaMismatchError,
+        ("_hoodie_is_deleted has to be a boolean column", "have string"),
+    ),
+    "an insert of stored keys": (
+        lambda path: write(path, **{f"{W}operation": "insert", "hoodie.datasource.insert.dup.policy": "fail"}),
+        hf.DuplicateKeyError,
+        ("k0000", "hoodie.datasource.insert.dup.policy"),
+    ),
+    "a missing column": (
+        lambda path: write(path, ROWS.drop_columns(["text"])),
+        hf.SchemaMismatchError,
+        ("text", "hoodie.write.set.null.for.missing.columns"),
+    ),
+    "a type that does not fit": (
+        lambda path: write(path, with_column("text", pa.array([True] * 4))),
+        hf.SchemaMismatchError,
+        ("text", "string", "bool"),
+    ),
+    "meta columns again": (
+        lambda path: (
+            hf.write(ROWS, path / "bare", options() | {"hoodie.populate.meta.fields": "false"}),
+            hf.write(ROWS, path / "bare", options() | {"hoodie.populate.meta.fields": "true"}),
+        ),
+        hf.ConfigError,
+        ("hoodie.populate.meta.fields:\ttrue\tfalse",),
+    ),
+    "no meta columns with a timestamp key generator": (
+        lambda path: hf.write(
+            ROWS,
+            path / "new",
+            {
+                **options(partition="ts"),
+                "hoodie.populate.meta.fields": "false",
+                f"{W}keygenerator.type": "TIMESTAMP",
+                "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+                "hoodie.keygen.timebased.output.dateformat": "yyyy",
+            },
+        ),
+        hf.HudiError,
+        ("TIMESTAMP", "hoodie.populate.meta.fields"),
+    ),
+    "consistent hashing on copy on write": (
+        lambda path: hf.write(
+            ROWS,
+            path / "new",
+            {**options(index="BUCKET"), "hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
+        ),
+        hf.ConfigError,
+        (
+            "Consistent hashing bucket index does not work with",
+            "COPY_ON_WRITE",
+            "table t",
+            "hoodie.index.bucket.engine",
+        ),
+    ),
+    "a table version of the future": (at_version("10"), hf.UnsupportedFeatureError, ("version 10", "{path}")),
+    "a table version of the past": (
+        lambda path: (
+            hf.write(ROWS, path / "new", options(table_version="6")),
+            with_properties(path / "new", **{"hoodie.table.version": "5"}),
+            write(path / "new"),
+        ),
+        hf.UnsupportedFeatureError,
+        ("table version 5", "{path}/new", "upgrade the table"),
+    ),
+    "an unknown operation": (
+        other_option(f"{W}operation", "merge"),
+        hf.ConfigError,
+        (f"{W}operation", "merge", "upsert"),
+    ),
+    "an unknown query type": (
+        lambda path: hf.HudiTable.open(path).to_arrow(query_type="newest"),
+        hf.ConfigError,
+        ("newest", "snapshot"),
+    ),
+    "keep.max below keep.min": (
+        lambda path: write(path, **{"hoodie.keep.min.commits": "20", "hoodie.keep.max.commits": "10"}),
+        hf.ConfigError,
+        ("hoodie.keep.max.commits", "10", "hoodie.keep.min.commits", "20"),
+    ),
+    "compaction both inline and scheduled": (
+        lambda path: hf.write(
+            ROWS,
+            path / "new",
+            {**options(), **MOR, "hoodie.compact.inline": "true", "hoodie.compact.schedule.inline": "true"},
+        ),
+        hf.ConfigError,
+        ("hoodie.compact.inline", "hoodie.compact.schedule.inline"),
+    ),
+    "compaction of copy on write": (
+        lambda path: hf.HudiTable.open(path).services.compact(),
+        hf.ConfigError,
+        ("MERGE_ON_READ", "COPY_ON_WRITE", "{path}"),
+    ),
+    "several writers at once": (
+        other_option("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+        hf.UnsupportedFeatureError,
+        ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "supported: SINGLE_WRITER"),
+    ),
+    "a savepoint of what is no commit": (
+        lambda path: hf.HudiTable.open(path).services.savepoint("20200101000000000"),
+        hf.HudiError,
+        ("20200101000000000", "{path}"),
+    ),
+    "a time that is none": (
+        lambda path: hf.HudiTable.open(path).to_arrow(as_of="yesterday"),
+        hf.ConfigError,
+        ("yesterday", "yyyyMMddHHmmssSSS"),
+    ),
+    "an incremental query without a start": (
+        lambda path: hf.HudiTable.open(path).incremental(None),  # type: ignore[arg-type]
+        hf.ConfigError,
+        ("hoodie.datasource.read.begin.instanttime",),
+    ),
+    "an incremental query without meta columns": (
+        lambda path: (
+            hf.write(ROWS, path / "bare", {**options(), "hoodie.populate.meta.fields": "false"}),
+            hf.HudiTable.open(path / "bare").incremental("earliest"),
+        ),
+        hf.HudiError,
+        ("ncremental quer", "hoodie.populate.meta.fields"),
+    ),
+    "changes of a table that keeps none": (
+        lambda path: hf.HudiTable.open(path).cdc("earliest"),
+        hf.HudiError,
+        ("hoodie.table.cdc.enabled",),
+    ),
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    hf.write(ROWS, tmp_path / "t", options())
+    return tmp_path / "t"
+
+
+@pytest.mark.parametrize("situation", CATALOGUE)
+def test_a_message_says_what_hudis_says_and_more(situation: str, table: Path) -> None:
+    act, error, parts = CATALOGUE[situation]
+    before = {name: size for name, size in listing(table).items() if "hoodie.properties" not in name}
+    with pytest.raises(error) as caught:
+        act(table)
+    said = str(caught.value)
+    assert [part for part in parts if part.format(path=table) not in said] == []
+    after = {name: size for name, size in listing(table).items() if not name.startswith(("new/", "bare/"))}
+    assert before.items() <= after.items()
+
+
+def test_the_page_has_a_line_for_each() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "errors.md").read_text(encoding="utf-8")
+    lines = page.partition("| situation | error |")[2].partition("\n\n")[0].splitlines()[2:]
+    listed = [tuple(cell.strip() for cell in line.strip("|").split("|"))[:2] for line in lines]
+    assert listed == [(situation, f"`{error.__name__}`") for situation, (_, error, _) in CATALOGUE.items()]
