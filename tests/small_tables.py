@@ -116,7 +116,7 @@ def assert_tidy(path: str | Path) -> None:
     named = _named_files(state)
     present = {entry.path for entry in storage.list_dir("", recursive=True) if _is_data(entry.path)}
     if state.config.version < 8:  # what a rollback leaves of log files is passed over by readers
-        present = {path for path in present if path in named or not _is_log(path)}
+        present = {path for path in present if path in named or path.endswith(".cdc") or not _is_log(path)}
     assert present == named
     if state.config.populate_meta_fields:
         _assert_meta_columns(Path(path), {file for file in present if not _is_log(file)})
@@ -136,7 +136,8 @@ def _named_files(state: TableState) -> set[str]:
     }
     old = [decode_commit_metadata(one.metadata) for one in archived if one.action in WRITE_ACTIONS and one.metadata]
     commits = [*old, *(commit for _, commit in commits_newest_first(state))]
-    return {stat.path for commit in commits for stat in commit.write_stats()} - gone
+    stats = [stat for commit in commits for stat in commit.write_stats()]
+    return {path for stat in stats for path in (stat.path, *(stat.cdc_stats or ()))} - gone
 
 
 def _is_data(path: str) -> bool:
