@@ -104,7 +104,8 @@ def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[s
     """Rows of the data blocks; a column that no row of a block brings is not in it."""
     full = pa.schema([field.with_nullable(True) for field in stored_schema(context)])
     roots = {name.split(".")[0] for name in columns}
-    reader = LogRowReader(context.storage, pa.schema([field for field in full if field.name in roots]), {})
+    wanted_columns = pa.schema([field for field in full if field.name in roots])
+    reader = LogRowReader(context.storage, wanted_columns, {}, context.merge.history)
     found = []
     for block in blocks_that_count(context.merge, scan_log_blocks(context.storage, one.path)):
         if block.kind is BlockType.DELETE:

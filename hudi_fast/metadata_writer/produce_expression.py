@@ -190,7 +190,7 @@ def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Itera
     """The source column's values in the table's type, rows of a file at a time."""
     wanted = pa.schema([column])
     if one.is_log:
-        reader = LogRowReader(context.storage, wanted, {})
+        reader = LogRowReader(context.storage, wanted, {}, context.merge.history)
         for block in blocks_that_count(context.merge, scan_log_blocks(context.storage, one.path)):
             brought = None if block.kind is BlockType.DELETE else reader.columns_of(block)
             if block.kind is not BlockType.DELETE and (brought is None or column.name in brought):

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.schema.alter import Change
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.schema_versions import schema_versions
+from hudi_fast.view.schema_versions import schema_changes, schema_versions
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import AlterResult, alter_table
 
@@ -46,3 +46,10 @@ class SchemaVerbs:
         Empty for a table whose schema was never altered. Version 0 is what was before the first ALTER.
         """
         return schema_versions(load_state(self._storage))
+
+    def schema_changes(self) -> pa.Table:
+        """What each version of the schema changed: version, change, column, before, after; all of them texts.
+
+        A change is ``added``, ``dropped``, ``renamed``, ``retyped``, ``nullable`` or ``comment``.
+        """
+        return schema_changes(load_state(self._storage))

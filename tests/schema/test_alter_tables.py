@@ -200,6 +200,21 @@ def test_statistics_of_old_names_leave_nothing_out(kind: str, tmp_path: Path) ->
     assert len(read(plain, pc.field("gone").is_null())) == 6
 
 
+def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
+    given = options(*MERGE)
+    hf.write(rows(0, 6), tmp_path / "t", given)
+    table = hf.HudiTable.open(tmp_path / "t")
+    table.upsert(rows(4, 6, 2), given)
+    plain = {"hoodie.metadata.enable": False}
+    table.alter(hf.DropColumn("gone"), hf.AddColumn("gone", pa.int64()), hf.RenameColumn("a", "aa"), options=plain)
+    expected = read(table)
+    # Now with a metadata table, which is built from what is there.
+    table.alter(hf.AddColumn("n", pa.int32()), options={"hoodie.metadata.index.column.stats.enable": True})
+    assert read(table) == [{**row, "n": None} for row in expected]
+    assert [row["id"] for row in read(table, pc.field("aa") == 5)] == ["k5"]
+    assert len(read(table, pc.field("gone").is_null())) == 6
+
+
 # ---- what was planned before
 
 

@@ -1,0 +1,35 @@
+"""The command that shows the columns of a table and what was done to them: ``schema``."""
+
+from __future__ import annotations
+
+import click
+
+from hudi_fast.cli.shared import json_option, open_table, path_argument, show_table
+
+__all__ = ["COMMANDS"]
+
+
+@click.command(short_help="The columns, and how they were altered.")
+@path_argument
+@click.option("--ids", is_flag=True, help="All versions of the schema, with the ids of columns.")
+@json_option
+def schema(path: str, ids: bool, as_json: bool) -> None:
+    """Show the columns of the table at PATH and what every ALTER, and every write with new columns, changed."""
+    from hudi_fast.cli.render import json_line, show_rows
+
+    table = open_table(path)
+    if ids:
+        show_table("Versions", table.schema_history(), as_json, hidden=[])
+        return
+    columns = [{"name": one.name, "type": str(one.type), "nullable": one.nullable} for one in table.schema]
+    changes = table.schema_changes()
+    if as_json:
+        click.echo(json_line({"path": path, "schema": columns, "changes": changes.to_pylist()}))
+        return
+    show_rows("Columns", columns, ["name", "type", "nullable"])
+    if changes.num_rows:
+        show_table("Changes", changes, as_json, hidden=[])
+
+
+COMMANDS = (schema,)
+"""The commands of this module."""
