@@ -5,6 +5,7 @@
     looking     info, history, files, explain
     schema      schema
     rows        read, write, delete
+    changes     changes
     rewriting   compact, cluster
     tidying     clean, archive, repair
     undoing     rollback, savepoint, restore
@@ -24,7 +25,7 @@ from typing import TextIO
 import click
 
 from hudi_fast import __version__
-from hudi_fast.cli import looking, rewriting, rows, schema, tidying, undoing, upkeep
+from hudi_fast.cli import changes, looking, rewriting, rows, schema, tidying, undoing, upkeep
 from hudi_fast.errors import HudiError
 
 __all__ = ["cli", "main"]
@@ -71,6 +72,6 @@ def cli() -> None:
     """Read and write Apache Hudi tables, natively."""
 
 
-for room in (looking, schema, rows, rewriting, tidying, undoing, upkeep):
+for room in (looking, schema, rows, changes, rewriting, tidying, undoing, upkeep):
     for command in room.COMMANDS:
         cli.add_command(command)
