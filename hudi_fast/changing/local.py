@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.changing.assignments import assigned, values_of
 from hudi_fast.changing.engine import pinned_state
-from hudi_fast.changing.expressions import check_condition, mentioned, true_of
+from hudi_fast.changing.expressions import check_condition, mentioned, parse_value, true_of
 from hudi_fast.changing.matching import Pairs, beside, match_rows
 from hudi_fast.changing.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
 from hudi_fast.changing.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
@@ -120,9 +120,9 @@ def _looked_at(change: _Change, condition: pc.Expression | None) -> list[str]:
         if clause.effect == "delete":
             continue
         values = assigned(clause, change.plan.config, names, change.source, change.spec)
-        expressions += [value for value in values.values() if isinstance(value, pc.Expression)]
-        texts = {value.strip() for value in values.values() if isinstance(value, str)}
-        wanted |= {name for full, name in prefixed.items() if full in texts}
+        visible = [*prefixed, *(f"{change.spec.aliases[1]}.{name}" for name in change.source)]
+        for name, value in values.items():
+            expressions.append(parse_value(value, visible, f"when {clause.kind} {clause.effect}, column {name!r}"))
         if clause.effect == "update":
             wanted |= set(change.columns) - set(values)
     for one in expressions:

@@ -144,7 +144,37 @@ def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str,
     _show_result(result, as_json)
 
 
-COMMANDS = (read, write, delete)
+@click.command(short_help="Set columns of rows.")
+@path_argument
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    required=True,
+    metavar="COLUMN=VALUE",
+    help="Set a column to a literal ('text' in quotes, a number, true, false, null) or to another column.",
+)
+@click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo'\".")
+@option_option
+@json_option
+def update(path: str, settings: tuple[str, ...], condition: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Set columns of rows of the table at PATH, in one commit."""
+    from hudi_fast.cli.progress import under_way
+
+    values = {}
+    for text in settings:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise click.UsageError(f"--set takes COLUMN=VALUE, got {text!r}.")
+        values[name.strip()] = value
+    options, table = options_of(pairs), open_table(path)
+    where = None if condition is None else condition_on(condition, table)
+    with under_way(f"Updating {path}"):
+        result = table.update(where, values, options)
+    _show_result(result, as_json)
+
+
+COMMANDS = (read, write, update, delete)
 """The commands of this module."""
 
 

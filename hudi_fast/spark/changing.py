@@ -48,6 +48,7 @@ _STORED, _GIVEN = "__hudi_fast_stored", "__hudi_fast_given"
 _SIDE, _NEW, _OLD = "__hudi_fast_side", "__hudi_fast_new_", "__hudi_fast_old_"
 _MOST_KEYS = 10_000
 _ACTIONS = {"update": UPDATE, "delete": DELETE, "insert": INSERT}
+_MISFITS = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
 _ANSI = {"spark.sql.ansi.enabled": "true"}
 
 
@@ -91,7 +92,11 @@ def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
         raise InvalidDataError(f"With Spark the source of a merge is a DataFrame, got {type(source).__name__}.")
     arrow_schema(source)
     options = run.settings.write
-    return run_change(run, spec, source.columns, lambda plan: SparkEngine(_merged(plan, spec, source), options))
+    sized_by = None if spec.of_kind(BY_SOURCE) else source
+    with _fitting(run):
+        return run_change(
+            run, spec, source.columns, lambda plan: SparkEngine(_merged(plan, spec, source), options, sized_by)
+        )
 
 
 def update_on(spark: Any, run: ChangeRun, where: Any, set_: Mapping[str, Any]) -> WriteResult:
@@ -107,7 +112,21 @@ def delete_where_on(spark: Any, run: ChangeRun, where: Any) -> WriteResult:
 def _select(spark: Any, run: ChangeRun, clause: Clause, where: Any) -> WriteResult:
     spec = MergeSpec(clauses=(clause,))
     options = run.settings.write
-    return run_change(run, spec, (), lambda plan: SparkEngine(_selected(spark, plan, spec, where), options))
+    with _fitting(run):
+        return run_change(run, spec, (), lambda plan: SparkEngine(_selected(spark, plan, spec, where), options))
+
+
+@contextmanager
+def _fitting(run: ChangeRun) -> Iterator[None]:
+    """A cast that fails is about the rows."""
+    try:
+        yield
+    except PySparkException as error:
+        if not any(name in str(error) for name in _MISFITS):
+            raise
+        raise InvalidDataError(
+            f"A value for {run.storage.uri} does not fit the column that it is for; the table is as before. {error}"
+        ) from error
 
 
 # ---- which rows
