@@ -67,7 +67,7 @@ def test_rows_that_were_read_are_written_back_with_the_table_name_alone(fast, tm
     assert values(fast, path) == {"a": 10}
 
 
-@pytest.mark.parametrize("plan", ["fused", "routed"])
+@pytest.mark.parametrize("plan", [pytest.param("fused", marks=pytest.mark.long), "routed"])
 def test_every_plan_finds_rows_that_were_read(fast, tmp_path, plan):
     path = str(tmp_path / "t")
     rows(fast).write.format("hudi").options(**NAME).partitionBy("part").save(path)
@@ -191,6 +191,7 @@ def test_without_hudi_on_the_class_path_the_first_error_stands(spark, saved):
     assert session.read.format("hudi").load(saved).count() == 2
 
 
+@pytest.mark.long
 def test_batches_of_a_stream_are_written_by_the_clone_of_the_session(fast, tmp_path):
     rows(fast).write.parquet(str(tmp_path / "in"))
     stream = fast.readStream.schema("id string, v int, part string").parquet(str(tmp_path / "in"))
@@ -222,6 +223,23 @@ def test_threads_do_not_meet(fast, saved, tmp_path):
         thread.join()
     assert sorted(set(counted)) == [(number, "_hoodie_commit_time" if number % 2 else "id") for number in range(4)]
     assert len(counted) == 20
+
+
+def test_errors_come_as_they_are(fast, tmp_path):
+    path = str(tmp_path / "t")
+    rows(fast).write.format("hudi").options(**TABLE).save(path)
+    another = {"hoodie.datasource.write.recordkey.field": "v"}
+    for given, changes, error, said in (
+        (rows(fast), another, hf.ConfigError, "RecordKey:\tv\tid"),
+        (rows(fast, (None, 1, "x")), {}, hf.InvalidDataError, "Record key field 'id' cannot be null or empty"),
+        (rows(fast).drop("v"), {}, hf.SchemaMismatchError, "column 'v' (int32) of the table is missing"),
+    ):
+        with pytest.raises(error) as caught:
+            given.write.format("hudi").options(**TABLE | changes).mode("append").save(path)
+        assert said in str(caught.value)
+    with pytest.raises(hf.ConfigError, match=r"'hoodie.table.name' must be set"):
+        rows(fast).write.format("hudi").save(f"{path}-new")
+    assert values(fast, path) == {"a": 1, "b": 2}
 
 
 def test_a_path_of_another_file_system_is_not_taken_for_a_local_one(fast, saved):
