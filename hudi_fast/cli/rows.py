@@ -1,4 +1,4 @@
-"""The commands that are about rows: ``read``, ``write``, ``delete``."""
+"""The commands that are about rows: ``read``, ``write``, ``update``, ``delete``."""
 
 from __future__ import annotations
 

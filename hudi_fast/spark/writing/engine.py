@@ -75,10 +75,13 @@ class SparkEngine:
     Args:
         df: the rows.
         options: name the plan to force, and the bounds of the driver plan.
+        sized_by: a DataFrame that the rows are not much more than; None for ``df``, which Spark takes for huge where it
+            is a join.
     """
 
-    def __init__(self, df: Any, options: WriteOptions) -> None:
+    def __init__(self, df: Any, options: WriteOptions, sized_by: Any = None) -> None:
         self._source = df
+        self._sized_by = sized_by
         self._df = df
         self._options = options
         self._choice: _Choice | None = None
@@ -178,7 +181,7 @@ class SparkEngine:
     def _choose_small(self, plan: WritePlan, forced: str) -> _Choice | None:
         """Collect the rows if they are few enough; None if they are not."""
         bound = self._options.driver_max_bytes
-        estimate = estimated_bytes(self._df)
+        estimate = estimated_bytes(self._df if self._sized_by is None else self._sized_by)
         if forced == "auto" and estimate is not None and estimate * ARROW_GROWTH > bound:
             in_memory = f"perhaps {estimate * ARROW_GROWTH:,} in memory, more than {bound:,}"
             self._too_large = f"Spark expects {estimate:,} bytes of input, {in_memory}"
