@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.changing.run import ChangeRun, delete_locally, merge_locally, update_locally
 from hudi_fast.changing.statement import Merge, MergeSpec
+from hudi_fast.config.bootstrap_options import is_bootstrap, source_of
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
@@ -43,7 +44,8 @@ def write(
         df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
             polars, duckdb (it runs in this process).
         path: base path of the table.
-        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling.
+        options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. With the operation ``bootstrap`` the rows
+            are those of ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`, and ``df`` says who reads them.
         mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
         storage_options: for the file system.
 
@@ -54,6 +56,8 @@ def write(
         HudiError: see :mod:`hudi_fast.errors`. An error of a service after the write has a note that says that the
             write is committed.
     """
+    if is_bootstrap(options):
+        return bootstrap(source_of(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
     settings = ServiceSettings.from_options(options)
     check_inline(settings)
     storage = Storage(path, storage_options)

@@ -33,7 +33,7 @@ from hudi_fast.view.bootstrap_index import SourceFile
 __all__ = ["BootstrapPlan", "CopiedFile", "bootstrap_plan"]
 
 _W = "hoodie.datasource.write."
-_OPERATION = (f"{_W}operation", "hoodie.sql.write.operation")
+_OPERATION = f"{_W}operation"
 _KEY_GENERATOR = (f"{_W}keygenerator.class", f"{_W}keygenerator.type", "hoodie.table.keygenerator.type")
 _HIVE_STYLE = f"{_W}hive_style_partitioning"
 _PARTITION_FIELDS = f"{_W}partitionpath.field"
@@ -92,7 +92,7 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
         InvalidDataError: columns of the key, the partition path or the ordering are missing.
         UnsupportedFeatureError: another format, a type that a table cannot have, an option that is not done.
     """
-    how = BootstrapOptions.from_options({**options, _OPERATION[0]: "bulk_insert"})
+    how = BootstrapOptions.from_options({**options, _OPERATION: "bulk_insert"})
     folder = list_source(source)
     write = WriteOptions.from_options(_completed(options, how, folder))
     spec = replace(new_table_from_options(write), drop_partition_columns=False)
@@ -120,8 +120,7 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
 
 def _completed(options: Mapping[str, Any], how: BootstrapOptions, folder: SourceFolder) -> dict[str, Any]:
     """The options with what they leave open: partition columns and hive style as the folder's names have them."""
-    given = {key: value for key, value in options.items() if key not in _OPERATION}
-    given[_OPERATION[0]] = "bulk_insert"
+    given = {**options, _OPERATION: "bulk_insert"}
     if not any(key in given for key in _KEY_GENERATOR):
         chosen = {f"{_W}keygenerator.class": how.keygen_class, f"{_W}keygenerator.type": how.keygen_type}
         given |= {key: value for key, value in chosen.items() if value is not None}
@@ -203,8 +202,15 @@ def _check_place(folder: SourceFolder, one: SourcePartition, spec: NewTable, par
             "FullRecordBootstrapModeSelector."
         )
     values = folder_values(one.folder, spec.partition_fields)
-    if spec.key_generator not in _IN_PATHS or spec.slash_separated_dates or len(values) < len(spec.partition_fields):
+    if spec.key_generator not in _IN_PATHS or spec.slash_separated_dates:
         return
+    unknown = [name for name in spec.partition_fields if name not in values]
+    if unknown:
+        raise ConfigError(
+            f"{where} does not say what the partition field(s) {unknown} are in its rows. Name the columns that it "
+            f"stands for ({_PARTITION_FIELDS}), or copy the rows: hoodie.bootstrap.mode.selector="
+            "FullRecordBootstrapModeSelector."
+        )
     parts = [_part(spec, name, values[name]) for name in spec.partition_fields]
     if join(parts) != partition:
         raise ConfigError(

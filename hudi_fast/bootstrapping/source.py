@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -26,6 +26,7 @@ _HIDDEN = ("_", ".")
 _ENDING = ".parquet"
 _OTHER_FORMATS = (".orc", ".avro", ".csv", ".json")
 _META_PREFIX = "_hoodie_"
+_INT96 = "INT96"
 _THREADS = 16
 
 
@@ -135,9 +136,26 @@ def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schem
 def _stored_schema(storage: Storage, path: str) -> pa.Schema:
     with open_base_file(storage, path, f"{storage.uri}/{path}") as reader:
         schema = reader.schema
+        leaves = [reader.metadata.schema.column(at).physical_type for at in range(reader.metadata.num_columns)]
     meta = [name for name in schema.names if name.startswith(_META_PREFIX)]
     if meta:
         raise InvalidDataError(
             f"{storage.uri}/{path} has the columns {meta} of a Hudi table; read the table and write its rows instead."
         )
-    return normalize_input_schema(schema)
+    stored = normalize_input_schema(schema)
+    if _INT96 not in leaves:
+        return stored
+    left = iter(leaves)
+    return pa.schema([field.with_type(_zoned(field.type, left)) for field in stored])
+
+
+def _zoned(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
+    """The type with a zone where values are INT96, which are moments though nothing says so."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_zoned(field.type, leaves)) for field in kind])
+    if pa.types.is_map(kind):
+        key = kind.key_field.with_type(_zoned(kind.key_type, leaves))
+        return pa.map_(key, kind.item_field.with_type(_zoned(kind.item_type, leaves)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_zoned(kind.value_type, leaves)))
+    return pa.timestamp("us", "UTC") if next(leaves) == _INT96 else kind

@@ -7,13 +7,15 @@ dictionary also makes the :class:`~hudi_fast.config.write_options.WriteOptions` 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from hudi_fast.config.option_fields import normalise_fields, option_field
 from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions"]
+__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions", "is_bootstrap", "source_of"]
 
 METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
 
@@ -77,6 +79,23 @@ class BootstrapOptions(OptionValues):
             return uniform
         other = METADATA_ONLY if self.regex_mode == FULL_RECORD else FULL_RECORD
         return self.regex_mode if re.fullmatch(self.regex, folder) else other
+
+
+def is_bootstrap(options: Mapping[str, Any] | None) -> bool:
+    """Whether the options of a write ask for a bootstrap."""
+    return str((options or {}).get("hoodie.datasource.write.operation", "")).lower() == "bootstrap"
+
+
+def source_of(options: Mapping[str, Any] | None) -> str:
+    """The folder that the options of such a write name.
+
+    Raises:
+        ConfigError: they name none.
+    """
+    path = (options or {}).get("hoodie.bootstrap.base.path")
+    if not path:
+        raise ConfigError("The operation bootstrap needs hoodie.bootstrap.base.path: the folder of Parquet files.")
+    return str(path)
 
 
 def _simple(name: str) -> str:

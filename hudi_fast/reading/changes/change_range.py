@@ -26,7 +26,7 @@ from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
-from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
+from hudi_fast.timeline.instant import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRAP_INSTANT, WRITE_ACTIONS, Instant
 from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = ["ChangeCommit", "ChangeRange", "by_completion", "newest_offset", "readable_until", "resolve_range"]
@@ -198,6 +198,8 @@ def _archived(state: TableState, bounds: _Bounds) -> list[ChangeCommit]:
 
 def _earliest_requested(bounds: _Bounds) -> str | None:
     """The oldest requested time that a commit of the range may have; None for any."""
+    if bounds.begin in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):  # no times, and before all of them
+        return None
     if bounds.begin == EARLIEST or not bounds.completion:
         return None if bounds.begin == EARLIEST else bounds.begin
     begun = datetime.strptime(bounds.begin[:14], "%Y%m%d%H%M%S")
