@@ -180,7 +180,7 @@ WIDER = {
 }
 
 
-@pytest.mark.parametrize("values, kind, expected", WIDER.values(), ids=WIDER)
+@pytest.mark.parametrize(("values", "kind", "expected"), WIDER.values(), ids=WIDER)
 def test_values_become_those_of_an_altered_type(values: pa.Array, kind: pa.DataType, expected: list[object]) -> None:
     assert can_alter(values.type, kind)
     assert not can_promote(values.type, kind)

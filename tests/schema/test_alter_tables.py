@@ -356,7 +356,8 @@ def test_a_write_that_reconciles_begins_a_history_if_it_is_told_to(tmp_path: Pat
 
 def test_partition_columns_that_are_in_the_path_only_stay(tmp_path: Path) -> None:
     given = options(
-        hoodie__datasource__write__drop__partition__columns=True, hoodie__datasource__write__hive_style_partitioning=True
+        hoodie__datasource__write__drop__partition__columns=True,
+        hoodie__datasource__write__hive_style_partitioning=True,
     )
     table = made(tmp_path, given)
     assert read(table) == [{**old_row(n)} for n in range(6)]

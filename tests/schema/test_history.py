@@ -234,7 +234,7 @@ def test_a_write_gives_new_columns_new_ids_and_keeps_the_others() -> None:
     wider = NESTED.append(pa.field("n", pa.struct([("a", pa.int32())])))
     wider = wider.set(1, pa.field("s", pa.struct([*NESTED.field("s").type, ("y", pa.int64())])))
     after = evolved_ids(before, wider, 7)
-    old, new = (dict((path, one.id) for path, one in with_path(schema.record)) for schema in (before, after))
+    old, new = ({path: one.id for path, one in with_path(schema.record)} for schema in (before, after))
     assert old.items() <= new.items()
     highest = before.max_column_id
     assert {path: new[path] for path in new.keys() - old.keys()} == {

@@ -1,4 +1,4 @@
-"""Tables whose columns real Hudi altered (``data/*.zip``), with its snapshot after each of the steps.
+"""Tables whose columns real Hudi altered (``schema/data/*.zip``), with its snapshot after each of the steps.
 
 The metadata tables are left out. ``about.json`` says which instant was the newest when a snapshot was taken.
 """
@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["ALTERED", "AlteredTable", "unzip_altered"]
+__all__ = ["ALTERED", "AlteredTable", "rows_of", "unzip_altered"]
 
-DATA = Path(__file__).with_name("data")
+DATA = Path(__file__).parent / "schema" / "data"
 ALTERED = ("cow_v9_altered", "h015_mor_altered", "mor_v6_altered")
 
 
