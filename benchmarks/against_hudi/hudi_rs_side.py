@@ -15,13 +15,13 @@ from hudi import HudiTableBuilder
 from side import Verbs, parse_work, process_tree, timed
 
 
-def read(table: str) -> None:
+def read(table: str, _: dict[str, str]) -> None:
     """Every row, dropped."""
     for _ in HudiTableBuilder.from_base_uri(table).build().read_stream():
         pass
 
 
-def keep(table: str, folder: str) -> None:
+def keep(table: str, folder: str, _: dict[str, str]) -> None:
     """Every row, as one Parquet file in the folder."""
     batches = list(HudiTableBuilder.from_base_uri(table).build().read_stream())
     pq.write_table(pa.Table.from_batches(batches), os.path.join(folder, "rows.parquet"))

@@ -37,11 +37,11 @@ def verbs_of(spark: SparkSession) -> Verbs:
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         spark.read.parquet(rows).write.format("hudi").options(**options).mode("append").save(table)
 
-    def read(table: str) -> None:
-        spark.read.format("hudi").load(table).write.format("noop").mode("overwrite").save()
+    def read(table: str, options: dict[str, str]) -> None:
+        spark.read.format("hudi").options(**options).load(table).write.format("noop").mode("overwrite").save()
 
-    def keep(table: str, folder: str) -> None:
-        spark.read.format("hudi").load(table).write.mode("overwrite").parquet(folder)
+    def keep(table: str, folder: str, options: dict[str, str]) -> None:
+        spark.read.format("hudi").options(**options).load(table).write.mode("overwrite").parquet(folder)
 
     def compact(table: str, options: dict[str, str]) -> None:
         # A procedure takes its settings as one text.

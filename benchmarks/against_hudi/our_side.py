@@ -18,6 +18,8 @@ from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_o
 
 import hudi_fast
 
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+
 
 def local_verbs(cores: int) -> Verbs:
     """In this process, on that many threads."""
@@ -26,12 +28,16 @@ def local_verbs(cores: int) -> Verbs:
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         hudi_fast.write(pq.read_table(rows, partitioning=None), table, options=options, mode="append")
 
-    def read(table: str) -> None:
-        for _ in hudi_fast.HudiTable.open(table).to_batches():
+    def batches(table: str, options: dict[str, str]) -> pa.RecordBatchReader:
+        opened = hudi_fast.HudiTable.open(table)
+        return opened.incremental(options[BEGIN]).to_reader() if BEGIN in options else opened.to_batches()
+
+    def read(table: str, options: dict[str, str]) -> None:
+        for _ in batches(table, options):
             pass
 
-    def keep(table: str, folder: str) -> None:
-        rows = hudi_fast.HudiTable.open(table).to_batches()
+    def keep(table: str, folder: str, options: dict[str, str]) -> None:
+        rows = batches(table, options)
         with pq.ParquetWriter(os.path.join(folder, "rows.parquet"), rows.schema) as file:
             for batch in rows:
                 file.write_batch(batch)
@@ -59,11 +65,11 @@ def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         hudi_fast.write(spark.read.parquet(rows), table, options=options, mode="append")
 
-    def read(table: str) -> None:
-        hudi_fast.read(spark, table).write.format("noop").mode("overwrite").save()
+    def read(table: str, options: dict[str, str]) -> None:
+        hudi_fast.read(spark, table, options).write.format("noop").mode("overwrite").save()
 
-    def keep(table: str, folder: str) -> None:
-        hudi_fast.read(spark, table).write.mode("overwrite").parquet(folder)
+    def keep(table: str, folder: str, options: dict[str, str]) -> None:
+        hudi_fast.read(spark, table, options).write.mode("overwrite").parquet(folder)
 
     def compact(table: str, options: dict[str, str]) -> None:
         hudi_fast.HudiTable.open(table).services.compact(options, spark=spark)

@@ -28,7 +28,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from data import BASE_OF, COLUMNS, expected_rows, make_data
+from data import BASE_OF, COLUMNS, expected_rows, make_data, read_rows
 from report import Result, machine, report
 
 HERE = Path(__file__).resolve().parent
@@ -37,6 +37,7 @@ PYTHONS = {"hudi": PROJECT / ".venv-hudi" / "bin" / "python"}
 SCRIPTS = {"hudi": "hudi_side.py", "hudi_rs": "hudi_rs_side.py", "local": "our_side.py", "spark": "our_side.py"}
 SIDES = tuple(SCRIPTS)
 READERS = frozenset({"hudi_rs"})
+READS = ("incremental", "read")
 SMALL_RUNS = 7
 RECORD = "RECORD_INDEX"
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
@@ -144,6 +145,16 @@ def mor_read_100(bench: Bench, codec: str) -> Result:
     return _measure_read(bench, "mor_read100", codec, "up100")
 
 
+def incremental_1(bench: Bench, codec: str) -> Result:
+    """What the last commit wrote, an upsert of 1 % of the rows, all columns, COW."""
+    return _measure_incremental(bench, "incr1", codec, COW, "up1")
+
+
+def mor_incremental_1(bench: Bench, codec: str) -> Result:
+    """The same of a MOR table, where they are in the log."""
+    return _measure_incremental(bench, "mor_incr1", codec, MOR, "up1")
+
+
 def mor_compact(bench: Bench, codec: str) -> Result:
     """A compaction, planned and run, of file groups whose every row is in the log once more."""
     start, warm = _logged_table(bench, codec, "up100"), _logged_table(bench, codec, "small_up")
@@ -179,6 +190,8 @@ CASES: dict[str, Callable[[Bench, str], Result]] = {
     "mor_read1": mor_read_1,
     "mor_read10": mor_read_10,
     "mor_read100": mor_read_100,
+    "incr1": incremental_1,
+    "mor_incr1": mor_incremental_1,
     "mor_compact": mor_compact,
     "cluster_sort": cluster_sort,
     "cluster_copy": cluster_copy,
@@ -219,6 +232,12 @@ def _measure_read(bench: Bench, case: str, codec: str, name: str) -> Result:
     return _measure_sides(bench, case, codec, MOR, "read", name, bench.runs, {"start": start, "warm-start": warm})
 
 
+def _measure_incremental(bench: Bench, case: str, codec: str, kind: str, name: str) -> Result:
+    start, warm = _logged_table(bench, codec, name, kind), _logged_table(bench, codec, "small_up", kind)
+    more = {"start": start, "warm-start": warm}
+    return _measure_sides(bench, case, codec, kind, "incremental", name, bench.runs, more)
+
+
 def _measure_clustering(bench: Bench, case: str, codec: str, sort: str) -> Result:
     start, warm = _starting_table(bench, codec, COW, "base"), _starting_table(bench, codec, COW, "small")
     more = {"start": start, "warm-start": warm, "sort": sort or None}
@@ -228,10 +247,11 @@ def _measure_clustering(bench: Bench, case: str, codec: str, sort: str) -> Resul
 def _measure_sides(
     bench: Bench, case: str, codec: str, kind: str, operation: str, name: str, runs: int, more: dict[str, Any]
 ) -> Result:
-    expected = expected_rows(bench.data, name)
+    changes = operation == "incremental"
+    expected = read_rows(bench.data, name).sort_by("uuid") if changes else expected_rows(bench.data, name)
     answers = {}
     for side in bench.sides:
-        if side in READERS and operation != "read":
+        if side in READERS and operation != "read":  # whose incremental query has semantics of its own
             continue
         out = bench.scratch / "out" / f"{case}-{codec}-{side}"
         arguments = {
@@ -269,9 +289,9 @@ def _starting_table(bench: Bench, codec: str, kind: str, name: str, index: str =
     return table
 
 
-def _logged_table(bench: Bench, codec: str, name: str) -> Path:
-    """A MERGE_ON_READ starting table into which Apache Hudi has upserted that input: the updates are in log files."""
-    start = _starting_table(bench, codec, MOR, BASE_OF[name])
+def _logged_table(bench: Bench, codec: str, name: str, kind: str = MOR) -> Path:
+    """A starting table into which Apache Hudi has upserted that input: of a MERGE_ON_READ table into log files."""
+    start = _starting_table(bench, codec, kind, BASE_OF[name])
     table = start.with_name(f"{start.name}-{name}")
     if not table.exists():
         building = table.with_name(f".{table.name}")
@@ -281,7 +301,7 @@ def _logged_table(bench: Bench, codec: str, name: str) -> Path:
             "start": start,
             "out": building,
             "codec": codec,
-            "table-type": MOR,
+            "table-type": kind,
         }
         _run_side(bench, "hudi", arguments)
         building.rename(table)
@@ -310,7 +330,7 @@ def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, A
 
 def _result_rows(out: Path, kind: str, operation: str) -> pa.Table:
     """The 12 user columns of what a side left: a table, or the rows that it read."""
-    if operation == "read":
+    if operation in READS:
         return pq.read_table(out, columns=list(COLUMNS))
     # Base files alone hold a COW table, and every row of the table that was compacted; of a clustered one they hold
     # the replaced file groups too.

@@ -3,7 +3,8 @@
 Data flow of one run: the table to start from is copied, the peak memory counters of all processes are set back, the
 write is timed from Parquet input to completed instant, the peaks are added up. The copy that the last run wrote stays,
 for its rows to be compared. A compaction or clustering goes the same way. A read needs no copy: all columns are read
-and thrown away; the rows are read once more, not timed, and kept as Parquet for the comparison.
+and thrown away; the rows are read once more, not timed, and kept as Parquet for the comparison. So does an incremental
+read: of what all commits but the first one wrote.
 
 Standard library only: the interpreter of real Hudi's virtual environment imports it too.
 """
@@ -44,7 +45,8 @@ SPARK_SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "insert", "read", "upsert")
+OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "read", "upsert")
+READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")
 # One commit is enough: by default compaction waits for five, and clustering for four.
 COMPACT_OPTIONS = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -56,7 +58,8 @@ class Work:
     """One thing to measure.
 
     Attributes:
-        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``compact`` or ``cluster``.
+        operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``incremental``, ``compact`` or
+            ``cluster``.
         rows: folder of Parquet files to write; None to read, compact or cluster.
         start: table to start from, copied for each run that changes it; None for a new table.
         out: folder for the table, which holds what the last run wrote; of a read, for the rows.
@@ -95,15 +98,15 @@ class Verbs:
     """What a side can do.
 
     Attributes:
-        read: ``read(table)``; reads every row and column, keeps none.
-        keep: ``keep(table, folder)``; reads the same and puts it into that folder, which is there, as Parquet.
+        read: ``read(table, options)``; reads every row and column, keeps none.
+        keep: ``keep(table, folder, options)``; reads the same and puts it into that folder, which is there, as Parquet.
         write: ``write(rows, table, options)``; returns when the instant is completed.
         compact: ``compact(table, options)``; plans a compaction and runs it; returns when the instant is completed.
         cluster: ``cluster(table, sort, options)``; the same with a clustering.
     """
 
-    read: Callable[[str], None]
-    keep: Callable[[str, str], None]
+    read: Callable[[str, dict[str, str]], None]
+    keep: Callable[[str, str, dict[str, str]], None]
     write: Callable[[str, str, dict[str, str]], None] = _cannot
     compact: Callable[[str, dict[str, str]], None] = _cannot
     cluster: Callable[[str, str, dict[str, str]], None] = _cannot
@@ -193,17 +196,17 @@ def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[
         _act(work, verbs, work.rows, table)
         seconds.append(time.perf_counter() - begin)
         peaks.append(sum(_peak_rss_mb(pid) for pid in processes()))
-    if work.operation == "read":
+    if work.operation in READS:
         shutil.rmtree(work.out, ignore_errors=True)
         Path(work.out).mkdir()
-        verbs.keep(str(work.start), work.out)
+        verbs.keep(str(work.start), work.out, _read_options(work, str(work.start)))
     rounded = [round(each, 3) for each in seconds]
     return asdict(Run(round(statistics.median(seconds), 3), rounded, round(max(peaks), 1), not reset))
 
 
 def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
-    if work.operation == "read":
-        verbs.read(table)
+    if work.operation in READS:
+        verbs.read(table, _read_options(work, table))
     elif work.operation == "compact":
         verbs.compact(table, {**write_options(work), **COMPACT_OPTIONS})
     elif work.operation == "cluster":
@@ -212,17 +215,29 @@ def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
         verbs.write(str(rows), table, write_options(work))
 
 
+def _read_options(work: Work, table: str) -> dict[str, str]:
+    """None for a snapshot; for an incremental read, which begins after the table's first commit, its bounds."""
+    if work.operation != "incremental":
+        return {}
+    names = os.listdir(f"{table}/.hoodie/timeline")
+    done = [name.partition(".")[0].split("_") for name in names if name.endswith(("commit", ".deltacommit"))]
+    return {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": min(each[1] for each in done if len(each) == 2),
+    }
+
+
 def _table_for(work: Work) -> str:
-    if work.operation == "read":
+    if work.operation in READS:
         return str(work.start)
     _place(work.start, Path(work.out))
     return work.out
 
 
 def _warm_up(work: Work, verbs: Verbs) -> None:
-    if work.operation == "read":
+    if work.operation in READS:
         if work.warm_start is not None:
-            verbs.read(work.warm_start)
+            verbs.read(work.warm_start, _read_options(work, work.warm_start))
     elif work.warm_rows is not None or (work.operation in SERVICES and work.warm_start is not None):
         warm = Path(work.out).with_name(Path(work.out).name + "-warm")
         _place(work.warm_start, warm)
