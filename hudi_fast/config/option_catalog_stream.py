@@ -63,6 +63,14 @@ STREAM_OPTIONS = (
         families=READ,
     ),
     Option(
+        "hudi_fast.source.pushdown",
+        Kind.BOOL,
+        False,
+        'Reads by `format("hudi_fast")`: let Spark hand filters down, which leave out files and rows. PySpark 4.1 to '
+        "4.3 keep the filters of a DataFrame's first query for its later ones: for DataFrames that are used once.",
+        families=READ,
+    ),
+    Option(
         "hudi_fast.stream.max.commits",
         Kind.INT,
         None,

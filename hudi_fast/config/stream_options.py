@@ -37,15 +37,17 @@ class SinkOptions(OptionValues):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceOptions:
-    """Where a stream begins, and how much a batch brings.
+    """Where a stream begins, and how much a batch brings; what reads of the data source let Spark hand down.
 
     Attributes:
         start: ``earliest``, ``latest``, or a time.
+        pushdown: whether filters are taken from Spark.
         max_commits: None for all.
         max_bytes: None for all.
     """
 
     start: str = option_field("hoodie.datasource.streaming.startOffset")
+    pushdown: bool = option_field("hudi_fast.source.pushdown")
     max_commits: int | None = option_field("hudi_fast.stream.max.commits")
     max_bytes: int | None = option_field("hudi_fast.stream.max.bytes")
 

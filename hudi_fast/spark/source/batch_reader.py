@@ -1,4 +1,9 @@
-"""``spark.read.format("hudi_fast")``: parts are planned on the driver, read by workers, handed over as Arrow."""
+"""``spark.read.format("hudi_fast")``: parts are planned on the driver, read by workers, handed over as Arrow.
+
+Filters are taken from Spark only where the options ask for it (``hudi_fast.source.pushdown``): PySpark 4.1 to 4.3 plan
+a later query of the same DataFrame with the parts that were planned for the filters of an earlier one, and rows would
+be missing.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +18,7 @@ from hudi_fast.spark.source.filters import Pushed, understand
 from hudi_fast.spark.source.parts import part_batches
 from hudi_fast.spark.source.queries import TableQuery, check_columns, query_parts, table_columns
 
-__all__ = ["TableReader"]
+__all__ = ["FilteringReader", "TableReader"]
 
 
 class TableReader(DataSourceReader):  # type: ignore[misc]
@@ -27,19 +32,23 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, query: TableQuery, schema: Any) -> None:
         self._query = query
         self._target = check_columns(query, schema)
-        self._pushed: Pushed | None = None
-
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Remember the filters; Spark applies all of them again."""
-        self._pushed = None if self._query.is_cdc else understand(filters, table_columns(self._query))
-        return filters
+        self._pushed = Pushed(Anything(), None)
 
     def partitions(self) -> Sequence[InputPartition]:
         """One for each part; the scan goes along, for the reader itself has been sent by then."""
-        pushed = self._pushed or Pushed(Anything(), None)
-        parts = query_parts(self._query, self._target.names, pushed.condition, pushed.expression)
+        parts = query_parts(self._query, self._target.names, self._pushed.condition, self._pushed.expression)
         return [InputPartition(part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         return part_batches(partition.value, self._target)
+
+
+class FilteringReader(TableReader):
+    """Reads what filters leave of a table."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Remember the filters; Spark applies all of them again."""
+        if not self._query.is_cdc:
+            self._pushed = understand(filters, table_columns(self._query))
+        return filters

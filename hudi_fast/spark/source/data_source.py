@@ -57,9 +57,10 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
 
     def reader(self, schema: Any) -> Any:
         """Reads the table."""
-        from hudi_fast.spark.source.batch_reader import TableReader
+        from hudi_fast.spark.source.batch_reader import FilteringReader, TableReader
 
-        return TableReader(self._query(streams=False), schema)
+        reader = FilteringReader if SourceOptions.from_options(self._options).pushdown else TableReader
+        return reader(self._query(streams=False), schema)
 
     def streamReader(self, schema: Any) -> Any:
         """Reads what is committed to the table."""

@@ -11,13 +11,12 @@ __all__ = ["SOURCE_NAME", "register"]
 SOURCE_NAME = "hudi_fast"
 """What ``format`` takes."""
 
-_PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
-
 
 def register(spark: Any) -> None:
     """Let ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream`` take ``format("hudi_fast")``.
 
-    Filters go to the source from PySpark 4.1 on: ``spark.sql.python.filterPushdown.enabled`` is set for the session.
+    Reads that ask for filters (``hudi_fast.source.pushdown``) need ``spark.sql.python.filterPushdown.enabled=true`` in
+    the session, and PySpark 4.1.
 
     Args:
         spark: the session.
@@ -34,5 +33,4 @@ def register(spark: Any) -> None:
         )
     from hudi_fast.spark.source.data_source import HudiDataSource
 
-    spark.conf.set(_PUSHDOWN, "true")
     spark.dataSource.register(HudiDataSource)
