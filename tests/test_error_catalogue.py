@@ -148,7 +148,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
     "a deleted flag that is no boolean": (
         lambda path: write(path, ROWS.append_column("_hoodie_is_deleted", pa.array(["no"] * 4))),
         hf.SchemaMismatchError,
-        ("_hoodie_is_deleted has to be a boolean column", "have string"),
+        ("_hoodie_is_deleted has to be a boolean column", "have string", "cast it"),
     ),
     "an insert of stored keys": (
         lambda path: write(path, **{f"{W}operation": "insert", "hoodie.datasource.insert.dup.policy": "fail"}),
@@ -158,12 +158,12 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
     "a missing column": (
         lambda path: write(path, ROWS.drop_columns(["text"])),
         hf.SchemaMismatchError,
-        ("text", "hoodie.write.set.null.for.missing.columns"),
+        ("text", "hoodie.write.set.null.for.missing.columns", "{path}"),
     ),
     "a type that does not fit": (
         lambda path: write(path, with_column("text", pa.array([True] * 4))),
         hf.SchemaMismatchError,
-        ("text", "string", "bool"),
+        ("text", "string", "bool", "{path}"),
     ),
     "meta columns again": (
         lambda path: (

@@ -238,7 +238,10 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
     if DELETED_FLAG in rows.column_names:
         flag = rows.column(DELETED_FLAG)
         if not pa.types.is_boolean(flag.type):
-            raise SchemaMismatchError(f"{DELETED_FLAG} has to be a boolean column; the incoming rows have {flag.type}.")
+            raise SchemaMismatchError(
+                f"{DELETED_FLAG} has to be a boolean column; the incoming rows have {flag.type}. It marks rows that "
+                "delete: cast it, or leave it out."
+            )
         masks.append(flag)
     if OPERATION in rows.column_names:
         masks.append(pc.is_in(rows.column(OPERATION), pa.array(["D", "-U"], rows.column(OPERATION).type)))

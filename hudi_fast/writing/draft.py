@@ -14,7 +14,7 @@ import pyarrow as pa
 from hudi_fast.config.option_conflicts import check_against_table, effective_operation
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
 from hudi_fast.formats.cdc_records import check_cdc_mode
 from hudi_fast.formats.parquet_base import ParquetSettings
@@ -175,7 +175,10 @@ def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, opera
         state.config.drop_partition_columns,
         state.view.history is not None,
     )
-    return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
+    try:
+        return deduce_writer_schema(known, normalize_input_schema(incoming, known), rules)
+    except SchemaMismatchError as error:
+        raise SchemaMismatchError(f"{error}\nTable {state.config.name} ({state.storage.uri}) is as before.") from error
 
 
 def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:

@@ -45,16 +45,18 @@ def test_rows_of_a_table_that_makes_its_keys_are_written_back_in_turns(hudi_12, 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(660)
 def test_the_quick_start_on_apache_hudi(java, tmp_path, request):
     """The answers that hudi_fast is held to (tests/spark/test_spark_dropin_quick_start.py)."""
     python = request.config.rootpath / ".venv-hudi" / "bin" / "python"
-    printed = run_program("quick_start", tmp_path, "1.2.0", python=python)
+    printed = run_program("quick_start", tmp_path, "1.2.0", python=python, seconds=600)
     answers = ANSWERS.read_text(encoding="utf-8").splitlines()
     assert printed[printed.index(answers[0]) :] == answers
 
 
 @pytest.mark.long
+@pytest.mark.timeout(660)
 def test_what_hudi_fast_refuses_goes_to_apache_hudi(java, tmp_path, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
-    printed = run_program("falls_back", tmp_path, python=python)
+    printed = run_program("falls_back", tmp_path, python=python, seconds=600)
     assert printed[-5:] == ["Row(part='x', v=1, id='a')", "1", "3 True", "True", "1"]

@@ -31,12 +31,14 @@ def test_a_first_day_in_this_session(spark, tmp_path, capsys):
 
 
 @pytest.mark.long
+@pytest.mark.timeout(660)
 @pytest.mark.parametrize("kind", ["classic", "connect"])
 def test_a_first_day_in_a_process_of_its_own(java, tmp_path, kind):
-    assert run_program("quick_start", tmp_path, kind) == ANSWERS.splitlines()
+    assert run_program("quick_start", tmp_path, kind, seconds=600) == ANSWERS.splitlines()
 
 
 @pytest.mark.long
+@pytest.mark.timeout(660)
 def test_a_first_day_on_spark_35(java, tmp_path, request):
     python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
-    assert run_program("quick_start", tmp_path, "classic", python=python) == ANSWERS.splitlines()
+    assert run_program("quick_start", tmp_path, "classic", python=python, seconds=600) == ANSWERS.splitlines()
