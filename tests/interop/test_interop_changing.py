@@ -1,0 +1,96 @@
+"""Merges, updates and deletes by condition: real Hudi's SQL and ours do the same, and Hudi reads what ours wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from peer.client import RealHudi
+from pyarrow.compute import field
+from rows import assert_same_rows
+from sides import Sides, data_columns, trip_options, trips
+
+import hudi_fast as hf
+
+SQL_ORDER = ["id", "ts", "fare", "seats", "started", "day", "note", "city"]
+"""Where Hudi's SQL takes a partition column to be; it writes rows by place."""
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+LONG = pytest.mark.long
+
+
+def source() -> pa.Table:
+    """Rows that change some of the table's, delete others, and are new."""
+    rows = trips(range(10, 25), ts=7).select(SQL_ORDER)
+    return rows.append_column("op", pa.array(["d" if number % 5 == 0 else "u" for number in range(10, 25)]))
+
+
+def we_change(sides: Sides) -> None:
+    table = sides.table
+    values = {"note": "source.note", "fare": field("source.fare") * 2, "ts": "source.ts"}
+    merge = table.merge(source()).on(["id", "city"]).when_matched_update(values, field("source.op") == "u")
+    merge.when_matched_delete(field("source.op") == "d").when_not_matched_insert().execute()
+    table.update(field("seats") == 2, {"note": "'by update'", "ts": field("ts") + 1})
+    table.delete((field("seats") == 1) & (field("ts") < 7))
+
+
+def hudi_changes(sides: Sides) -> None:
+    name = sides.in_catalog()
+    columns = SQL_ORDER
+    partial = str(sides.table.config.version >= 8).lower()  # Hudi's MERGE INTO tries it on any version
+    sides.hudi.sql(f"SET hoodie.spark.sql.merge.into.partial.updates={partial}")
+    sides.hudi.sql("SET hoodie.write.auto.upgrade=false")
+    sides.hudi.sql(
+        f"MERGE INTO {name} t USING src s ON t.id = s.id AND t.city = s.city "
+        "WHEN MATCHED AND s.op = 'u' THEN UPDATE SET "
+        "t.id = s.id, t.city = s.city, t.note = s.note, t.fare = s.fare * 2, t.ts = s.ts "
+        "WHEN MATCHED AND s.op = 'd' THEN DELETE "
+        f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join('s.' + one for one in columns)})",
+        rows={"src": source()},
+    )
+    sides.hudi.sql(f"UPDATE {name} SET note = 'by update', ts = ts + 1 WHERE seats = 2")
+    sides.hudi.sql(f"DELETE FROM {name} WHERE seats = 1 AND ts < 7")
+
+
+@pytest.mark.parametrize(
+    ("version", "options"),
+    [
+        pytest.param(9, {}, id="cow-9"),
+        pytest.param(6, MOR, id="mor-6", marks=LONG),
+        pytest.param(6, {}, id="cow-6", marks=LONG),
+        pytest.param(9, MOR, id="mor-9", marks=LONG),
+    ],
+)
+def test_our_statements_do_what_those_of_sql_do(hudi_12: RealHudi, version: int, options: dict, tmp_path: Path) -> None:
+    answers = []
+    for number, change in enumerate((we_change, hudi_changes)):
+        sides = Sides(hudi_12, tmp_path / f"t{number}", {**trip_options(version), **options})
+        sides.we_write(trips(range(18)).select(SQL_ORDER))
+        change(sides)
+        answers.append(data_columns(sides.agree()))
+    assert answers[0].num_rows > 15
+    assert_same_rows(*answers, key=["id"])
+
+
+def test_partial_updates_and_moves_are_read_by_hudi(hudi_12: RealHudi, tmp_path: Path) -> None:
+    sides = Sides(hudi_12, tmp_path / "t", {**trip_options(9), **MOR})
+    sides.we_write(trips(range(12)))
+    merge = sides.table.merge(trips([3, 4, 5], ts=2)).on("id").when_matched_delete(field("source.seats") == 5)
+    merge.when_matched_update({"note": "'in part'", "ts": "source.ts"}).execute()
+    assert sides.agree()["note"].to_pylist().count("in part") >= 2
+    sides.table.update(field("id") == trips([7])["id"][0], {"city": "'Elsewhere'"})
+    assert sides.agree()["city"].to_pylist().count("Elsewhere") == 1
+
+
+@pytest.mark.long
+def test_rows_of_a_table_that_makes_its_keys_are_read_by_hudi(hudi_12: RealHudi, tmp_path: Path) -> None:
+    for options in ({}, MOR):
+        given = {key: value for key, value in trip_options(9).items() if not key.endswith("recordkey.field")}
+        path = tmp_path / ("mor" if options else "cow")
+        hf.write(trips(range(10)), path, {**given, **options})
+        sides = Sides(hudi_12, path, {})
+        merge = sides.table.merge(trips(range(8, 12), ts=3)).on("id").when_matched_update({"note": "'ours'"})
+        merge.when_not_matched_insert().execute()
+        sides.table.delete(field("seats") == 1)
+        found = sides.agree()
+        assert found["note"].to_pylist().count("ours") == 2
