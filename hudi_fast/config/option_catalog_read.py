@@ -1,7 +1,6 @@
 """The read options that hudi_fast honours, and those it takes at some values only.
 
-Sources: ``DataSourceReadOptions``, ``HoodieReaderConfig``, ``HoodieCommonConfig`` (1.2.0). Incremental queries are
-parsed here and refused where they are used, so that a dictionary can be checked as a whole.
+Sources: ``DataSourceReadOptions``, ``HoodieReaderConfig``, ``HoodieCommonConfig`` (1.2.0).
 """
 
 from __future__ import annotations
@@ -33,7 +32,8 @@ QUERY_OPTIONS = (
         f"{_READ}begin.instanttime",
         Kind.TEXT,
         None,
-        "Start of an incremental query, exclusive; `earliest` = from the first commit.",
+        "Start of an incremental query, exclusive: a completion time (before table version 8 a requested time); "
+        "`earliest` = from the first commit.",
         families=READ,
     ),
     Option(
@@ -74,7 +74,13 @@ QUERY_OPTIONS = (
         "returns the merged rows; `_hoodie_is_deleted` marks those that go.",
         families=BOTH,
     ),
-    Option(f"{_READ}incr.path.glob", Kind.TEXT, "", "Incremental: partition paths to keep.", families=READ),
+    Option(
+        f"{_READ}incr.path.glob",
+        Kind.TEXT,
+        "",
+        "Incremental: only files whose path matches; `*` comes before.",
+        families=READ,
+    ),
     Option(
         f"{_READ}incr.fallback.fulltablescan.enable",
         Kind.BOOL,
@@ -82,8 +88,20 @@ QUERY_OPTIONS = (
         "Incremental: scan the table when files of the range are gone.",
         families=READ,
     ),
-    Option(f"{_READ}incr.skip_compact", Kind.BOOL, False, "Incremental: leave compactions out.", families=READ),
-    Option(f"{_READ}incr.skip_cluster", Kind.BOOL, False, "Incremental: leave clusterings out.", families=READ),
+    Option(
+        f"{_READ}incr.skip_compact",
+        Kind.BOOL,
+        False,
+        "Incremental: leave compactions out; their rows belong to the commits that logged them either way.",
+        families=READ,
+    ),
+    Option(
+        f"{_READ}incr.skip_cluster",
+        Kind.BOOL,
+        False,
+        "Incremental: nothing to do, a clustering's rows belong to the commits that wrote them.",
+        families=READ,
+    ),
     Option(
         f"{_READ}incr.table.version",
         Kind.INT,
