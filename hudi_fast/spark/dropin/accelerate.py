@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.spark.dropin.defaults import warn_of_defaults
 from hudi_fast.spark.dropin.install import install
 from hudi_fast.spark.dropin.session import FALLBACK, ON, set_mark
 
@@ -28,11 +29,15 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
 
     Raises:
         ConfigError: ``spark`` is not a session.
+
+    Warns:
+        HudiWarning: the machine has a ``hudi-defaults.conf``.
     """
     if not hasattr(spark, "readStream") or not hasattr(spark, "conf"):
         raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
     if not on:
         set_mark(spark, None)
         return
+    warn_of_defaults()
     install(type(spark).__module__.startswith("pyspark.sql.connect"))
     set_mark(spark, FALLBACK if fallback else ON)
