@@ -73,7 +73,7 @@ def between(first: str, second: str) -> str:
     return first + "0"
 
 
-@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.long), "9"])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 def test_a_range_holds_what_its_commits_wrote_and_left(kind: str, version: str, tmp_path: Path) -> None:
     times = life(tmp_path, settings(kind, version))

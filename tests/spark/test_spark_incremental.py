@@ -21,7 +21,7 @@ from hudi_fast.view.table_state import load_state
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
-ONE_OF_EACH = ("cow_v9_mixed", "mor_v9_compacted", "mor_v6_mixed", "cow_v9_clustered")
+ONE_OF_EACH = ("cow_v9_mixed", "mor_v9_compacted")
 GOLDEN = [
     pytest.param(name, marks=() if name in ONE_OF_EACH else pytest.mark.long)
     for name in golden_names()
