@@ -96,7 +96,8 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
             return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)
         failed = failed_writes(options)
         state = clean_up(state, clock, failed)
-        state = ensure_metadata(state, altering.plan, options.metadata, clock, in_threads())
+        plan = _plan(state, options, table_schema(state) or pa.schema([]))
+        state = ensure_metadata(state, plan, options.metadata, clock, in_threads())
         altering = _draft(state, changes, options) or altering
         requested = clock.next_time(state.timeline.newest_time)
         with beating_as_writer(storage, requested, failed):

@@ -208,9 +208,15 @@ def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
     plain = {"hoodie.metadata.enable": False}
     table.alter(hf.DropColumn("gone"), hf.AddColumn("gone", pa.int64()), hf.RenameColumn("a", "aa"), options=plain)
     expected = read(table)
-    # Now with a metadata table, which is built from what is there.
-    table.alter(hf.AddColumn("n", pa.int32()), options={"hoodie.metadata.index.column.stats.enable": True})
-    assert read(table) == [{**row, "n": None} for row in expected]
+    # Now with a metadata table, which is built from what is there, before the columns change.
+    table.alter(
+        hf.DropColumn("b"),
+        hf.AddColumn("b", pa.date32()),
+        hf.AddColumn("n", pa.int32()),
+        options={"hoodie.metadata.index.column.stats.enable": True},
+    )
+    assert read(table) == [{**row, "b": None, "n": None} for row in expected]
+    assert len(read(table, pc.field("b").is_null())) == 6
     assert [row["id"] for row in read(table, pc.field("aa") == 5)] == ["k5"]
     assert len(read(table, pc.field("gone").is_null())) == 6
 

@@ -121,7 +121,7 @@ def carry_out_resizes(
         ConfigError: other fields were hashed than the options say.
     """
     instant = transaction.instant.requested
-    plan = replace(service_plan(state, settings), instant=instant)
+    plan = replace(service_plan(state, settings, instant), instant=instant)
     resizing = _Resizing(state, plan, _hashed(settings.write, state))
     stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext)
     ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
