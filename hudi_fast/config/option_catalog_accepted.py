@@ -108,11 +108,10 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     ),
     (
         "A clean runs on the writer itself, once it is committed; how many files are deleted at once follows from the "
-        "machine, and there are no bootstrapped files.",
+        "machine.",
         """
         hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.parallelism hoodie.cleaner.parallelism
-        hoodie.clean.multiple.enabled hoodie.clean.allow.multiple hoodie.clean.delete.bootstrap.base.file
-        hoodie.cleaner.delete.bootstrap.base.file hoodie.clean.optimize.using.local.engine.context
+        hoodie.clean.multiple.enabled hoodie.clean.allow.multiple hoodie.clean.optimize.using.local.engine.context
         """,
     ),
     (

@@ -35,6 +35,11 @@ def _only(key: str, doc: str, *values: Any, aliases: tuple[str, ...] = ()) -> Op
 _SERVICES = (
     _off("hoodie.partition.ttl.inline", "Drop old partitions after a write."),
     _off("hoodie.table.service.manager.enabled", "Hand table services to a manager."),
+    _off(
+        "hoodie.clean.delete.bootstrap.base.file",
+        "Let cleaning delete files of the folder that a table was bootstrapped from.",
+        "hoodie.cleaner.delete.bootstrap.base.file",
+    ),
 )
 
 _FORMATS = (

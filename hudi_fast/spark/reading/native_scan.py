@@ -30,15 +30,15 @@ from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["native_scan", "readable_by_spark"]
+__all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "fields_fit", "native_scan", "readable_by_spark"]
 
 _FOOTER_THREADS = 8
-_SCAN_OPTIONS = {
+SCAN_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",  # Hudi's files hold the proleptic Gregorian calendar
     "int96RebaseMode": "CORRECTED",
 }
-_PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
-_LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: Mapping[str, Any] | None = None) -> Any:
@@ -66,11 +66,11 @@ def _scan_files(
     """Files that have the columns of ``scan.output`` under the names ``stored``; None stands for one that they lack."""
     named = zip(scan.output, stored, strict=True)
     there = pa.schema([field.with_name(name) for field, name in named if name is not None])
-    reader = spark.read.options(**_SCAN_OPTIONS).schema(spark_schema(there))
+    reader = spark.read.options(**SCAN_OPTIONS).schema(spark_schema(there))
     if _path_columns(scan.config, scan.output):
         reader = reader.option("basePath", scan.storage.uri)
     # Spark looks at each file; left alone it takes a task for each.
-    with session_conf(spark, {_LISTING_TASKS: str(4 * parallelism(spark))}):
+    with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
         frame = reader.parquet(*files)
     columns = []
     for field, name in zip(spark_schema(scan.output), stored, strict=True):
@@ -82,7 +82,7 @@ def _scan_files(
 def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
     """The slices with a base file that Spark's scan reads as the table means it; looks at a footer of each commit."""
     from_path = _path_columns(scan.config, scan.output)
-    slices = [one for one in slices if not _PATTERN & set(f"{scan.storage.uri}{one.partition}")]
+    slices = [one for one in slices if not PATTERN & set(f"{scan.storage.uri}{one.partition}")]
     slices = [one for one in slices if one.base_file is None or not one.base_file.is_skeleton]
     if from_path:
         slices = [one for one in slices if _spark_parses(scan.config, one.partition)]
@@ -94,7 +94,7 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
             present = [name for name in wanted.names if name in reader.schema.names]
             if isinstance(reader, RenamedBase) and not (present and reader.only_renamed.issuperset(present)):
                 return False
-            return _fields_fit(reader.schema, wanted)
+            return fields_fit(reader.schema, wanted)
 
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         fitting = dict(zip(samples, pool.map(fits, samples.values()), strict=True))
@@ -113,7 +113,8 @@ def _spark_parses(config: TableConfig, partition: str) -> bool:
     return simple and (config.url_encode or "%" not in partition)
 
 
-def _fields_fit(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
+def fields_fit(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
+    """Whether Spark reads the columns of a file in the types that are wanted."""
     kinds = {field.name: field.type for field in stored}
     return all(field.name not in kinds or _fits(kinds[field.name], field.type) for field in wanted)
 
@@ -128,7 +129,7 @@ def _fits(stored: pa.DataType, wanted: pa.DataType) -> bool:
         return stored.unit in ("ms", "us") and (stored.tz is None) == (wanted.tz is None)
     if pa.types.is_struct(stored) and pa.types.is_struct(wanted):
         shared = {field.name for field in stored} & {field.name for field in wanted}
-        return bool(shared) and _fields_fit(stored, wanted)
+        return bool(shared) and fields_fit(stored, wanted)
     if pa.types.is_list(stored) and pa.types.is_list(wanted):
         return _fits(stored.value_type, wanted.value_type)
     if pa.types.is_map(stored) and pa.types.is_map(wanted):

@@ -3,6 +3,7 @@
 ::
 
     slices ─┬─ base files alone ─────────────────► Spark's vectorised Parquet scan ────────────────────────────┐
+            ├─ skeletons, without meta columns ──► Spark's scan of the files that hold their data ─────────────┤
             ├─ with a log that is small beside ──► the same, rows that the log changes left out; its rows ─────┼─► union
             └─ the others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
 
@@ -21,6 +22,7 @@ from pyspark.sql import functions as F
 from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
 from hudi_fast.spark.reading.native_scan import native_scan, readable_by_spark
+from hudi_fast.spark.reading.source_scan import source_scan
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.view.slices import FileSlice
 
@@ -46,6 +48,11 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
         parts.append(native_scan(spark, scan, chosen, more))
     if chosen := [one for one in slices if one in beside]:
         parts.append(scan_with_logs(spark, scan, chosen, file_name))
-    if chosen := [one for one in slices if one not in alone and one not in beside]:
-        parts.append(core_scan(spark, scan, chosen, file_name))
+    others = [one for one in slices if one not in alone and one not in beside]
+    direct = None if file_name is not None else source_scan(spark, scan, others)
+    if direct is not None:
+        parts.append(direct.frame)
+        others = [one for one in others if one not in direct.slices]
+    if others:
+        parts.append(core_scan(spark, scan, others, file_name))
     return reduce(lambda left, right: left.unionByName(right), parts)

@@ -1,0 +1,103 @@
+"""Skeletons whose meta columns nobody wants: Spark's own scan of the files that hold their data.
+
+Not: files of before an ALTER, files whose types Spark's scan does not follow (each may have a schema of its own), and
+folder names that Spark's partition discovery reads otherwise than the table does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.reading.slice_reader import SliceScan
+from hudi_fast.spark.arrow import parallelism, session_conf
+from hudi_fast.spark.reading.native_scan import LISTING_TASKS, PATTERN, SCAN_OPTIONS, fields_fit
+from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.view.base_files import folder_values, open_source
+from hudi_fast.view.bootstrap_index import SourceFile, read_sources
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["SourceScan", "source_scan"]
+
+_FOOTER_THREADS = 16
+_META_PREFIX = "_hoodie_"
+
+
+@dataclass(frozen=True)
+class SourceScan:
+    """What is read that way.
+
+    Attributes:
+        slices: the slices.
+        frame: their rows: the columns of ``scan.output``.
+    """
+
+    slices: frozenset[FileSlice]
+    frame: Any
+
+
+def source_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> SourceScan | None:
+    """The rows of slices by Spark's scan of their source files; None when there are no such slices.
+
+    Args:
+        spark: the session.
+        scan: what is wanted of every slice.
+        slices: of the table; those that do not go that way are left out.
+
+    Raises:
+        CorruptTableError: a source file is gone or was changed, or the bootstrap index is damaged.
+    """
+    output = scan.output
+    bare = [one for one in slices if not one.log_files and _is_plain_skeleton(one)]
+    if not bare or not len(output) or scan.filter is not None or _has_meta(output):
+        return None
+    sources = read_sources(scan.storage, scan.config)
+    named = [(one, sources[key]) for one in bare if (key := (one.partition, one.file_id)) in sources]
+    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+        fits = list(pool.map(lambda pair: _fits(scan, pair[1]), named))
+    chosen = [pair for pair, fit in zip(named, fits, strict=True) if fit]
+    if not chosen:
+        return None
+    reader = spark.read.options(**SCAN_OPTIONS).schema(spark_schema(output))
+    if any(name in output.names for name in scan.config.partition_fields):
+        reader = reader.option("basePath", _base(chosen[0][1]))
+    with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
+        frame = reader.parquet(*(source.uri for _, source in chosen))
+    return SourceScan(frozenset(one for one, _ in chosen), frame.select(*(f"`{name}`" for name in output.names)))
+
+
+def _is_plain_skeleton(one: FileSlice) -> bool:
+    """Whether its base file is a skeleton, whose columns have today's names."""
+    return one.base_file is not None and one.base_file.is_skeleton and one.base_file.names is None
+
+
+def _has_meta(schema: pa.Schema) -> bool:
+    return any(name.startswith(_META_PREFIX) for name in schema.names)
+
+
+def _base(source: SourceFile) -> str:
+    """The folder that was bootstrapped."""
+    folder = source.uri.rpartition("/")[0]
+    return folder.removesuffix(f"/{source.source_partition}") if source.source_partition else folder
+
+
+def _fits(scan: SliceScan, source: SourceFile) -> bool:
+    """Whether Spark reads the file as the table means it."""
+    if PATTERN & set(source.uri):
+        return False
+    wanted = [name for name in scan.config.partition_fields if name in scan.output.names]
+    with open_source(scan.storage, source) as reader:
+        if "INT96" in {reader.metadata.schema.column(at).physical_type for at in range(reader.metadata.num_columns)}:
+            return False
+        stored = reader.schema
+    if wanted:  # Spark takes all of them from the path, and none from the file
+        parts = source.source_partition.split("/") if source.source_partition else []
+        known = folder_values(source.source_partition, scan.config.partition_fields)
+        discovered = all("=" in part for part in parts) and all(name in known for name in wanted)
+        if not discovered or any(name in stored.names for name in wanted):
+            return False
+    return fields_fit(stored, [field for field in scan.output if field.name not in wanted])

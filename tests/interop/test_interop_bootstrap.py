@@ -1,0 +1,110 @@
+"""Bootstrapped tables of both sides, written to in turns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
+from peer.client import RealHudi
+from rows import assert_same_rows
+
+import hudi_fast as hf
+
+W = "hoodie.datasource.write."
+SMALL = {
+    f"hoodie.{name}.parallelism": 2
+    for name in ("upsert.shuffle", "insert.shuffle", "delete.shuffle", "bulkinsert.shuffle", "bloom.index")
+}
+
+
+def peer_options(table: hf.HudiTable, hudi: RealHudi) -> dict[str, Any]:
+    config = table.config
+    options = {
+        **bootstrap_options(),
+        **SMALL,
+        f"{W}partitionpath.field": ",".join(config.partition_fields),
+        f"{W}hive_style_partitioning": config.hive_style,
+        f"{W}table.type": config.table_type,
+    }
+    if not config.partition_fields:
+        options[f"{W}keygenerator.class"] = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
+    if not hudi.version.startswith("0."):
+        options |= {"hoodie.write.auto.upgrade": False, "hoodie.write.table.version": config.version}
+    return options
+
+
+def take_turns(table: hf.HudiTable, hudi: RealHudi) -> None:
+    """Either side changes and deletes rows, and both read the same after each step."""
+    options = peer_options(table, hudi)
+
+    def agree(expected: int) -> pa.Table:
+        found = table.to_arrow()
+        assert_same_rows(found, hudi.read(table.path), ignore=())
+        assert found.num_rows == expected
+        return data(found)
+
+    count = table.to_arrow([]).num_rows
+    rows = agree(count)
+    hudi.write(changed(rows.slice(0, 3), note="theirs"), table.path, options)
+    rows = agree(count)
+    assert rows.column("note").to_pylist().count("theirs") == 3
+    table.upsert(changed(rows.slice(30, 4), 200, "ours"))
+    rows = agree(count)
+    assert rows.column("note").to_pylist().count("ours") == 4
+    table.delete(rows.slice(30, 1))
+    agree(count - 1)
+    hudi.write(rows.slice(31, 1), table.path, {**options, f"{W}operation": "delete"})
+    agree(count - 2)
+    if table.config.is_mor:
+        table.services.compact()
+        agree(count - 2)
+    table.services.cluster()
+    agree(count - 2)
+    assert table.services.validate().ok
+
+
+def ours(folder: Path, style: str, version: int, **more: Any) -> hf.HudiTable:
+    rows = data(make_source(folder / "source", style))
+    options = bootstrap_options(**more, hoodie__write__table__version=version)
+    hf.bootstrap(folder / "source", folder / "t", options)
+    table = hf.HudiTable.open(folder / "t")
+    assert data(table.to_arrow()).equals(rows)
+    return table
+
+
+def test_hudi_goes_on_with_a_table_that_we_bootstrapped(hudi_12: RealHudi, tmp_path: Path) -> None:
+    more = {f"{W}table.type": "MERGE_ON_READ", **BY_REGEX}
+    take_turns(ours(tmp_path, "hive", 9, **more), hudi_12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("style", ["hive", "number", "two", "none"])
+def test_hudi_goes_on_with_tables_of_every_kind(
+    hudi_12: RealHudi, style: str, kind: str, version: int, tmp_path: Path
+) -> None:
+    take_turns(ours(tmp_path, style, version, **{f"{W}table.type": kind}), hudi_12)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("style", ["hive", "two"])
+def test_hudi_0_15_goes_on_with_ours(hudi_015: RealHudi, style: str, kind: str, tmp_path: Path) -> None:
+    take_turns(ours(tmp_path, style, 6, **{f"{W}table.type": kind}), hudi_015)
+
+
+@pytest.mark.long
+def test_we_go_on_with_a_table_that_hudi_bootstrapped(hudi_12: RealHudi, tmp_path: Path) -> None:
+    """Hudi does not look where a folder was moved to, so it reads no more once we have made whole files of all."""
+    real = unpack("bootstrapped_v9", tmp_path)
+    table = real.table
+    rows = data(table.to_arrow())
+    table.upsert(changed(rows.slice(0, 3)))
+    table.services.cluster()
+    found = table.to_arrow()
+    assert data(found).column("note").to_pylist().count("changed") == 3
+    assert_same_rows(found, hudi_12.read(real.path), ignore=())
