@@ -16,6 +16,7 @@ from cdc_models import Model, changes_of
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from hudi_fast.reading.changes import cdc_logs
 from hudi_fast.reading.changes.cdc import change_options, changes_batches, changes_table, plan_query
 from hudi_fast.reading.changes.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
@@ -152,6 +153,18 @@ def test_log_files_are_replayed_on_a_slice_whose_compaction_is_pending(tmp_path:
     assert changes_of(table.cdc("earliest")) == model.since("")
     table.services.compact(pending_only=True)
     assert changes_of(table.cdc("earliest")) == model.since("")
+
+
+@pytest.mark.parametrize("mode", MODES[1:])
+def test_images_are_looked_up_for_some_records_at_a_time(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cdc_logs, "_LOOKED_UP_ROWS", 1)
+    given, model = cdc_options(COW, mode), Model()
+    for ts in (1, 2):
+        rows = plain_rows(list(range(8)), ts, partitions=1)
+        model.upsert(hf.write(rows, tmp_path / "t", given).instant, rows_of(rows))
+    assert changes_of(hf.HudiTable.open(tmp_path / "t").cdc("earliest")) == model.since("")
 
 
 # ---- what has no answer

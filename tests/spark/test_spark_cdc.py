@@ -2,6 +2,7 @@
 
 import pyarrow.compute as pc
 import pytest
+from programs import run_program
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
@@ -49,3 +50,18 @@ def test_tasks_get_about_as_many_bytes_each(spark, golden):
     assert frame.rdd.getNumPartitions() == min(len(plan.units), spark.sparkContext.defaultParallelism)
     counted = frame.groupBy(F.spark_partition_id()).count().collect()
     assert len(counted) == frame.rdd.getNumPartitions()
+
+
+@pytest.mark.long
+def test_changes_on_spark_35(java, tmp_path, request):
+    python = request.config.rootpath / ".venv-spark35" / "bin" / "python"
+    (line,) = run_program("change_queries", tmp_path, python=python)
+    assert line.startswith("pyspark.sql.session 3.5.")
+    assert line.endswith(" 12")
+
+
+@pytest.mark.long
+def test_changes_on_spark_connect(java, tmp_path):
+    (line,) = run_program("change_queries", tmp_path, "connect")
+    assert line.startswith("pyspark.sql.connect.session 4.")
+    assert line.endswith(" 12")

@@ -46,6 +46,8 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["logged_changes", "record_columns"]
 
 _NULL = pa.scalar("null")
+_LOOKED_UP_ROWS = 1 << 18
+"""Records whose images are in memory together; base files are read once for so many."""
 
 
 def record_columns(mode: str, table_avro: str) -> pa.Schema:
@@ -74,7 +76,8 @@ def logged_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield change_batch(unit.instant, batch.column(OP), _image(batch, BEFORE), _image(batch, AFTER))
     else:
-        yield from _with_images(scan, unit, list(batches))
+        for records in _groups(batches):
+            yield _with_images(scan, unit, records)
 
 
 def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
@@ -93,10 +96,20 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
     yield from decoder.decode_block(read_content(scan.rows.storage, block), block.path, block.content_start)
 
 
-def _with_images(scan: CdcScan, unit: CdcUnit, records: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Batches of about as many records as are looked up at once."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if sum(one.num_rows for one in group) >= _LOOKED_UP_ROWS:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _with_images(scan: CdcScan, unit: CdcUnit, records: list[pa.RecordBatch]) -> pa.RecordBatch:
     assert unit.after is not None
-    if not records:
-        return
     ops = pa.concat_arrays([batch.column(OP) for batch in records])
     keys = pa.concat_arrays([batch.column(RECORD_KEY) for batch in records])
     after = _placed(scan, FileSlice(unit.partition, unit.file_id, unit.after), keys, pc.not_equal(ops, DELETE))
@@ -105,7 +118,7 @@ def _with_images(scan: CdcScan, unit: CdcUnit, records: list[pa.RecordBatch]) ->
         before = _placed(scan, unit.before, keys, pc.not_equal(ops, INSERT))
     else:
         before = pa.concat_arrays([_image(batch, BEFORE) for batch in records])
-    yield change_batch(unit.instant, ops, before, after)
+    return change_batch(unit.instant, ops, before, after)
 
 
 def _placed(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray, wanted: pa.BooleanArray) -> pa.StringArray:
