@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from altered_tables import ALTERED, unzip_altered
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, SchemaMismatchError
@@ -219,6 +220,32 @@ def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
     assert len(read(table, pc.field("b").is_null())) == 6
     assert [row["id"] for row in read(table, pc.field("aa") == 5)] == ["k5"]
     assert len(read(table, pc.field("gone").is_null())) == 6
+
+
+# ---- tables that Hudi altered
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_writes_and_services_go_on_after_an_alter_of_hudi(name: str, tmp_path: Path) -> None:
+    one = unzip_altered(name, tmp_path)
+    table = hf.HudiTable.open(one.table)
+    plain = {"hoodie.metadata.enable": False, "hoodie.compact.inline": False}
+    expected = {row["id"]: row for row in read(table)}
+    new = {**expected["k5"], "ts": 9, "gone": "once more", "aa": "text"}
+    table.upsert(pa.Table.from_pylist([new], table.schema), plain)
+    expected["k5"] = new
+    assert read(table) == list(expected.values())
+    table.alter(hf.RenameColumn("st", "s"), hf.RenameColumn("l.element.ee", "e"), options=plain)
+    for row in expected.values():
+        row["s"] = row.pop("st")
+        row["l"] = [{"e" if key == "ee" else key: value for key, value in each.items()} for each in row["l"]]
+    assert read(table) == list(expected.values())
+    if table.config.is_mor:
+        table.services.upgrade(9)
+        assert read(table) == list(expected.values())
+        table.services.compact({**plain, "hoodie.compact.inline.max.delta.commits": 1})
+        table.services.upgrade(6)
+    assert read(table) == list(expected.values())
 
 
 # ---- what was planned before
