@@ -123,11 +123,12 @@ def _listed(storage: Storage, config: TableConfig, failed: Instant) -> Iterator[
     for partition in lister.partitions():
         for entry in lister.files(partition):
             base, log = parse_base_file(entry), parse_log_file(entry)
-            # Log files that are named after a compaction (table version 6) are those of writers that went on.
-            named = base if failed.action == "compaction" else base or log
+            # Logs of rows that are named after a compaction (table version 6) are those of writers that went on.
+            own_log = log if log is not None and (failed.action != "compaction" or log.is_cdc) else None
+            named = base or own_log
             if named is not None and named.instant == failed.requested:
                 yield entry.path
-            elif log is not None and (partition, log.file_id, log.instant) in updated:
+            elif log is not None and not log.is_cdc and (partition, log.file_id, log.instant) in updated:
                 yield entry.path
 
 

@@ -20,6 +20,8 @@ from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.rollback_plan import plan_rollback
 
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}
@@ -300,6 +302,25 @@ def test_rollback_and_restore_take_change_logs_along(tmp_path: Path, version: st
     hf.HudiTable.open(tmp_path).services.restore(saved)
     assert change_logs(tmp_path) == kept
     assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_compaction_that_died_without_markers_is_rolled_back_with_its_change_log(
+    tmp_path: Path, version: str
+) -> None:
+    more = {**MOR, **LOGS_ALONE}
+    write(tmp_path, plain_rows(range(4), partitions=1), more, table_version=version)
+    write(tmp_path, plain_rows([1], ts=2, partitions=1), more)
+    instant = hf.HudiTable.open(tmp_path).services.compact({"hoodie.compact.inline.max.delta.commits": 1}).instant
+    write(tmp_path, plain_rows([2], ts=3, partitions=1), more)
+    (completed,) = [one for one in (tmp_path / ".hoodie").rglob(f"{instant}*.commit") if "metadata" not in one.parts]
+    completed.unlink()
+    state = load_state(Storage(str(tmp_path)))
+    (died,) = state.timeline.pending_compactions
+    requests = plan_rollback(state.storage, state.config, died).requests
+    named = [name.rpartition("/")[2] for one in requests for name in one.files_to_be_deleted]
+    assert [name.endswith(".cdc") for name in named] == [True, False]
+    assert all(instant in name for name in named)
 
 
 @pytest.mark.parametrize("name", ["cow_v9_cdc", "mor_v9_cdc"])
