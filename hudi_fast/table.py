@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,9 @@ from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
 __all__ = ["HudiTable"]
+
+Moment = str | datetime
+"""An instant, or a date and time, as :func:`~hudi_fast.config.read_options.normalise_instant` takes it."""
 
 Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
@@ -165,7 +169,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         self,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> pa.Table:
         """The table's rows, meta columns first.
@@ -173,7 +177,8 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         Args:
             columns: which columns, in this order; None for all.
             filter: which rows.
-            as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...).
+            as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...), or a
+                ``datetime`` without zone.
             query_type: ``snapshot``, or ``read_optimized``: of a merge-on-read table its base files as they are,
                 without what was logged since.
 
@@ -187,7 +192,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         self,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> pa.RecordBatchReader:
         """The same as a stream in no particular order, in memory bounded by the file slices in flight."""
@@ -197,7 +202,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         self,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,
-        as_of: str | None = None,
+        as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> Scan:
         """The same, not read yet, for whoever asks with columns and filters of its own: duckdb, polars, Arrow.
@@ -211,8 +216,8 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
 
     def incremental(
         self,
-        begin: str,
-        end: str | None = None,
+        begin: Moment,
+        end: Moment | None = None,
         columns: Sequence[str] | None = None,
         filter: pc.Expression | None = None,
         options: Mapping[str, Any] | None = None,
@@ -321,7 +326,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         return files_table(plan.state, plan.slices)
 
     def explain(
-        self, filter: pc.Expression | None = None, as_of: str | None = None, query_type: str = "snapshot"
+        self, filter: pc.Expression | None = None, as_of: Moment | None = None, query_type: str = "snapshot"
     ) -> pa.Table:
         """How a filter leaves files out: one row per step, with what there was before and what is left after it.
 
@@ -342,11 +347,11 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         return stats_table(open_state(self._storage))
 
     def _plan(
-        self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: str | None, query_type: str
+        self, columns: Sequence[str] | None, filter_: pc.Expression | None, as_of: Moment | None, query_type: str
     ) -> ScanPlan:
         return plan_scan(self._state(as_of, query_type), columns, filter_, query=self._query(query_type))
 
-    def _state(self, as_of: str | None, query_type: str) -> TableState:
+    def _state(self, as_of: Moment | None, query_type: str) -> TableState:
         if query_type not in ("snapshot", "read_optimized"):
             raise ConfigError(f"Unknown query type {query_type!r}; use snapshot or read_optimized.")
         return state_for_query(self._storage, None if as_of is None else normalise_instant(as_of))
@@ -356,8 +361,8 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
 
     def _changes(
         self,
-        begin: str,
-        end: str | None,
+        begin: Moment,
+        end: Moment | None,
         columns: Sequence[str] | None = None,
         filter_: pc.Expression | None = None,
         options: Mapping[str, Any] | None = None,

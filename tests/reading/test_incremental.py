@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,13 @@ def test_a_table_without_commits_has_no_changes(tmp_path: Path) -> None:
     assert table.incremental("earliest").num_rows == 0
     assert table.incremental("20240101000000000").column_names[-4:] == ["id", "part", "ts", "text"]
     assert newest_offset(load_state(Storage(tmp_path / "t"))) is None
+
+
+def test_the_bounds_may_be_dates_and_times(tmp_path: Path) -> None:
+    times = life(tmp_path, settings("COW", "9"))
+    moments = [datetime.strptime(time, "%Y%m%d%H%M%S%f") for time in times]
+    table = hf.HudiTable.open(tmp_path)
+    assert keys(table.incremental(moments[0], moments[1])) == named(0, 1, 2, 3)
+    assert keys(table.incremental(f"{moments[2]:%Y-%m-%d %H:%M:%S}.{times[2][14:]}")) == named(18, 19, 20, 21)
+    with pytest.raises(hf.ConfigError, match="has a time zone"):
+        table.incremental(moments[0].astimezone())

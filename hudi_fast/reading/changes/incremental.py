@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -183,7 +184,9 @@ def plan_incremental(
     return plan_view(view, columns, filter if rows is None else rows, threads, query)
 
 
-def incremental_options(begin: str, end: str | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+def incremental_options(
+    begin: str | datetime, end: str | datetime | None, options: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The options of an incremental query between two times; ``options`` are further ones."""
     given: dict[str, Any] = {**(options or {}), "hoodie.datasource.query.type": "incremental", _BEGIN_KEY: begin}
     return given if end is None else {**given, _END_KEY: end}
