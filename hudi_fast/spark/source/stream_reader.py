@@ -6,9 +6,9 @@
     partitions     (start, end] ─► incremental query ─► parts                               workers read them
 
 An offset is Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: completion time of a commit, of table versions
-before 8 its requested time. A checkpoint location can be taken over from Hudi's source. The end of the first batch of a
-stream that begins with the latest commit also says where that batch began: Spark keeps ends only, and when the batch is
-run again after a crash the latest commit is another one.
+before 8, and of changes (cdc), its requested time. A checkpoint location can be taken over from Hudi's source. The end
+of the first batch of a stream that begins with the latest commit also says where that batch began: Spark keeps ends
+only, and when the batch is run again after a crash the latest commit is another one.
 
 Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0). PySpark before 4.2 does not tell a source where it
 is, so that batches cannot be limited there.
@@ -17,6 +17,7 @@ is, so that batches cannot be limited there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -63,6 +64,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
 
     def __init__(self, query: TableQuery, source: SourceOptions, schema: Any) -> None:
         self._query = query
+        self._settings = replace(query.settings, incremental_table_version=6) if query.is_cdc else query.settings
         self._source = source
         self._limits = BatchLimits(source.max_commits, source.max_bytes)
         self._target = check_columns(query, schema)
@@ -80,7 +82,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         if start.lower() == "earliest":
             self._initial = _FIRST
         elif start.lower() == "latest":
-            newest = newest_readable(load_state(self._query.storage), self._query.settings)
+            newest = newest_readable(load_state(self._query.storage), self._settings)
             self._initial = _FIRST if newest is None else newest
         else:
             self._initial = normalise_instant(start, _START_KEY)
@@ -98,22 +100,22 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         """Where the next batch ends; ``start`` itself when there is nothing new."""
         state = load_state(self._query.storage)
         if start is None:  # PySpark before 4.2
-            newest = newest_readable(state, self._query.settings) or self._initial or _FIRST
+            newest = newest_readable(state, self._settings) or self._initial or _FIRST
             return self._ending(newest, self._initial)
         everything = limits_of_spark is not None and isinstance(limit, limits_of_spark.ReadAllAvailable)
         limits = BatchLimits() if everything else self._limits
         begin = _time_of(start)
-        end = next_offset(state, _bound(begin), limits, self._query.settings, self._until)
+        end = next_offset(state, _bound(begin), limits, self._settings, self._until)
         return dict(start) if end == _bound(begin) else self._ending(end, begin)
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Go no further than what is there now."""
         state = load_state(self._query.storage)
-        self._until = newest_readable(state, self._query.settings) or _FIRST
+        self._until = newest_readable(state, self._settings) or _FIRST
 
     def reportLatestOffset(self) -> dict[str, str] | None:
         """How far the stream could be."""
-        newest = newest_readable(load_state(self._query.storage), self._query.settings)
+        newest = newest_readable(load_state(self._query.storage), self._settings)
         return None if newest is None else {_TIME: newest}
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> Sequence[InputPartition]:
