@@ -159,6 +159,8 @@ def test_settings_of_the_session_are_defaults_of_reads_alone():
     assert found["hoodie.datasource.read.begin.instanttime"] == "earliest"
     assert not {"as.of.instant", "spark.sql.shuffle.partitions"} & set(found)
     assert write_options(Request()) == {}
+    marked = request(Call("option", ("spark.hoodie.datasource.query.type", "snapshot")))
+    assert read_options(marked, {}) == {"hoodie.datasource.query.type": "snapshot"}
 
 
 def test_an_option_counts_before_the_session_whatever_its_spelling():

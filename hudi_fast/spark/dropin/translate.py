@@ -5,8 +5,8 @@
     Request + settings of the session ─► table_path, write_options, read_options ─► hudi_fast.write, hudi_fast.read
 
 As with Apache Hudi: keys in any case; ``partitionBy`` names the partition columns unless an option does; ``hoodie.*``
-settings of the session, with ``spark.`` before them or without, are defaults of its reads, and mean nothing to its
-writes. Source: ``DataSourceOptions``, ``DefaultSource``, ``HoodieSparkSqlWriter``, Hudi 1.2.0, and that release itself.
+settings of the session, with ``spark.`` before them or without, are defaults of its reads (and so are options with
+``spark.`` before them), and mean nothing to its writes. Source: ``DataSourceOptions``, ``DefaultSource``, ``HoodieSparkSqlWriter``, Hudi 1.2.0, and that release itself.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import difflib
 import os
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.option_descriptor import READ
@@ -115,8 +116,10 @@ def read_options(request: Request, session: Mapping[str, str]) -> dict[str, str]
         HudiWarning: an option that is not Hudi's.
     """
     _check_refused(request)
-    options = _session_defaults(session)
-    given = _known(request)
+    marked = {key: value for key, value in request.options.values() if key.startswith("spark.hoodie.")}
+    options = _session_defaults({**session, **marked})
+    plain = {lowered: said for lowered, said in request.options.items() if said[0] not in marked}
+    given = _known(replace(request, options=plain))
     named = {key for spelling in given for key in _same(spelling)}
     return {**{key: value for key, value in options.items() if key not in named}, **given}
 
