@@ -60,7 +60,7 @@ class TableState:
     pending_services: tuple[Instant, ...] = ()
 
 
-def load_state(storage: Storage, as_of: str | None = None) -> TableState:
+def load_state(storage: Storage, as_of: str | None = None, replaced_since: str | None = None) -> TableState:
     """Load the table's present state, or the one that it had; its files are found by listing folders.
 
     :func:`hudi_fast.metadata.state.open_state` does the same, but for where files are found.
@@ -68,6 +68,8 @@ def load_state(storage: Storage, as_of: str | None = None) -> TableState:
     Args:
         storage: the table's storage.
         as_of: newest requested time that counts; None for now.
+        replaced_since: for who asks for what was written after that time: file groups that were replaced before it are
+            not looked up.
 
     Raises:
         TableNotFoundError: there is no table.
@@ -77,7 +79,8 @@ def load_state(storage: Storage, as_of: str | None = None) -> TableState:
     timeline = load_timeline(storage, config)
     replaced: dict[tuple[str, str], str] = {}
     for instant in timeline.writes():
-        if instant.action == "replacecommit":
+        done = max(instant.requested, instant.completion or "")
+        if instant.action == "replacecommit" and (replaced_since is None or done > replaced_since):
             gone = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
             for partition, file_ids in gone.items():
                 replaced.update({(partition, file_id): instant.requested for file_id in file_ids})

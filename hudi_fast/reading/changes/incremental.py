@@ -105,7 +105,7 @@ def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
         ConfigError: the table has no meta columns, the range cannot be answered, or files of it are gone.
         CorruptTableError: a commit in the range cannot be read.
     """
-    state = load_state(storage)
+    state = load_state(storage, replaced_since=None if options.begin == EARLIEST else options.begin)
     if not state.config.populate_meta_fields:
         raise ConfigError(
             f"Incremental queries are not supported when meta fields are disabled: {storage.uri} has "
