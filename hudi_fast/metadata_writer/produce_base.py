@@ -314,7 +314,7 @@ def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
 def slice_bytes(*slices: FileSlice | None) -> int:
     """The size of the files of some slices: what reading them weighs."""
     return sum(
-        (one.base_file.size if one.base_file is not None else 0) + sum(log.size for log in one.log_files)
+        (one.base_file.weight if one.base_file is not None else 0) + sum(log.size for log in one.log_files)
         for one in slices
         if one is not None
     )

@@ -35,7 +35,10 @@ _Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file slice to compact: file names without folder; ``base_file`` is None for a slice of logs alone."""
+    """One file slice to compact: file names without folder; ``base_file`` is None for a slice of logs alone.
+
+    ``source`` is where the data of a skeleton is; Hudi reads it from here.
+    """
 
     partition_path: str
     file_id: str
@@ -43,6 +46,7 @@ class CompactionOperation:
     base_file: str | None = None
     log_files: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +72,16 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice to rewrite; paths are absolute, as the writer was given the base path."""
+    """One file slice to rewrite; paths are absolute, as the writer was given the base path.
+
+    ``source`` is where the data of a skeleton is; Hudi reads it from here.
+    """
 
     partition_path: str
     file_id: str
     base_path: str
     log_paths: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
             "fileId": one.file_id,
             "partitionPath": one.partition_path,
             "metrics": dict(one.metrics),
-            "bootstrapFilePath": None,
+            "bootstrapFilePath": one.source,
         }
         for one in plan.operations
     ]
@@ -166,6 +174,7 @@ def _operation(record: _Record) -> CompactionOperation:
         base.rpartition("/")[2] if base else None,
         tuple(name.rpartition("/")[2] for name in record.get("deltaFilePaths") or ()),
         record.get("metrics") or {},
+        record.get("bootstrapFilePath") or None,
     )
 
 
@@ -230,7 +239,7 @@ def _slice_record(one: ClusteringSlice) -> _Record:
         "deltaFilePaths": list(one.log_paths),
         "fileId": one.file_id,
         "partitionPath": one.partition_path,
-        "bootstrapFilePath": "",
+        "bootstrapFilePath": one.source,
         "version": 1,
     }
 
@@ -262,4 +271,5 @@ def _slice(record: _Record) -> ClusteringSlice:
         record["fileId"],
         record.get("dataFilePath") or "",
         tuple(record.get("deltaFilePaths") or ()),
+        record.get("bootstrapFilePath") or "",
     )

@@ -19,7 +19,7 @@ from hudi_fast.view.bootstrap_index import SourceFile, find_source
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.renamed_base import RenamedBase
 
-__all__ = ["folder_values", "open_base", "open_source", "source_of"]
+__all__ = ["folder_values", "open_base", "open_source"]
 
 
 def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
@@ -37,20 +37,11 @@ def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
     if not base.is_skeleton:
         return skeleton
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    found = find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
+    found = base.source or find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
     if found is None:  # not one after all: an instant may have that time without a bootstrap
         return skeleton
     values = folder_values(found.source_partition, config.partition_fields)
     return StitchedBaseFile(skeleton, lambda: open_source(storage, found), values)
-
-
-def source_of(storage: Storage, base: BaseFile | None) -> str | None:
-    """Where the data of a skeleton is; None for any other base file."""
-    if base is None or not base.is_skeleton:
-        return None
-    config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    found = find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
-    return None if found is None else found.uri
 
 
 def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:

@@ -34,8 +34,8 @@ from hudi_fast.storage.base import Storage
 
 __all__ = [
     "SourceFile",
+    "SourceLookup",
     "find_source",
-    "has_bootstrap_index",
     "local_path",
     "read_sources",
     "write_bootstrap_index",
@@ -71,9 +71,32 @@ class SourceFile:
     modified_ms: int
 
 
-def has_bootstrap_index(storage: Storage) -> bool:
-    """Whether the table has file groups whose data lies elsewhere, or had some once."""
-    return storage.exists(_BY_FILE)
+@dataclass(frozen=True, slots=True)
+class SourceLookup:
+    """Answers where the data of skeletons is; picklable.
+
+    Attributes:
+        storage: the table's storage.
+        config: its configuration.
+    """
+
+    storage: Storage
+    config: TableConfig
+
+    def of_partition(self, partition: str) -> dict[str, SourceFile]:
+        """Source files by file id.
+
+        Raises:
+            CorruptTableError: the index cannot be understood.
+        """
+        try:
+            opened = self.storage.open_input(_BY_PARTITION)
+        except FileNotFoundError:
+            return {}
+        with opened as content, HFileReader.open(content, _BY_PARTITION) as reader:
+            moved = _moved(reader, self.config)
+            _, found = reader.lookup(pa.array([_partition_key(partition)]))
+            return {one.file_id: one for value in found.to_pylist() for one in _of_record(value, moved)}
 
 
 def find_source(storage: Storage, config: TableConfig, partition: str, file_id: str) -> SourceFile | None:
@@ -117,10 +140,7 @@ def read_sources(storage: Storage, config: TableConfig) -> dict[tuple[str, str],
         moved = _moved(reader, config)
         for _, values in reader.scan():
             for value in values.to_pylist():
-                record = read_single_record(value, _BY_PARTITION)
-                partition, folder = record.get("partitionPath") or "", record.get("bootstrapPartitionPath") or ""
-                for file_id, status in (record.get("fileIdToBootstrapFile") or {}).items():
-                    found[partition, file_id] = _source_file(partition, file_id, folder, status, moved)
+                found |= {(one.partition, one.file_id): one for one in _of_record(value, moved)}
     return found
 
 
@@ -193,6 +213,14 @@ def _moved(reader: HFileReader, config: TableConfig) -> tuple[str, str]:
 
 def _folder(uri: str) -> str:
     return local_path(uri).rstrip("/")
+
+
+def _of_record(value: bytes, moved: tuple[str, str]) -> Iterator[SourceFile]:
+    """All files of a source partition."""
+    record = read_single_record(value, _BY_PARTITION)
+    partition, folder = record.get("partitionPath") or "", record.get("bootstrapPartitionPath") or ""
+    for file_id, status in (record.get("fileIdToBootstrapFile") or {}).items():
+        yield _source_file(partition, file_id, folder, status, moved)
 
 
 def _source_file(

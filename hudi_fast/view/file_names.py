@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from hudi_fast.schema.history import Names
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
+from hudi_fast.view.bootstrap_index import SourceFile
 
 __all__ = [
     "BaseFile",
@@ -38,6 +39,7 @@ class BaseFile:
         instant: requested time of the write that made it.
         size: bytes.
         names: what has become of its columns since it was written; None when they are as they were.
+        source: of a skeleton the file that holds its data, where the view has looked it up.
     """
 
     path: str
@@ -46,11 +48,17 @@ class BaseFile:
     instant: str
     size: int
     names: Names | None = field(default=None, compare=False, repr=False)
+    source: SourceFile | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
         """The file's name without its folder."""
         return self.path.rpartition("/")[2]
+
+    @property
+    def weight(self) -> int:
+        """Bytes to read for all its rows, those of another file that holds its data among them."""
+        return self.size + (0 if self.source is None else self.source.size)
 
     @property
     def is_skeleton(self) -> bool:

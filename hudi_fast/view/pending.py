@@ -86,8 +86,8 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
     """
     base, logs = slice_.base_file, (*slice_.change_logs, *slice_.log_files)
     log_bytes = sum(log.size for log in logs)
-    read = ((base.size if base is not None else 0) + log_bytes) // _MIB
-    write = (base.size if base is not None else max_file_size) // _MIB
+    read = ((base.weight if base is not None else 0) + log_bytes) // _MIB
+    write = (base.weight if base is not None else max_file_size) // _MIB
     metrics = {
         "TOTAL_LOG_FILES": float(len(logs)),
         "TOTAL_IO_MB": float(read + write),
@@ -97,5 +97,11 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
     }
     names = tuple(log.name for log in logs)
     return CompactionOperation(
-        slice_.partition, slice_.file_id, slice_.base_instant, base.name if base is not None else None, names, metrics
+        slice_.partition,
+        slice_.file_id,
+        slice_.base_instant,
+        base.name if base is not None else None,
+        names,
+        metrics,
+        None if base is None or base.source is None else base.source.uri,
     )

@@ -22,6 +22,8 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.archived import ArchivedTimes
+from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
+from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
 from hudi_fast.view.schema_history import naming
@@ -77,6 +79,7 @@ class TableView:
         table_version: decides how log files are named.
         archive: completion times of instants that have left the timeline; None when they cannot be looked up.
         history: what the table's schema has been; None for a table without history.
+        sources: where the data of skeletons is; None for a table that was not bootstrapped.
     """
 
     timeline: Timeline
@@ -89,6 +92,7 @@ class TableView:
     table_version: int = 9
     archive: ArchivedTimes | None = None
     history: SchemaHistory | None = None
+    sources: SourceLookup | None = None
 
 
 def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
@@ -147,7 +151,23 @@ def _files_that_count(
             logs.setdefault(log.file_id, []).append(log)
     for found in logs.values():
         found.sort(key=log_order)
-    return bases, logs, changes
+    return _with_sources(view, partition, bases), logs, changes
+
+
+def _with_sources(
+    view: TableView, partition: str, bases: dict[str, dict[str, BaseFile]]
+) -> dict[str, dict[str, BaseFile]]:
+    """The base files, skeletons with the files that hold their data."""
+    if view.sources is None or not any(METADATA_BOOTSTRAP_INSTANT in versions for versions in bases.values()):
+        return bases
+    sources = view.sources.of_partition(partition)
+    return {
+        file_id: {
+            instant: replace(base, source=sources.get(file_id)) if base.is_skeleton else base
+            for instant, base in versions.items()
+        }
+        for file_id, versions in bases.items()
+    }
 
 
 def _log_counts(view: TableView, log: LogFile) -> bool:

@@ -23,6 +23,7 @@ from hudi_fast.timeline.archived import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.base_files import open_base
+from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups, pending_clusterings
 from hudi_fast.view.schema_history import load_history
@@ -99,6 +100,7 @@ def load_state(storage: Storage, as_of: str | None = None, replaced_since: str |
         config.version,
         ArchivedTimes(storage, config.history_folder) if config.layout_version > 1 else None,
         load_history(storage, config, timeline, as_of),
+        None if config.bootstrap_base_path is None else SourceLookup(storage, config),
     )
     return TableState(storage, config, timeline, view, tuple(instant for instant, _ in planned))
 

@@ -15,6 +15,7 @@ import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
 
@@ -367,3 +368,47 @@ def test_changes_since_a_bootstrap(tmp_path: Path) -> None:
     bootstrap = load_state(Storage(table.path)).timeline.writes()[0]
     assert bootstrap.requested == "00000000000001"
     assert data(table.incremental(bootstrap.completion)).column("note").to_pylist() == ["changed"] * 2
+
+
+@pytest.mark.parametrize("kind", ["compaction", "clustering"])
+def test_plans_say_where_the_data_of_skeletons_is_and_reckon_with_it(kind: str, tmp_path: Path) -> None:
+    table, rows = make(tmp_path, **MOR)
+    storage = Storage(table.path)
+    if kind == "compaction":
+        table.upsert(changed(rows.slice(0, 1)))
+        assert table.services.plan_compact() is not None
+        state = load_state(storage)
+        planned = [
+            one.source
+            for one in read_compaction_plan(storage, state.config, state.timeline.pending_compactions[0]).operations
+        ]
+        assert len(planned) == 1
+    else:
+        assert table.services.plan_cluster() is not None
+        state = load_state(storage)
+        plan = read_clustering_plan(storage, state.config, state.pending_services[0])
+        assert plan is not None
+        planned = [one.source for group in plan.groups for one in group.slices]
+        assert len(planned) == 6
+    assert all(str(one).startswith(str(tmp_path / "source")) and Path(str(one)).is_file() for one in planned)
+    bases = [one.base_file for one in latest_slices(load_state(storage).view, "city=c1")]
+    sizes = [one.weight - one.size for one in bases if one is not None]
+    assert sorted(sizes) == sorted(one.stat().st_size for one in (tmp_path / "source/city=c1").glob("*.parquet"))
+    table.services.run_pending()
+    assert data(table.to_arrow()).num_rows == rows.num_rows
+
+
+def test_an_archived_bootstrap_and_a_savepoint_of_one(tmp_path: Path) -> None:
+    table, rows = make(tmp_path)
+    table.services.savepoint("00000000000001")
+    for ts in range(10, 13):
+        table.upsert(changed(rows.slice(0, 1), ts), {"hoodie.clean.automatic": "false"})
+    table.services.restore("00000000000001")
+    assert data(table.to_arrow()).equals(rows)
+    table.services.delete_savepoint("00000000000001")
+    keep = {"hoodie.keep.min.commits": 3, "hoodie.keep.max.commits": 4, "hoodie.clean.commits.retained": 2}
+    for ts in range(20, 28):
+        table.upsert(changed(rows.slice(0, 1), ts), keep)
+    assert "00000000000001" not in [one.requested for one in load_state(Storage(table.path)).timeline.writes()]
+    assert data(table.to_arrow()).num_rows == rows.num_rows
+    assert skeletons(table) == 5

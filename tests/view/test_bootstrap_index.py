@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -147,12 +148,24 @@ def test_values_in_folder_names(folder: str, fields: tuple[str, ...], expected: 
 
 def test_an_instant_of_that_name_is_no_bootstrap_by_itself(tmp_path: Path) -> None:
     real = unpack("bootstrapped_v9", tmp_path)
+    for file in (real.path / ".hoodie/.aux/.bootstrap").rglob("*.hfile"):
+        file.unlink()
     state = load_state(Storage(real.path))
     base = latest_slices(state.view, "city=c0")[0].base_file
     assert base is not None
     assert base.is_skeleton
-    for file in (real.path / ".hoodie/.aux/.bootstrap").rglob("*.hfile"):
-        file.unlink()
+    assert base.source is None
     with open_base(state.storage, base) as reader:
         assert reader.schema == pa.schema([pa.field(name, pa.string()) for name in reader.schema.names])
         assert len(reader.schema) == 5
+
+
+def test_a_file_opened_by_its_name_alone_is_the_one_that_the_view_gives(tmp_path: Path) -> None:
+    real = unpack("bootstrapped_v9", tmp_path)
+    state = load_state(Storage(real.path))
+    base = latest_slices(state.view, "city=c0")[0].base_file
+    assert base is not None
+    assert base.source is not None
+    assert base.weight == base.size + base.source.size
+    with open_base(state.storage, base) as known, open_base(state.storage, replace(base, source=None)) as found:
+        assert known.read(known.schema.names).equals(found.read(found.schema.names))

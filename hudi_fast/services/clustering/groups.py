@@ -79,7 +79,7 @@ def one_to_a_group(slices: Sequence[FileSlice], options: ClusteringOptions) -> P
 def planned_group(storage: Storage, slices: Sequence[FileSlice], outputs: int, max_file_size: int) -> ClusteringGroup:
     """A group as a plan has it: absolute paths, and the figures that others go by."""
     log_bytes = sum(log.size for one in slices for log in one.log_files)
-    base_bytes = sum(one.base_file.size for one in slices if one.base_file is not None)
+    base_bytes = sum(one.base_file.weight for one in slices if one.base_file is not None)
     read = (base_bytes + log_bytes) // _MIB
     write = sum(_size(one, max_file_size) for one in slices) // _MIB
     metrics = {
@@ -95,6 +95,7 @@ def planned_group(storage: Storage, slices: Sequence[FileSlice], outputs: int, m
             one.file_id,
             "" if one.base_file is None else storage.absolute(one.base_file.path),
             tuple(storage.absolute(log.path) for log in one.log_files),
+            "" if one.base_file is None or one.base_file.source is None else one.base_file.source.uri,
         )
         for one in slices
     )
@@ -111,7 +112,7 @@ def _ordered(slices: Sequence[FileSlice], options: ClusteringOptions, max_file_s
 
 
 def _size(slice_: FileSlice, max_file_size: int) -> int:
-    return max_file_size if slice_.base_file is None else slice_.base_file.size
+    return max_file_size if slice_.base_file is None else slice_.base_file.weight
 
 
 def _outputs(total: int, options: ClusteringOptions) -> int:

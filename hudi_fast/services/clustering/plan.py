@@ -251,7 +251,7 @@ def _partition_groups(
             free = [one for one in slices if _is_free(state, one, busy)]
             if strategy.small_only:
                 limit = options.small_file_limit
-                free = [one for one in free if (0 if one.base_file is None else one.base_file.size) < limit]
+                free = [one for one in free if (0 if one.base_file is None else one.base_file.weight) < limit]
             if strategy.grouping == "single":
                 yield name, one_to_a_group(free, options)
             elif strategy.grouping == "schema" and not options.copy_evolved:
@@ -324,7 +324,7 @@ def _require_no_buckets(state: TableState, settings: ServiceSettings, file_ids: 
 
 
 def _base_bytes(slices: Sequence[FileSlice]) -> int:
-    return sum(one.base_file.size for one in slices if one.base_file is not None)
+    return sum(one.base_file.weight for one in slices if one.base_file is not None)
 
 
 def _planned(

@@ -136,7 +136,7 @@ def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: 
 
 
 def _bytes(one: FileSlice) -> int:
-    return (0 if one.base_file is None else one.base_file.size) + _log_bytes(one)
+    return (0 if one.base_file is None else one.base_file.weight) + _log_bytes(one)
 
 
 def _log_bytes(one: FileSlice) -> int:

@@ -18,7 +18,7 @@ from hudi_fast.spark.arrow import parallelism, session_conf
 from hudi_fast.spark.reading.native_scan import LISTING_TASKS, PATTERN, SCAN_OPTIONS, fields_fit
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.view.base_files import folder_values, open_source
-from hudi_fast.view.bootstrap_index import SourceFile, read_sources
+from hudi_fast.view.bootstrap_index import SourceFile
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["SourceScan", "source_scan"]
@@ -55,8 +55,7 @@ def source_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Sou
     bare = [one for one in slices if not one.log_files and _is_plain_skeleton(one)]
     if not bare or not len(output) or scan.filter is not None or _has_meta(output):
         return None
-    sources = read_sources(scan.storage, scan.config)
-    named = [(one, sources[key]) for one in bare if (key := (one.partition, one.file_id)) in sources]
+    named = [(one, one.base_file.source) for one in bare if one.base_file is not None and one.base_file.source]
     with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
         fits = list(pool.map(lambda pair: _fits(scan, pair[1]), named))
     chosen = [pair for pair, fit in zip(named, fits, strict=True) if fit]

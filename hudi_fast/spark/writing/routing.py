@@ -47,4 +47,4 @@ def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
 
 def slice_bytes(slice_: FileSlice) -> int:
     """How much a slice weighs: its base file and its log files."""
-    return sum(log.size for log in slice_.log_files) + (slice_.base_file.size if slice_.base_file is not None else 0)
+    return sum(log.size for log in slice_.log_files) + (slice_.base_file.weight if slice_.base_file is not None else 0)
