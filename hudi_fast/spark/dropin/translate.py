@@ -6,7 +6,8 @@
 
 As with Apache Hudi: keys in any case; ``partitionBy`` names the partition columns unless an option does; ``hoodie.*``
 settings of the session, with ``spark.`` before them or without, are defaults of its reads (and so are options with
-``spark.`` before them), and mean nothing to its writes. Source: ``DataSourceOptions``, ``DefaultSource``, ``HoodieSparkSqlWriter``, Hudi 1.2.0, and that release itself.
+``spark.`` before them), and mean nothing to its writes. Source: ``DataSourceOptions``, ``DefaultSource`` and
+``HoodieSparkSqlWriter`` of Hudi 1.2.0, and what that release does.
 """
 
 from __future__ import annotations
