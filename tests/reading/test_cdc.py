@@ -139,6 +139,22 @@ def test_a_column_that_came_later_is_null_in_older_changes(mode: str, tmp_path: 
         assert '"more": null' in updates["after"][0].as_py()
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_older_changes_are_told_in_the_names_of_today(mode: str, tmp_path: Path) -> None:
+    given = cdc_options(COW, mode)
+    for ts in (1, 2):
+        hf.write(plain_rows([1, 2], ts), tmp_path / "t", given)
+    table = hf.HudiTable.open(tmp_path / "t")
+    table.alter(hf.RenameColumn("text", "words"))
+    changes = table.cdc("earliest").to_pylist()
+    images = [
+        json.loads(one[image]) for one in changes for image in ("before", "after") if one[image] not in (None, "null")
+    ]
+    assert len(images) == 6
+    assert {row["words"] for row in images} == {"a1", "a2"}
+    assert not any("text" in row for row in images)
+
+
 def test_log_files_are_replayed_on_a_slice_whose_compaction_is_pending(tmp_path: Path) -> None:
     given, model = cdc_options(MOR, MODES[0]), Model()
     for ts, numbers in ((1, range(8)), (2, range(4)), (3, range(2, 6)), (4, [0, 3, 9])):

@@ -218,4 +218,4 @@ def _scan_of(state: TableState, options: ReadOptions) -> CdcScan:
         )
     mode, avro = state.config.cdc_mode, table_avro(state)
     assert avro is not None  # a commit that changed rows has a schema
-    return CdcScan(rows, stored_key_config(state.config), mode, record_columns(mode, avro))
+    return CdcScan(rows, stored_key_config(state.config), mode, record_columns(mode, avro), state.view.history)

@@ -23,6 +23,7 @@ from hudi_fast.keys.key_generator import KeyConfig, record_keys
 from hudi_fast.merge.gather import gather, gather_array
 from hudi_fast.merge.slice_merge import RECORD_KEY
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["CHANGE_SCHEMA", "CdcScan", "change_batch", "images", "images_of_keys", "row_keys", "rows_of_keys"]
@@ -45,12 +46,14 @@ class CdcScan:
         key_config: how keys follow from data columns; None for a table whose rows carry them.
         mode: what change logs hold: one of :data:`hudi_fast.formats.cdc_records.CDC_MODES`.
         records: columns of a change record in that mode, as Avro stores them: without logical types.
+        history: what the table's schema has been: change logs are read in today's names; None without history.
     """
 
     rows: SliceScan
     key_config: KeyConfig | None
     mode: str
     records: pa.Schema
+    history: SchemaHistory | None = None
 
 
 def change_batch(

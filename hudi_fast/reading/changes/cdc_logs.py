@@ -41,6 +41,7 @@ from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_co
 from hudi_fast.merge.log_scan import log_blocks
 from hudi_fast.reading.changes.cdc_images import CdcScan, change_batch, images_of_keys
 from hudi_fast.reading.changes.cdc_units import CdcUnit
+from hudi_fast.schema.history import Names, names_at, renamed_avro
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["logged_changes", "record_columns"]
@@ -88,7 +89,8 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
     if text is None:
         raise CorruptTableError("A block of a change log has no schema in its header.", block.path, block.offset)
     where = f"{block.path}, byte {block.offset}"
-    own = _stored(text)
+    names = None if scan.history is None else names_at(scan.history, block.instant)
+    own = _stored(text if names is None else _in_names_of_today(text, names, where))
     try:
         decoder = AvroDecoder.compile(own, scan.records, where)
     except SchemaMismatchError:
@@ -137,6 +139,17 @@ def _image(batch: pa.RecordBatch, name: str) -> pa.StringArray:
 def _stored(avro_json: str) -> str:
     """The schema without logical types: its values are what is stored."""
     return json.dumps(_plain(json.loads(avro_json)))
+
+
+def _in_names_of_today(text: str, names: Names, where: str) -> str:
+    """The schema of change records with today's names in their images; the second image refers to the first."""
+    record = json.loads(text)
+    for field in record["fields"]:
+        kinds = field["type"]
+        field["type"] = [
+            json.loads(renamed_avro(json.dumps(one), names, where)) if isinstance(one, dict) else one for one in kinds
+        ]
+    return json.dumps(record)
 
 
 def _plain(avro: Any) -> Any:

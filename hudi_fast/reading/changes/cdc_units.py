@@ -30,6 +30,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.schema_history import naming
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 
@@ -109,12 +110,13 @@ def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterat
     Warns:
         HudiWarning: a replaced file group has been cleaned; that its rows went is not told.
     """
-    finder = _Finder(state)
+    finder, named = _Finder(state), naming(state.view.history)
     for commit in commits:
         instant, deletes = commit.instant.requested, commit.metadata.operation_type in _DELETES
         for partition, stats in commit.metadata.partition_to_write_stats.items():
             for stat in stats:
-                yield _unit_of(finder, CdcUnit(CdcCase.AS_IS, instant, partition, stat.file_id), stat, deletes)
+                unit = _unit_of(finder, CdcUnit(CdcCase.AS_IS, instant, partition, stat.file_id), stat, deletes)
+                yield _with_names(unit, named)
         for partition, file_ids in (commit.metadata.partition_to_replace_file_ids or {}).items():
             slices = finder.newest_slices(partition)
             gone = [file_id for file_id in file_ids if file_id not in slices]
@@ -123,6 +125,14 @@ def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterat
             for file_id in file_ids:
                 if file_id in slices:
                     yield CdcUnit(CdcCase.REPLACE_COMMIT, instant, partition, file_id, before=slices[file_id])
+
+
+def _with_names(unit: CdcUnit, named: Callable[[BaseFile], BaseFile]) -> CdcUnit:
+    """The unit, its base files knowing what their columns are called today."""
+    after, before = unit.after, unit.before
+    if before is not None and before.base_file is not None:
+        before = replace(before, base_file=named(before.base_file))
+    return replace(unit, after=None if after is None else named(after), before=before)
 
 
 def _unit_of(finder: _Finder, unit: CdcUnit, stat: WriteStat, deletes: bool) -> CdcUnit:
