@@ -13,14 +13,15 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.changing.expressions import evaluate, parse_value
-from hudi_fast.changing.statement import NOT_MATCHED, Clause, MergeSpec, all_columns
+from hudi_fast.changing.statement import MATCHED, NOT_MATCHED, Clause, MergeSpec, all_columns
 from hudi_fast.changing.target import check_columns, roots
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.merge.rules import MergeRules, merge_rules_of
+from hudi_fast.writing.plan import WritePlan
 
-__all__ = ["assigned", "partial_columns_of", "values_of"]
+__all__ = ["assigned", "is_upsert", "partial_columns_of", "values_of"]
 
 _FIRST_PARTIAL = 8
 
@@ -87,6 +88,35 @@ def partial_columns_of(
         return None
     (columns,) = sets
     return [name for name in names if name in columns]
+
+
+def is_upsert(plan: WritePlan, spec: MergeSpec, source: Sequence[str]) -> bool:
+    """Whether a merge by key sets every column from the source, whether its row is there or not.
+
+    Then nothing of the table need be read. Where a row might be in another partition than the source says, it is.
+
+    Args:
+        plan: the write.
+        spec: the merge.
+        source: columns of the source.
+    """
+    kinds = sorted(clause.kind for clause in spec.clauses)
+    if kinds != [MATCHED, NOT_MATCHED] or any(clause.condition is not None for clause in spec.clauses):
+        return False
+    keys, named = set(plan.config.record_key_fields), {one for one, _ in spec.pairs}
+    places = set(plan.config.partition_fields) if plan.config.is_partitioned else set()
+    if not keys or spec.condition is not None or named != keys | places or (places and plan.index.is_global):
+        return False
+    update, insert = (spec.of_kind(kind)[0] for kind in (MATCHED, NOT_MATCHED))
+    if update.effect != "update":
+        return False
+    names = plan.schema.names
+    new = assigned(insert, plan.config, names, source, spec)
+    old = {**{one: f"{spec.aliases[1]}.{other}" for one, other in spec.pairs}}
+    old.update(assigned(update, plan.config, names, source, spec))
+    columns = {f"{spec.aliases[1]}.{name}" for name in source}
+    same = all(isinstance(value, str) and new.get(name) == value and value in columns for name, value in old.items())
+    return same and set(new) == set(old) == set(names)
 
 
 def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clause: Clause) -> pa.Table:

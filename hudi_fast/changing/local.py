@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.changing.assignments import assigned, values_of
+from hudi_fast.changing.assignments import assigned, is_upsert, values_of
 from hudi_fast.changing.engine import pinned_state
 from hudi_fast.changing.expressions import check_condition, mentioned, parse_value, true_of
 from hudi_fast.changing.matching import Pairs, beside, match_rows
@@ -29,7 +29,7 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
 from hudi_fast.merge.gather import gather
 from hudi_fast.view.table_state import column_defaults
-from hudi_fast.writing.changed import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE
+from hudi_fast.writing.changed import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["merged_rows", "updated_rows"]
@@ -67,6 +67,11 @@ def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
     source = _comparable(plan, spec, source)
     change = _Change(plan, spec, tuple(source.column_names), _brought(plan), f"{spec.aliases[0]}.")
     columns = _looked_at(change, condition)
+    if is_upsert(plan, spec, change.source):
+        rows = source.rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
+        clause = spec.of_kind(NOT_MATCHED)[0]
+        values = assigned(clause, plan.config, plan.schema.names, change.source, spec)
+        return _acted(values_of(values, rows, plan.schema, clause), UPSERT)
     by_key = set(plan.config.record_key_fields) <= {one for one, _ in spec.pairs} and bool(
         plan.config.record_key_fields
     )

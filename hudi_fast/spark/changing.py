@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
-from hudi_fast.changing.assignments import assigned
+from hudi_fast.changing.assignments import assigned, is_upsert
 from hudi_fast.changing.engine import pinned_state
 from hudi_fast.changing.run import ChangeRun, check_update, run_change
 from hudi_fast.changing.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
@@ -37,7 +37,7 @@ from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.spark.writing.columns import key_text, partition_text
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.view.table_state import column_defaults
-from hudi_fast.writing.changed import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE
+from hudi_fast.writing.changed import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.plan import WritePlan
 
@@ -136,6 +136,8 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
     check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
     check_columns([one for _, one in spec.pairs], source.columns, "on, columns of the source")
     with _refusing("The merge does not fit the table and the source"):
+        if is_upsert(plan, spec, source.columns):
+            return _upserted(plan, spec, source)
         inserted, alone = spec.of_kind(NOT_MATCHED), spec.of_kind(BY_SOURCE)
         condition = _wanted_keys(plan, spec, source) if not alone else Anything()
         stored = _stored_rows(source.sparkSession, plan, plan.schema.names, condition)
@@ -154,6 +156,21 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
             code = F.when(chosen, F.lit(number)).otherwise(code)
         rows = joined.withColumn(_CLAUSE, code).filter(F.col(_CLAUSE).isNotNull())
         return _changed(_Change(plan, spec, tuple(source.columns), _brought(plan), rows, spec.aliases[0]))
+
+
+def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
+    """The rows of a merge that sets all columns, whether a row is there or not: the source's."""
+    given = source.alias(spec.aliases[1])
+    values = assigned(spec.of_kind(NOT_MATCHED)[0], plan.config, plan.schema.names, source.columns, spec)
+    kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
+    with session_conf(source.sparkSession, _ANSI):
+        columns = [F.col(_quoted(values[name])).cast(kinds[name]).alias(name) for name in plan.schema.names]
+        return given.select(*columns, F.lit(UPSERT).cast("tinyint").alias(ACTION))
+
+
+def _quoted(name: str) -> str:
+    alias, _, column = name.partition(".")
+    return f"{alias}.`{column}`"
 
 
 def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> Any:

@@ -88,7 +88,7 @@ def assign_partition(
         return _bucket_works(plan, partition, incoming, shares, token, first_sequence)
     slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
     matches: list[SliceMatches] = []
-    if plan.changes:
+    if incoming.groups is not None:
         matches = match_changes(plan, incoming, rows, slices, run)
     elif plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
         matches = _matches(plan, partition, incoming, rows, slices, run)
@@ -117,7 +117,7 @@ def _gone(
     plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]
 ) -> list[npt.NDArray[np.bool_] | None]:
     """Rows that go whatever their ordering value says: those that a condition has chosen for deletion."""
-    if not plan.changes or incoming.deletes is None:
+    if incoming.groups is None or incoming.deletes is None:
         return [None] * len(matches)
     return [incoming.deletes[match.incoming_rows] for match in matches]
 

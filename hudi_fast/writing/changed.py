@@ -2,13 +2,13 @@
 
 Such rows bring what a row from outside does not know::
 
-    __hudi_fast_action   what becomes of each row: update, delete or insert       (int8)
+    __hudi_fast_action   what becomes of each row: update, delete, insert, upsert (int8)
     __hudi_fast_group    id of the file group where its row is stored; null for inserts
     _hoodie_record_key, _hoodie_partition_path    of the stored row; null for inserts
 
 So keys need not be looked up again, keys that the table generated are known, and a row stays in its file group even
-where its partition column says something else. Where rows
-have no places, keys are looked up as ever.
+where its partition column says something else. Rows of a merge that is an upsert have no places: their keys are looked
+up as ever.
 
 ::
 
@@ -50,6 +50,7 @@ __all__ = [
     "KEY",
     "PATH",
     "UPDATE",
+    "UPSERT",
     "match_changes",
     "prepare_changes",
     "refuse_lost",
@@ -61,7 +62,7 @@ CHECK = "__hudi_fast_check"
 """Stands among the columns where inserted keys may be stored already: the join did not go by all key columns."""
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 CHANGE_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
-UPDATE, DELETE, INSERT = 0, 1, 2
+UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 
 Rows = npt.NDArray[np.int64]
 
@@ -96,14 +97,15 @@ def prepare_changes(plan: WritePlan, table: pa.Table) -> Incoming:
         marked = delete_mask(plan.rules, rows)
         deletes = deleted if marked is None else deleted | marked
     _refuse_buried(plan, ordering, deleted)
+    places = _places(table)
     return Incoming(
         rows=rows,
         keys=_keys(plan, table, rows),
         partitions=_paths(plan, table, rows),
         deletes=deletes if deletes.any() else None,
         ordering=ordering,
-        groups=_places(table),
-        inserted=table.column(ACTION).to_numpy() == INSERT,
+        groups=places,
+        inserted=None if places is None else table.column(ACTION).to_numpy() == INSERT,
         checked=CHECK in table.column_names,
     )
 
@@ -150,9 +152,7 @@ def match_changes(
         CommitError: a row is not where it was read.
     """
     places = incoming.groups
-    if places is None:
-        keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
-        return _without_taken(plan, incoming, look_up_all(plan, slices, keys, run))
+    assert places is not None, "rows without places are looked up as any others"
     placed, free = rows[places.numbers[rows] >= 0], rows[places.numbers[rows] < 0]
     found = KeyLocations(places.groups, places.numbers[placed])
     if plan.config.is_mor:

@@ -89,7 +89,7 @@ def _assign(
     plan: WritePlan, incoming: Incoming, groups: list[tuple[str, np.ndarray]], pool: ThreadPoolExecutor
 ) -> list[FileGroupWork]:
     """Parallel over partitions where there are enough of them, over the slices of each otherwise."""
-    if plan.index.is_global and plan.operation in ("upsert", "delete") and not plan.changes:
+    if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
         return assign_table(plan, incoming, pool.map)
     if len(groups) >= plan.threads:
         assigned: Iterable[list[FileGroupWork]] = pool.map(

@@ -357,3 +357,18 @@ def test_expressions_of_several_columns_are_computed(tmp_path: Path) -> None:
     longer = pc.binary_join_element_wise(field("note"), field("part"), pc.scalar("-"))
     table.update(pc.starts_with(field("note"), "n1") | (field("id") > 1), {"note": longer, "fare": "-1.5e0"})
     assert [row[3:] for row in contents(table)] == [(1.0, "n0"), (-1.5, "n1-p1"), (-1.5, "n2-p2")]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_merge_that_sets_every_column_from_the_source_is_an_upsert(kind, tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", kind=kind)
+    merge = table.merge(rows(range(8, 12), fare=2.0, ts=2)).on(["id", "part"]).when_matched_update()
+    result = merge.when_not_matched_insert().execute()
+    assert (result.updates, result.inserts) == (2, 2)
+    assert contents(table)[7:] == [(7, "p1", 1, 1.0, "n7")] + [(i, f"p{i % 3}", 2, 2.0, f"n{i}") for i in range(8, 12)]
+    twice = pa.concat_tables([rows([3]), rows([3])])
+    with pytest.raises(hf.InvalidDataError, match="with the keys '3'"):
+        table.merge(twice).on(["id", "part"]).when_matched_update().when_not_matched_insert().execute()
+    small = rows([3]).set_column(0, "id", pa.array([3], pa.int8()))
+    table.merge(small, {"hoodie.index.type": "GLOBAL_BLOOM"}).on("id").when_matched_update().execute()
+    assert len(contents(table)) == 12

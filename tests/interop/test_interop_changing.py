@@ -27,7 +27,7 @@ def source() -> pa.Table:
 
 def we_change(sides: Sides) -> None:
     table = sides.table
-    values = {"note": "source.note", "fare": field("source.fare") * 2, "ts": "source.ts"}
+    values = {name: f"source.{name}" for name in SQL_ORDER} | {"fare": field("source.fare") * 2}
     merge = table.merge(source()).on(["id", "city"]).when_matched_update(values, field("source.op") == "u")
     merge.when_matched_delete(field("source.op") == "d").when_not_matched_insert().execute()
     table.update(field("seats") == 2, {"note": "'by update'", "ts": field("ts") + 1})
@@ -37,13 +37,12 @@ def we_change(sides: Sides) -> None:
 def hudi_changes(sides: Sides) -> None:
     name = sides.in_catalog()
     columns = SQL_ORDER
-    partial = str(sides.table.config.version >= 8).lower()  # Hudi's MERGE INTO tries it on any version
-    sides.hudi.sql(f"SET hoodie.spark.sql.merge.into.partial.updates={partial}")
+    sets = [f"t.{one} = s.{one}" + (" * 2" if one == "fare" else "") for one in columns]
+    sides.hudi.sql("SET hoodie.spark.sql.merge.into.partial.updates=false")  # Hudi tries it on any table version
     sides.hudi.sql("SET hoodie.write.auto.upgrade=false")
     sides.hudi.sql(
         f"MERGE INTO {name} t USING src s ON t.id = s.id AND t.city = s.city "
-        "WHEN MATCHED AND s.op = 'u' THEN UPDATE SET "
-        "t.id = s.id, t.city = s.city, t.note = s.note, t.fare = s.fare * 2, t.ts = s.ts "
+        f"WHEN MATCHED AND s.op = 'u' THEN UPDATE SET {', '.join(sets)} "
         "WHEN MATCHED AND s.op = 'd' THEN DELETE "
         f"WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join('s.' + one for one in columns)})",
         rows={"src": source()},

@@ -41,6 +41,7 @@ from hudi_fast.spark.writing.bucketed import TASKS_PER_CORE, run_bucketed
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
+from hudi_fast.writing.changed import GROUP
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -143,7 +144,7 @@ class SparkEngine:
             return choice
         if plan.index.bucket is not None:
             return self._choose_for_buckets(plan, forced)
-        if plan.changes:
+        if GROUP in self._df.columns:
             if forced == "fused":
                 raise ConfigError("hudi_fast.plan=fused cannot serve rows that were worked out; use routed.")
             return _Choice("routed", f"changed rows go to their file groups; {self._too_large or forced}")
@@ -197,10 +198,11 @@ class SparkEngine:
             return None
         self._local = LocalEngine(rows)
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
-        if forced == "broadcast" and (plan.index.is_global or plan.changes):
-            what = "rows that were worked out" if plan.changes else f"the index {plan.index.kind}"
+        located = GROUP in self._df.columns
+        if forced == "broadcast" and (plan.index.is_global or located):
+            what = "rows that were worked out" if located else f"the index {plan.index.kind}"
             raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve {what}.")
-        spreads = not plan.index.is_global and not plan.changes and _is_partitioned(plan)
+        spreads = not plan.index.is_global and not located and _is_partitioned(plan)
         cluster = not _is_local(self._df.sparkSession) and spreads
         if forced == "broadcast" or (forced == "auto" and cluster):
             return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))

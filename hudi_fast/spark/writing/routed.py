@@ -34,6 +34,7 @@ from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.changed import GROUP
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["run_routed"]
@@ -54,13 +55,13 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
     owners = _owners(slices, tasks)
     path = partition_text(df, plan.key_config, plan.input_schema)
     rows = df.withColumn(_PATH, F.lit("") if path is None else path)
-    if plan.changes:
+    if GROUP in names:
         placed = places_of_changes(rows, plan, slices, owners)
     elif plan.operation in _LOOKS_KEYS_UP:
         rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.input_schema))
         if plan.index.uses_records and slices:
             rows = by_index_group(rows, _KEY, plan, tasks)
-        rows = _newest_of_each_key(rows, plan) if plan.index.is_global else rows
+        rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.changes else rows
         placed = _placed(rows, plan, slices, owners) if slices else _all_new(rows, plan)
     else:
         placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)

@@ -126,9 +126,9 @@ class _Task:
             self._write(work, incoming)
 
     def _match(self, slice_: FileSlice, incoming: Incoming, rows: Rows, moved: Flags) -> SliceMatches | None:
-        if self._plan.index.uses_records and not self._plan.changes:
+        if self._plan.index.uses_records and incoming.groups is None:
             return match_located(self._plan, incoming, slice_, rows, moved[rows])
-        if self._plan.changes:
+        if incoming.groups is not None:
             matches = match_changes(self._plan, incoming, rows, [slice_])
             return matches[0] if matches else None
         keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
