@@ -141,6 +141,35 @@ def test_a_query_lists_no_data_folder_and_opens_the_files_of_its_commits_alone(k
     assert len(read) == 1
 
 
+def test_replace_commits_of_before_the_range_are_not_read(tmp_path: Path) -> None:
+    given = settings("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, given)
+    for ts in (2, 3):
+        over = {**given, "hoodie.datasource.write.operation": "insert_overwrite"}
+        hf.write(plain_rows(range(4), ts=ts), tmp_path, over)
+    hf.write(plain_rows([1], ts=4), tmp_path, given)
+    *_, second, last = places(tmp_path)
+    storage = RecordingStorage(tmp_path)
+    plan_query(storage, incremental_options(second, None, None))
+    read = [call.path for call in storage.calls if call.name == "read_bytes" and call.path.endswith("commit")]
+    assert {last in path for path in read} == {True}
+
+
+def test_missing_files_are_named_with_the_option_that_goes_without(tmp_path: Path) -> None:
+    given = settings("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, given)
+    hf.write(plain_rows(range(4), ts=2, text="b"), tmp_path, given)
+    hf.write(plain_rows(range(2), ts=3, text="c"), tmp_path, given)
+    first, second, _ = places(tmp_path)
+    table = hf.HudiTable.open(tmp_path)
+    versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
+    table.services.clean({**QUIET, **versions})
+    with pytest.raises(hf.ConfigError, match=rf"gone from .*\.parquet.*{FALLBACK}=true"):
+        table.incremental(first, second)
+    assert keys(table.incremental(first)) == named(0, 1, 2, 3)
+    assert keys(table.incremental(first, second, options={FALLBACK: "true"})) == named(2, 3)
+
+
 @pytest.mark.parametrize("version", ["6", "9"])
 def test_archived_commits_count(version: str, tmp_path: Path) -> None:
     given = settings("COW", version)
