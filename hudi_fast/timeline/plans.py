@@ -122,6 +122,7 @@ class CleanPlan:
         files: partition path to absolute paths.
         partitions_to_be_deleted: partition paths that go away whole.
         extra_metadata: such as ``savepointed_timestamps``.
+        sources: whether files of a folder that the table was bootstrapped from are to be deleted, too.
     """
 
     policy: str
@@ -131,6 +132,7 @@ class CleanPlan:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     partitions_to_be_deleted: tuple[str, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
+    sources: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +295,10 @@ def decode_clean_plan(data: bytes, path: str | None = None) -> CleanPlan:
     def build(record: _Record) -> CleanPlan:
         earliest = record.get("earliestInstantToRetain") or {}
         files = {partition: tuple(names) for partition, names in (record["filesToBeDeletedPerPartition"] or {}).items()}
+        sources = False
         for partition, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
-            files[partition] = tuple(info["filePath"] for info in infos)
+            files[partition] = tuple(info["filePath"] for info in infos if not info.get("isBootstrapBaseFile"))
+            sources = sources or len(files[partition]) < len(infos)
         return CleanPlan(
             record["policy"],
             earliest.get("timestamp"),
@@ -303,6 +307,7 @@ def decode_clean_plan(data: bytes, path: str | None = None) -> CleanPlan:
             files,
             tuple(record.get("partitionsToBeDeleted") or ()),
             record.get("extraMetadata") or {},
+            sources,
         )
 
     return decode_body(data, path, build)

@@ -13,8 +13,10 @@ from bootstrap_tables import BY_REGEX, FULL, bootstrap_options, changed, data, m
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
+from hudi_fast.formats.avro_container import read_single_record, write_single_record
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.avro_models import CLEANER_PLAN
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
@@ -412,3 +414,24 @@ def test_an_archived_bootstrap_and_a_savepoint_of_one(tmp_path: Path) -> None:
     assert "00000000000001" not in [one.requested for one in load_state(Storage(table.path)).timeline.writes()]
     assert data(table.to_arrow()).num_rows == rows.num_rows
     assert skeletons(table) == 5
+
+
+def test_a_clean_that_is_to_delete_files_of_the_folder_is_left_to_hudi(tmp_path: Path) -> None:
+    table, rows = make(tmp_path)
+    for ts in (10, 20):
+        table.upsert(changed(rows.slice(0, 1), ts), {"hoodie.clean.automatic": "false"})
+    versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": 1}
+    with pytest.raises(hf.UnsupportedFeatureError, match=r"clean\.delete\.bootstrap\.base\.file"):
+        table.services.clean({**versions, "hoodie.clean.delete.bootstrap.base.file": "true"})
+    planned = table.services.plan_clean(versions)
+    assert planned is not None
+    path = next((tmp_path / "t/.hoodie/timeline").glob("*.clean.requested"))
+    record = read_single_record(path.read_bytes())
+    source = str(tmp_path / "source/city=c0/part-0-0.parquet")
+    infos = record["filePathsToBeDeletedPerPartition"]["city=c0"]
+    infos.append({"filePath": source, "isBootstrapBaseFile": True})
+    path.write_bytes(write_single_record(CLEANER_PLAN, record))
+    with pytest.raises(hf.UnsupportedFeatureError, match="let Apache Hudi carry it out"):
+        table.services.clean(plan=planned)
+    assert Path(source).exists()
+    assert all(Path(info["filePath"]).exists() for info in infos)

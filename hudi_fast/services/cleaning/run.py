@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError
+from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.services.carriers import Carriers
@@ -88,6 +88,7 @@ def run_clean(
             needs one.
         CommitError: storage failed; it stays pending, and the next clean carries it out.
         CorruptTableError: the plan names what is no data file of the table. Nothing was deleted.
+        UnsupportedFeatureError: files of a bootstrapped folder are to go, too. Nothing was deleted.
     """
     with service_lock(storage, settings, service_lock_path(_ACTION)):
         done = _carry_out(storage, scheduled, settings, carriers, strictly=True)
@@ -250,6 +251,12 @@ def _begin(storage: Storage, planned: ScheduledClean, settings: ServiceSettings,
     if plan is None:
         delete_instant_files(storage, state.config, instant)
         return None
+    if plan.sources:
+        raise UnsupportedFeatureError(
+            f"The clean {requested} of {storage.uri} was planned to delete files of the folder that the table was "
+            "bootstrapped from (hoodie.clean.delete.bootstrap.base.file), which is not supported. Nothing was deleted; "
+            "let Apache Hudi carry it out."
+        )
     checked = check_plan(state, plan, f"{state.config.timeline_folder}/{requested}.clean.requested")
     _tell_kept(storage, requested, checked, strictly)
     state = with_metadata_of_clean(state, clock, settings)
