@@ -85,13 +85,17 @@ class _Spool:
         """Called by a task."""
         name, size = f"{self._folder}/{uuid.uuid4().hex}.arrow", 0
         self._neighbours.make_dir(self._folder)
-        with pa.OSFile(self._neighbours.fs_path(name), "wb") as target:
-            with pa.ipc.new_file(target, self._schema) as file:
-                for batch in batches:
-                    size += batch.nbytes
-                    if size > self._sink.spool_max_bytes:
-                        self._refuse(size)
-                    file.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+        try:
+            with pa.OSFile(self._neighbours.fs_path(name), "wb") as target:
+                with pa.ipc.new_file(target, self._schema) as file:
+                    for batch in batches:
+                        size += batch.nbytes
+                        if size > self._sink.spool_max_bytes:
+                            self._refuse(size)
+                        file.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=self._schema))
+        except BaseException:
+            self._delete(name)
+            raise
         return Spooled(name, size)
 
     def write(self, messages: Sequence[Any], batch: int | None) -> WriteResult | None:
@@ -106,17 +110,23 @@ class _Spool:
 
     def discard(self, messages: Sequence[Any]) -> None:
         """Delete what was put aside, and what died writers left; tasks of a stream use one folder for all batches."""
+        for one in messages:
+            if isinstance(one, Spooled):
+                self._delete(one.name)
         with contextlib.suppress(OSError):
-            for one in messages:
-                if isinstance(one, Spooled):
-                    self._neighbours.delete_file(one.name)
-                    if not self._neighbours.list_dir(one.name.rpartition("/")[0]):
-                        self._neighbours.delete_dir(one.name.rpartition("/")[0])
+            self._neighbours.delete_dir(self._folder)
         for entry in self._neighbours.list_dir(""):
             old = entry.is_dir and time.time() - entry.modified_ms / 1000 > _FORGOTTEN_SECONDS
             if old and entry.name.startswith(self._prefix):
                 with contextlib.suppress(OSError):
                     self._neighbours.delete_dir(entry.path)
+
+    def _delete(self, name: str) -> None:
+        folder = name.rpartition("/")[0]
+        with contextlib.suppress(OSError):
+            self._neighbours.delete_file(name)
+            if not self._neighbours.list_dir(folder):
+                self._neighbours.delete_dir(folder)
 
     def _rows(self, parts: Sequence[Spooled]) -> pa.Table:
         batches: list[pa.RecordBatch] = []
