@@ -163,6 +163,38 @@ class RealHudi:
             answer = self._ask("sql", statement=statement, out=out, tables=paths, rows=files)
         return _take_result(answer, out)
 
+    def stream_in(
+        self,
+        source: str | os.PathLike[str],
+        columns: str,
+        path: str | os.PathLike[str],
+        options: Mapping[str, Any],
+        checkpoint: str | os.PathLike[str],
+    ) -> None:
+        """The Parquet files of a folder, one in a batch, through ``writeStream.format("hudi")``, up to the last."""
+        self._ask(
+            "stream_in",
+            source=os.fspath(source),
+            columns=columns,
+            path=os.fspath(path),
+            options=_texts(options),
+            checkpoint=os.fspath(checkpoint),
+        )
+
+    def stream_out(
+        self, path: str | os.PathLike[str], checkpoint: str | os.PathLike[str], options: Mapping[str, Any] | None = None
+    ) -> pa.Table:
+        """All that ``readStream.format("hudi")`` has brought under that checkpoint, after it has gone on to the end."""
+        out = self._new_path("result")
+        answer = self._ask(
+            "stream_out",
+            path=os.fspath(path),
+            options=_texts(options or {}),
+            checkpoint=os.fspath(checkpoint),
+            out=out,
+        )
+        return _take_result(answer, out)
+
     def hfile(self, path: str | os.PathLike[str], keys: Sequence[bytes]) -> HFileAnswer:
         """All entries of an HFile and those of ``keys`` (ascending), by the reader that this release uses."""
         answer = self._ask("hfile", path=os.fspath(path), keys=[key.hex() for key in keys])

@@ -104,6 +104,21 @@ class Peer:
         """What this release's reader of HFiles says of one: all entries, and those of ``keys``; see `hfile_scan`."""
         return scan_hfile(self.spark._jvm, self.version, path, keys)
 
+    def stream_in(self, source: str, columns: str, path: str, options: dict, checkpoint: str) -> dict:
+        """Stream the Parquet files of a folder, one in a batch, into a table through Hudi's sink, up to the last."""
+        files = self.spark.readStream.schema(columns).option("maxFilesPerTrigger", "1").parquet(source)
+        writer = files.writeStream.format("hudi").options(**options).option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start(path).awaitTermination()
+        return {}
+
+    def stream_out(self, path: str, options: dict, checkpoint: str, out: str) -> dict:
+        """All that a stream of Hudi's source has brought under that checkpoint, as one Parquet file below ``out``."""
+        target = f"{checkpoint}-rows"
+        frame = self.spark.readStream.format("hudi").options(**options).load(path)
+        writer = frame.writeStream.format("parquet").option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start(target).awaitTermination()
+        return self._keep(self.spark.read.schema(frame.schema).parquet(target), out)
+
     def forget_cached_tables(self) -> None:
         """Others write to the tables between two requests: a cached relation would list the files of before."""
         self.spark._jsparkSession.sessionState().catalog().invalidateAllCachedTables()
@@ -161,7 +176,7 @@ def serve(peer: Peer, answers: int) -> None:
         while data:
             data = data[os.write(answers, data) :]
 
-    names = ("info", "write", "read", "sql", "hfile", "memory")
+    names = ("info", "write", "read", "sql", "hfile", "memory", "stream_in", "stream_out")
     operations = {name: getattr(peer, name) for name in names}
     answer({"ok": True, "result": peer.info()})
     for line in sys.stdin:

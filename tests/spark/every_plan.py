@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rows import assert_same_rows
 from spark_writes import Step, assert_same_writes, batch, frame
+from stream_files import assert_streams
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
@@ -86,6 +87,7 @@ def main(folder: Path, connect: bool) -> None:
         refused = True
     assert refused
     assert not (folder / "bad").exists()
+    assert_streams(spark, folder / "stream")
     print(type(spark).__module__, spark.version)
     spark.stop()
 

@@ -8,8 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from small_tables import options, table_rows
 
-__all__ = ["COLUMNS", "numbered", "put_file", "stream_of"]
+import hudi_fast as hf
+
+__all__ = ["COLUMNS", "assert_streams", "numbered", "put_file", "stream_of"]
 
 COLUMNS = "id string, part string, ts long, number long"
 
@@ -39,3 +42,15 @@ def put_file(folder: Path, batch: int, rows: pa.Table) -> None:
 def stream_of(spark: Any, folder: Path) -> Any:
     """The files as a streaming DataFrame, one in a batch."""
     return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", "1").parquet(str(folder))
+
+
+def assert_streams(spark: Any, folder: Path) -> None:
+    """The sink writes every batch once in this session, and goes on where it stopped."""
+    table, kind = folder / "t", {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+    for batch in range(3):
+        put_file(folder / "in", batch, numbered(range(5 * batch, 5 * batch + 10), batch))
+        sink = hf.sink(table, {**options(), **kind})
+        writer = stream_of(spark, folder / "in").writeStream.foreachBatch(sink).trigger(availableNow=True)
+        writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+    assert sorted(one[-1] for one in table_rows(table).values()) == list(range(20))
+    assert hf.HudiTable.open(table).history()["operation"].to_pylist() == ["UPSERT"] * 3

@@ -1,0 +1,92 @@
+"""One side of :mod:`streams`: a query that upserts files, one a batch, into a table; prints one JSON line.
+
+Runs under ``.venv-hudi`` with Apache Hudi's sink (``--side hudi``), under ``.venv`` with ``hudi_fast.sink`` (``--side
+spark``). A short stream into another table goes first and is not timed. Seconds of a batch are Spark's own
+(``triggerExecution``), for both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from typing import Any
+
+from pyspark.sql import SparkSession
+from side import SPARK_SETTINGS
+
+COLUMNS = "id long, part string, ts long, name string, value double"
+
+
+def session(side: str, version: str, cores: int) -> SparkSession:
+    """A local session; with the bundle of that release for Apache Hudi."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {**SPARK_SETTINGS, "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": str(cores)}
+    if side == "hudi":
+        settings |= {
+            "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
+            "spark.jars.ivy": os.path.join(os.path.expanduser("~"), ".ivy2"),
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        }
+    builder = SparkSession.builder.master(f"local[{cores}]").appName("streams")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def options(kind: str) -> dict[str, str]:
+    """The sink's options: the same for both sides."""
+    return {
+        "hoodie.table.name": "streamed",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "part",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.parquet.compression.codec": "zstd",
+        "hoodie.clean.commits.retained": "5",
+        "hoodie.keep.min.commits": "10",
+        "hoodie.keep.max.commits": "15",
+    }
+
+
+def stream(spark: SparkSession, side: str, source: str, table: str, kind: str) -> list[float]:
+    """Write all files; seconds of every batch."""
+    files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", "1").parquet(source)
+    writer: Any = files.writeStream.option("checkpointLocation", f"{table}-checkpoint").trigger(availableNow=True)
+    if side == "hudi":
+        query = writer.format("hudi").options(**options(kind)).start(table)
+    else:
+        import hudi_fast
+
+        query = writer.foreachBatch(hudi_fast.sink(table, options(kind))).start()
+    query.awaitTermination()
+    done = [one for one in query.recentProgress if one["numInputRows"]]
+    return [one["durationMs"]["triggerExecution"] / 1000 for one in done]
+
+
+def main() -> None:
+    """Do the work of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("side", "warm", "source", "table", "kind", "version"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--cores", type=int, required=True)
+    asked = parser.parse_args()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    spark = session(asked.side, asked.version, asked.cores)
+    stream(spark, asked.side, asked.warm, f"{asked.table}-warm", asked.kind)
+    begun = time.perf_counter()
+    batches = stream(spark, asked.side, asked.source, asked.table, asked.kind)
+    print(json.dumps({"seconds": time.perf_counter() - begun, "batches": batches}), file=answers, flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
