@@ -14,7 +14,7 @@ Source: metadata reference 3.5 and 3.6; HoodieTableMetadataUtil#convertMetadataT
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -37,6 +37,7 @@ from hudi_fast.metadata_writer.column_ranges import (
     stat_records,
 )
 from hudi_fast.metadata_writer.produce_base import EncodedRecords, ProducerContext, removals
+from hudi_fast.schema.history import altered_columns
 from hudi_fast.view.slices import latest_slices
 
 __all__ = ["StatsOfFiles", "StatsOfPartitions", "StatsOfRemoved", "files_of_slices", "stats_version"]
@@ -162,9 +163,10 @@ class StatsOfPartitions:
         for partition, files in sorted(self.files.items()):
             where = partition_hash(partition)
             merged = merge_ranges(self._ranges(one, known.get(where + hashed[one.name]), types) for one in files)
-            for name in merged if files else types:
+            altered = self._altered(files, types)
+            for name in dict.fromkeys([*merged, *altered] if files else types):
                 key, found = partition_stats_key(name, partition), merged.get(name)
-                if found is None or not found.is_known:
+                if found is None or not found.is_known or name in altered:
                     gone.append(key)
                 else:
                     rows.append(StatRow(key, partition, name, found, types[name], PARTITION_STATS, True))
@@ -172,6 +174,12 @@ class StatsOfPartitions:
         if rows:
             yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context, kind), schema))
         yield from removals(kind, gone)
+
+    def _altered(self, files: Sequence[AddedFile], names: Iterable[str]) -> list[str]:
+        """Columns of which some of the files say nothing under today's names."""
+        history = self.context.merge.history
+        roots = {root for instant in {one.instant for one in files} for root in altered_columns(history, instant)}
+        return [name for name in names if name.partition(".")[0] in roots]
 
     def _recorded(self, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
         """Ranges of the files that the action did not write, see :func:`ranges_of_records`."""

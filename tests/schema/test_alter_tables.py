@@ -12,6 +12,9 @@ from altered_tables import ALTERED, unzip_altered
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, SchemaMismatchError
+from hudi_fast.metadata.keys import partition_stats_key
+from hudi_fast.metadata.read import lookup
+from hudi_fast.metadata.table import open_metadata
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.schema_history import schema_commits
@@ -199,6 +202,21 @@ def test_statistics_of_old_names_leave_nothing_out(kind: str, tmp_path: Path) ->
     plain.services.index("column_stats", ["aa", "gone", "s.xx"])  # of files from before the ALTER
     assert [row["id"] for row in read(plain, pc.field("aa") == 3)] == ["k3"]
     assert len(read(plain, pc.field("gone").is_null())) == 6
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_partition_has_no_statistics_of_a_column_that_is_older_than_its_name(kind: str, tmp_path: Path) -> None:
+    """Those of the files that were written since are not those of the partition."""
+    given = options(kind, hoodie__metadata__enable=True, hoodie__metadata__index__column__stats__enable=True)
+    table = made(tmp_path, given)
+    table.upsert(new_rows(6, 8, 2), {**given, "hoodie.parquet.small.file.limit": 0})  # files of their own
+    services = table.services
+    assert services.validate().differences.num_rows == 0
+    metadata = open_metadata(Storage(table.path), table.config, load_state(Storage(table.path)).timeline)
+    assert metadata is not None
+    keys_of = {name: partition_stats_key(name, path) for name in ("aa", "gone", "s.xx", "ts") for path in ("p0",)}
+    found = lookup(metadata, "partition_stats", pa.array(list(keys_of.values())))["key"].to_pylist()
+    assert found == [keys_of["ts"]]
 
 
 def test_statistics_are_built_from_log_files_of_before(tmp_path: Path) -> None:
