@@ -50,7 +50,7 @@ def batches(query):
 
 
 def to_the_end(writer, *target):
-    """Run a query over all that there is; Spark gives a Python source ten seconds to start, a busy machine takes more."""
+    """Run a query over all that there is; Spark gives a Python source ten seconds to start, busy machines take more."""
     for left in (2, 1, 0):
         query = writer.trigger(availableNow=True).start(*target)
         try:
