@@ -77,6 +77,11 @@ class ChangeRun:
                 "merge, an update or a delete by condition; leave it out."
             )
         settings = ServiceSettings.from_options(given)
+        if settings.write.partial_update:
+            raise ConfigError(
+                "hudi_fast.partial.update=true is for upserts of partial rows; whether a merge or an update logs the "
+                "columns that it sets alone follows from hoodie.spark.sql.merge.into.partial.updates."
+            )
         check_inline(settings)
         made = in_process(settings.write.threads) if carriers is None else carriers(settings.write)
         return cls(storage, settings, made, inline)

@@ -295,6 +295,7 @@ WRONG = [
     (lambda t: t.update(field("nope") == 1, {"fare": 2.0}), "nope"),
     (lambda t: t.update(None, {"fare": field("nope")}), "nope"),
     (lambda t: t.update(None, {"fare": 1.0}, {"hoodie.datasource.write.operation": "insert"}), "leave it out"),
+    (lambda t: t.update(None, {"fare": 1.0}, {"hudi_fast.partial.update": True}), "for upserts of partial rows"),
 ]
 
 
