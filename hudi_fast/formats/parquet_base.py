@@ -288,6 +288,10 @@ class BaseFileReader:
         """Its columns."""
         return self._schema
 
+    def has(self, column: str) -> bool:
+        """Whether there is a column of that name."""
+        return column in self.schema.names
+
     @property
     def num_rows(self) -> int:
         """Its rows."""

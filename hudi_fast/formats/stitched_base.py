@@ -78,6 +78,10 @@ class StitchedBaseFile(BaseFileReader):
             self._columns = pa.schema([*meta, *data, *folder])
         return self._columns
 
+    def has(self, column: str) -> bool:
+        """Whether there is a column of that name; the source is not asked for one of the skeleton."""
+        return column in self._skeleton.schema.names or column in self.schema.names
+
     @property
     def num_rows(self) -> int:
         """Rows, of each of the two."""

@@ -197,7 +197,7 @@ def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[
         for batch in reader.batches(columns, 1 << 18):
             yield record_keys(key_config, pa.Table.from_batches([batch]))
         return
-    if RECORD_KEY not in reader.schema.names:
+    if not reader.has(RECORD_KEY):
         raise CorruptTableError(
             f"The base file has no column {RECORD_KEY}, but the table stores record keys "
             "(hoodie.populate.meta.fields=true)",

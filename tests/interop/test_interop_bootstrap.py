@@ -33,6 +33,7 @@ def peer_options(table: hf.HudiTable, hudi: RealHudi) -> dict[str, Any]:
         options[f"{W}keygenerator.class"] = "org.apache.hudi.keygen.NonpartitionedKeyGenerator"
     if not hudi.version.startswith("0."):
         options |= {"hoodie.write.auto.upgrade": False, "hoodie.write.table.version": config.version}
+        options["hoodie.write.complex.keygen.validation.enable"] = False
     return options
 
 
@@ -92,7 +93,7 @@ def test_hudi_goes_on_with_tables_of_every_kind(
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("style", ["hive", "two"])
+@pytest.mark.parametrize("style", ["hive", "none"])
 def test_hudi_0_15_goes_on_with_ours(hudi_015: RealHudi, style: str, kind: str, tmp_path: Path) -> None:
     take_turns(ours(tmp_path, style, 6, **{f"{W}table.type": kind}), hudi_015)
 

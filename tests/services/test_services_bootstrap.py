@@ -47,7 +47,7 @@ def note_of(table: hf.HudiTable) -> dict[str, str]:
 # ---- what becomes of a folder
 
 
-@pytest.mark.parametrize("version", [9, 8, 6])
+@pytest.mark.parametrize("version", [9, *(pytest.param(one, marks=pytest.mark.long) for one in (8, 6))])
 @pytest.mark.parametrize(
     ("style", "more", "kept", "fields"),
     [

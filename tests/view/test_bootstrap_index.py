@@ -17,6 +17,7 @@ from rows import assert_same_rows
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.index.tagging import file_keys
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import folder_values, open_base
 from hudi_fast.view.bootstrap_index import SourceFile, find_source, read_sources, write_bootstrap_index
@@ -81,6 +82,7 @@ def test_keys_are_read_without_the_data(tmp_path: Path) -> None:
     with open_base(state.storage, base) as reader:
         assert reader.read(["_hoodie_record_key"]).num_rows == reader.num_rows > 0
         assert reader.footer().bloom_filter is not None
+        assert [len(keys) for keys in file_keys(reader, None)] == [reader.num_rows]
     with pytest.raises(hf.CorruptTableError, match=r"was bootstrapped from .*, which is gone.*Restore it"):
         real.table.to_arrow()
 
