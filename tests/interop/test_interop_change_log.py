@@ -39,7 +39,6 @@ MODES = ("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY")
 SIDES = [("hudi_12", 9, COW), ("hudi_12", 9, MOR), ("hudi_12", 8, COW), ("hudi_12", 6, COW), ("hudi_015", 6, MOR)]
 BY_DEFAULT = {
     ("hudi_12", 9, COW, "DATA_BEFORE_AFTER"),
-    ("hudi_12", 9, MOR, "OP_KEY_ONLY"),
     ("hudi_015", 6, MOR, MODES[0]),
 }
 CASES = [
