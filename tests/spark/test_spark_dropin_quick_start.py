@@ -26,6 +26,12 @@ def test_a_first_day_in_this_session(spark, tmp_path, capsys):
     hf.accelerate(session)
     keyless(session, str(tmp_path / "keyless"), "COPY_ON_WRITE")
     assert capsys.readouterr().out.splitlines() == expected("COPY_ON_WRITE", "dear rides", "late news loses")
+
+
+@pytest.mark.long
+def test_a_second_day_in_this_session(spark, tmp_path, capsys):
+    session = spark.newSession()
+    hf.accelerate(session)
     keyed(session, str(tmp_path / "keyed"), "MERGE_ON_READ")
     assert capsys.readouterr().out.splitlines() == expected("MERGE_ON_READ", "late news loses", None)
 
