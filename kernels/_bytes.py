@@ -22,6 +22,7 @@ __all__ = [
     "load_u16",
     "load_u32",
     "load_u64",
+    "multiply_high",
     "prefetch",
     "store_u16",
     "store_u32",
@@ -76,6 +77,12 @@ def fold_multiply(left: Any, right: Any) -> Any:
     """The high half xor the low half of the 128-bit product of two uint64."""
     product = int(left) * int(right)
     return np.uint64((product >> 64) ^ (product & 0xFFFFFFFFFFFFFFFF))
+
+
+@machine_op
+def multiply_high(left: Int, right: Int) -> Any:
+    """The high half of the 128-bit product of two int64 that are not negative, as int64."""
+    return np.int64((int(left) * int(right)) >> 64)
 
 
 @machine_op

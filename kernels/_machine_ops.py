@@ -19,6 +19,7 @@ __all__ = [
     "load_u16",
     "load_u32",
     "load_u64",
+    "multiply_high",
     "prefetch",
     "store_u16",
     "store_u32",
@@ -87,6 +88,18 @@ def fold_multiply(typingctx: Any, left: Any, right: Any) -> Any:
         return builder.xor(low, high)
 
     return types.uint64(types.uint64, types.uint64), codegen
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def multiply_high(typingctx: Any, left: Any, right: Any) -> Any:
+    """High half of the 128-bit product of two int64 that are not negative."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(args[0], wide), builder.zext(args[1], wide))
+        return builder.trunc(builder.lshr(product, ir.Constant(wide, 64)), ir.IntType(64))
+
+    return types.int64(types.int64, types.int64), codegen
 
 
 @intrinsic  # type: ignore[untyped-decorator]

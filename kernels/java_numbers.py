@@ -17,14 +17,14 @@ _MINUS, _POINT, _ZERO, _EXPONENT = 45, 46, 48, 69
 
 
 @helper
-def _put_special(out: Bytes, to: Int, start: Int, length: Int) -> Int:
+def put_special(out: Bytes, to: Int, start: Int, length: Int) -> Int:
     for i in range(length):
         out[to + i] = _SPECIAL[start + i]
     return to + length
 
 
 @helper
-def _put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) -> Int:
+def put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) -> Int:
     """The number ``0.<digits> * 10 ** exponent``, not zero, as ``Double.toString`` lays it out."""
     if -2 <= exponent <= 7:
         if exponent <= 0:
@@ -93,9 +93,9 @@ def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes
             at += 1
         if at < end and (data[at] == 110 or data[at] == 105):  # nan, inf
             if data[at] == 110:
-                to = _put_special(out, to, 0, 5)
+                to = put_special(out, to, 0, 5)
             else:
-                to = _put_special(out, to, 15, 11) if negative else _put_special(out, to, 5, 10)
+                to = put_special(out, to, 15, 11) if negative else put_special(out, to, 5, 10)
             out_offsets[row + 1] = np.int32(to)
             continue
         count, exponent, power, sign = np.int64(0), np.int64(0), np.int64(0), np.int64(1)
@@ -122,10 +122,10 @@ def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes
         while count > 0 and digits[count - 1] == _ZERO:
             count -= 1
         if count == 0:
-            to = _put_special(out, to, 29, 4) if negative else _put_special(out, to, 26, 3)
+            to = put_special(out, to, 29, 4) if negative else put_special(out, to, 26, 3)
         else:
             if negative:
                 out[to] = _MINUS
                 to += 1
-            to = _put_number(digits, count, exponent + sign * power, out, to)
+            to = put_number(digits, count, exponent + sign * power, out, to)
         out_offsets[row + 1] = np.int32(to)

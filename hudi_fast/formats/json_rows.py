@@ -38,7 +38,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.varlen import string_array, varlen_buffers
+from hudi_fast.formats.varlen import fixed_items, string_array, varlen_buffers
+from hudi_fast.kernels.java_doubles import POWERS, java_doubles
 from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
 from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
 from hudi_fast.kernels.json_text import (
@@ -170,19 +171,21 @@ def _bytes(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
 
 
 def _fractions(values: pa.Array) -> pa.StringArray:
+    ends = np.empty(len(values) + 1, dtype=np.int32)
+    out = _room(NUMBER_BYTES * len(values))
+    if pa.types.is_float64(values.type):
+        java_doubles(fixed_items(values).view(np.int64), POWERS, ends, out)
+        return _with_validity(string_array(ends, out[: ends[-1]]), values)
     shortest = values.cast(pa.float32() if pa.types.is_float16(values.type) else values.type).cast(pa.string())
     shortest = _second_digits(values, shortest)
     offsets, data = varlen_buffers(shortest)
-    ends = np.empty(len(values) + 1, dtype=np.int32)
-    out = _room(NUMBER_BYTES * len(values))
     java_numbers(offsets, data, ends, out)
     return _with_validity(string_array(ends, out[: ends[-1]]), values)
 
 
 def _second_digits(values: pa.Array, shortest: pa.StringArray) -> pa.StringArray:
     """Where one digit is enough Java prints the nearest number of two; they differ among the very smallest only."""
-    small = 1e-42 if pa.types.is_float32(values.type) else 1e-321
-    tiny = pc.fill_null(pc.and_(pc.less(pc.abs(values), small), pc.not_equal(values, 0.0)), False)
+    tiny = pc.fill_null(pc.and_(pc.less(pc.abs(values), 1e-42), pc.not_equal(values, 0.0)), False)
     if not pc.any(tiny).as_py():
         return shortest
     nearest = [f"{value:.1e}" for value in values.filter(tiny).to_pylist()]

@@ -5,6 +5,7 @@ import struct
 import numpy as np
 import pytest
 from arrow_buffers import buffers, values_of
+from hudi_fast.kernels.java_doubles import POWERS, java_doubles
 from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
 from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
 from hudi_fast.kernels.json_text import (
@@ -76,6 +77,24 @@ def java(texts: list[str]) -> list[str]:
 def test_numbers_are_laid_out_as_java_does(values):
     texts = ["inf" if one == float("inf") else "-inf" if one == -float("inf") else repr(one) for one in values]
     assert java(texts) == [naive.number(one) for one in values]
+
+
+def doubles(values: np.ndarray) -> list[str]:
+    ends, out = np.empty(len(values) + 1, np.int32), np.empty(NUMBER_BYTES * len(values), np.uint8)
+    java_doubles(values.view(np.int64), POWERS, ends, out)
+    return [one.decode() for one in values_of(ends, out)]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.floats() | st.floats(-1e4, 1e4).map(lambda one: round(one, 2)), max_size=10))
+def test_doubles_are_the_shortest_that_mean_the_same(values):
+    assert doubles(np.array(values, np.float64)) == [naive.number(one) for one in values]
+
+
+def test_doubles_of_any_bits_and_powers_of_two_are_written():
+    bits = np.random.default_rng(7).integers(0, 2**64, 3000, dtype=np.uint64).view(np.float64)
+    for values in (bits, 2.0 ** np.arange(-1074, 1024), np.arange(1, 30) * 5e-324):
+        assert doubles(values) == [naive.number(float(one)) for one in values]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,149 @@
+"""Doubles as ``Double.toString`` writes them: the shortest decimal that means the same, nearest of those.
+
+::
+
+    bits ─► q, c: the value is c * 2**q ─► bounds of what rounds to it, in units of 10**k ─► shortest in between ─► text
+
+Multiplying by powers of ten is done with 126 bits of them, rounded to odd; that no double is missed is shown in
+Raffaello Giulietti's paper on the Schubfach algorithm, which the JDK follows since release 19.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ._arrays import Bytes, Int, Int64s, Offsets
+from ._bytes import multiply_high
+from ._jit import helper, kernel
+from .java_numbers import put_number, put_special
+
+__all__ = ["POWERS", "java_doubles"]
+
+_LEAST_POWER, _MOST_POWER = -324, 292
+_SIGNIFICAND = np.int64(1) << 52
+_BITS = np.uint64(0x7FFFFFFFFFFFFFFF)
+_DOUBLE_POINT = 2**63
+
+
+def _powers() -> Int64s:
+    """For each k two words: 10**-k with 126 bits, rounded up; the upper 63 of them, then the lower 63."""
+    words = []
+    for k in range(_LEAST_POWER, _MOST_POWER + 1):
+        above, below = (10**-k, 1) if k < 0 else (1, 10**k)
+        shift = 126 - (above.bit_length() - below.bit_length())
+        while (above << shift if shift >= 0 else above >> -shift) // below >= 1 << 126:
+            shift -= 1
+        exact = (above << shift) // below if shift >= 0 else above // (below << -shift)
+        if exact < 1 << 125:
+            exact = (above << (shift + 1)) // below if shift + 1 >= 0 else above // (below << -(shift + 1))
+        words += [(exact + 1) >> 63, (exact + 1) & (_DOUBLE_POINT - 1)]
+    return np.array(words, dtype=np.int64)
+
+
+POWERS = _powers()
+"""int64[2 * 617], for :func:`java_doubles`."""
+
+
+@helper
+def _scaled(high: Int, low: Int, value: Int) -> Int:
+    """``value`` times a power of ten, rounded to odd."""
+    low_word = np.uint64(high) * np.uint64(value)
+    z = (low_word >> np.uint64(1)) + np.uint64(multiply_high(low, value))
+    w = multiply_high(high, value) + np.int64(z >> np.uint64(63))
+    result: Int = w | np.int64((z & _BITS) != np.uint64(0))
+    return result
+
+
+@helper
+def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
+    """The digits, as a number, and k: the value is digits * 10**k."""
+    out = c & 1
+    middle = c << 2
+    if c != _SIGNIFICAND or q == -1074:
+        left = middle - 2
+        k = (q * 661971961083) >> 41
+    else:
+        left = middle - 1
+        k = (q * 661971961083 - 274743187321) >> 41
+    shift = q + ((-k * 913124641741) >> 38) + 2
+    place = 2 * (k - _LEAST_POWER)
+    high, low = powers[place], powers[place + 1]
+    vb = _scaled(high, low, middle << shift)
+    vbl = _scaled(high, low, left << shift)
+    vbr = _scaled(high, low, (middle + 2) << shift)
+    s = vb >> 2
+    if s >= 100:
+        tens = s // 10 * 10
+        lower_in = vbl + out <= tens << 2
+        upper_in = ((tens + 10) << 2) + out <= vbr
+        if lower_in != upper_in:
+            return (tens if lower_in else tens + 10), k
+    lower_in = vbl + out <= s << 2
+    upper_in = ((s + 1) << 2) + out <= vbr
+    if lower_in != upper_in:
+        return (s if lower_in else s + 1), k
+    nearer = vb - ((s + s + 1) << 1)
+    return (s if nearer < 0 or (nearer == 0 and s & 1 == 0) else s + 1), k
+
+
+@kernel("void(ri8, ri8, wi4, wu1)")
+def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes) -> None:
+    """The text of each double; what is no number is in quotes: ``"NaN"``, ``"-Infinity"``.
+
+    Args:
+        bits: int64[n], IEEE 754 bits of the values.
+        powers: :data:`POWERS`.
+        out_offsets: int32[n + 1], filled with offsets of the texts.
+        out: uint8[n * NUMBER_BYTES].
+    """
+    digits = np.empty(20, np.uint8)
+    to: Int = np.int64(0)
+    out_offsets[0] = 0
+    for row in range(bits.size):
+        word = bits[row]
+        negative = word < 0
+        exponent = (word >> 52) & 0x7FF
+        c = word & (_SIGNIFICAND - 1)
+        if exponent == 0x7FF:
+            if c != 0:
+                to = put_special(out, to, 0, 5)
+            else:
+                to = put_special(out, to, 15, 11) if negative else put_special(out, to, 5, 10)
+            out_offsets[row + 1] = np.int32(to)
+            continue
+        if exponent == 0 and c == 0:
+            to = put_special(out, to, 29, 4) if negative else put_special(out, to, 26, 3)
+            out_offsets[row + 1] = np.int32(to)
+            continue
+        less = np.int64(0)
+        number: Int
+        k: Int
+        q = exponent - 1075
+        if exponent == 0:
+            q = np.int64(-1074)
+            if c < 3:  # so few bits that two digits are wanted of one
+                c, less = c * 10, np.int64(1)
+        else:
+            c |= _SIGNIFICAND
+        if exponent != 0 and -53 < q < 0 and (c >> -q) << -q == c:
+            number, k = c >> -q, np.int64(0)
+        else:
+            number, k = _shortest(q, c, powers)
+        k -= less
+        while number % 10 == 0:
+            number //= 10
+            k += 1
+        count = np.int64(0)
+        rest = number
+        while rest > 0:
+            count += 1
+            rest //= 10
+        rest = number
+        for at in range(count):
+            digits[count - 1 - at] = np.uint8(48 + rest % 10)
+            rest //= 10
+        if negative:
+            out[to] = 45
+            to += 1
+        to = put_number(digits, count, k + count, out, to)
+        out_offsets[row + 1] = np.int32(to)
