@@ -18,6 +18,8 @@ comma := ,
 DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
+# One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
+PROCESSES ?= --numprocesses 2 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test test-long lint demo bench bench-hudi clean check-python
@@ -67,10 +69,10 @@ lint: $(VENV)/.made-dev
 	$(BIN)/mypy
 
 test: setup lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(PROCESSES)
 
 test-long: setup lint
-	$(BIN)/python -m pytest --long
+	$(BIN)/python -m pytest $(PROCESSES) --long
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_fast.api import accelerate, bootstrap, delete, merge_into, read, update, write
+    from hudi_fast.api import accelerate, bootstrap, delete, merge, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
         CommitConflictError,
@@ -87,7 +87,7 @@ __all__ = [
     "accelerate",
     "bootstrap",
     "delete",
-    "merge_into",
+    "merge",
     "read",
     "register",
     "sink",
@@ -113,7 +113,7 @@ _HOMES = {
     "accelerate": "hudi_fast.api",
     "bootstrap": "hudi_fast.api",
     "delete": "hudi_fast.api",
-    "merge_into": "hudi_fast.api",
+    "merge": "hudi_fast.api",
     "read": "hudi_fast.api",
     "register": "hudi_fast.spark.source.entry",
     "sink": "hudi_fast.spark.streaming.sink",

@@ -22,7 +22,7 @@ from hudi_fast.writing.local import LocalEngine
 if TYPE_CHECKING:
     from hudi_fast.bootstrapping.run import BootstrapResult
 
-__all__ = ["accelerate", "bootstrap", "delete", "merge_into", "read", "update", "write"]
+__all__ = ["accelerate", "bootstrap", "delete", "merge", "read", "update", "write"]
 
 
 def write(
@@ -171,7 +171,7 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
     switch(spark, on, fallback=fallback)
 
 
-def merge_into(
+def merge(
     spark: Any,
     path: str | os.PathLike[str],
     source: Any,

@@ -22,7 +22,7 @@ from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.rules import Merger
 from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.changes.verbs import ChangeReads
 from hudi_fast.reading.dataset import Scan

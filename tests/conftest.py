@@ -26,17 +26,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take."""
+    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take.
+
+    Of several processes one has all tests that ask real Hudi, and one those on Spark, so that each JVM starts once; the
+    tests of any other module stay together for its fixtures' sake.
+    """
     if not config.getoption("--long"):
         left_out = [item for item in items if item.get_closest_marker("long") is not None]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("long") is None]
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
-        if names & PEERS:
-            item.add_marker(pytest.mark.peer)
+        together = item.nodeid.partition("::")[0]
         if "spark" in names:
             item.add_marker(pytest.mark.spark)
+            together = "spark"
+        if names & PEERS:
+            item.add_marker(pytest.mark.peer)
+            together = "peer"
+        item.add_marker(pytest.mark.xdist_group(together))
         if names & (PEERS | {"spark"}) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
 

@@ -14,7 +14,7 @@ import pytest
 import hudi_fast
 import hudi_fast.table
 
-CORE = ("view", "merge", "index", "writing", "reading", "storage")
+CORE = ("view", "merging", "index", "writing", "reading", "storage")
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -18,7 +18,7 @@ from hudi_fast.changing.target import check_columns, roots
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError
-from hudi_fast.merge.rules import MergeRules, merge_rules_of
+from hudi_fast.merging.rules import MergeRules, merge_rules_of
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["assigned", "is_upsert", "partial_columns_of", "values_of"]

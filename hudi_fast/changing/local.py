@@ -27,7 +27,7 @@ from hudi_fast.changing.target import PLACES, check_columns, identity_columns, k
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import partition_paths
-from hudi_fast.merge.gather import gather
+from hudi_fast.merging.gather import gather
 from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.changed import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.plan import WritePlan

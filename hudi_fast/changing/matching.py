@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.changing.expressions import true_of
 from hudi_fast.changing.statement import MergeSpec
-from hudi_fast.merge.gather import gather
+from hudi_fast.merging.gather import gather
 
 __all__ = ["Pairs", "beside", "match_rows"]
 

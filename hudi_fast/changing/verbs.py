@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.changing.run import ChangeRun, delete_locally, merge_locally, update_locally
 from hudi_fast.changing.statement import Merge, MergeSpec
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import WriteResult
 

@@ -24,7 +24,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.formats.delete_block import decode_delete_block
 from hudi_fast.formats.hfile_reader import HFileReader
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
-from hudi_fast.merge.log_scan import blocks_in_order, log_blocks
+from hudi_fast.merging.log_scan import blocks_in_order, log_blocks
 from hudi_fast.metadata.fold import Layer, fold
 from hudi_fast.metadata.layout import PartitionKind, group_file_id_prefix, group_numbers, kind_of
 from hudi_fast.metadata.records import flat_schema

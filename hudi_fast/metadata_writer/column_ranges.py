@@ -28,8 +28,8 @@ from hudi_fast.formats.column_ranges import (
 )
 from hudi_fast.formats.leaf_columns import leaf_columns
 from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
-from hudi_fast.merge.log_rows import LogRowReader
-from hudi_fast.merge.log_scan import blocks_that_count
+from hudi_fast.merging.log_rows import LogRowReader
+from hudi_fast.merging.log_scan import blocks_that_count
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values

@@ -21,9 +21,9 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.log_blocks import LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.merged_slice import merged_rows
-from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.merged_slice import merged_rows
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.table import MetadataTable
 from hudi_fast.metadata_writer.change import AddedFile, TableChange

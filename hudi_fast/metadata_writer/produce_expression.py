@@ -22,8 +22,8 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.column_ranges import ColumnRange, merge_ranges, ranges_of_rows
 from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merge.log_rows import LogRowReader
-from hudi_fast.merge.log_scan import blocks_that_count
+from hudi_fast.merging.log_rows import LogRowReader
+from hudi_fast.merging.log_scan import blocks_that_count
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, file_hash, partition_hash
 from hudi_fast.metadata.layout import PartitionKind

@@ -26,11 +26,11 @@ from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merge.gather import gather_array
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
-from hudi_fast.merge.rules import OPERATION, merging_columns
-from hudi_fast.merge.slice_merge import key_columns, merge_schema
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
+from hudi_fast.merging.rules import OPERATION, merging_columns
+from hudi_fast.merging.slice_merge import key_columns, merge_schema
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.records import RECORD_INDEX, encode_records, instant_millis
 from hudi_fast.metadata_writer.produce_base import (
@@ -167,7 +167,7 @@ def slice_keys(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array
 
 
 def keys_of(context: ProducerContext, rows: pa.RecordBatch | pa.Table) -> pa.Array:
-    """The record keys of rows that have the columns of :func:`hudi_fast.merge.slice_merge.key_columns`."""
+    """The record keys of rows that have the columns of :func:`hudi_fast.merging.slice_merge.key_columns`."""
     if context.merge.key_config is not None:
         return single_chunk(record_keys(context.merge.key_config, rows))
     return single_chunk(rows.column(key_columns(context.merge)[0]))

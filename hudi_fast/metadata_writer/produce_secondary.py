@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.value_text import to_text
-from hudi_fast.merge.slice_merge import key_columns
+from hudi_fast.merging.slice_merge import key_columns
 from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.keys import secondary_keys, secondary_routing
 from hudi_fast.metadata.layout import PartitionKind

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.merge.gather import gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_writer.produce_base import EncodedRecords, RecordSource
 from hudi_fast.timeline.commit_metadata import WriteStat
 

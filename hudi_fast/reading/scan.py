@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.merge.rules import Merger
-from hudi_fast.merge.slice_merge import merge_schema, slice_merge
+from hudi_fast.merging.rules import Merger
+from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.prune import filter_columns
 from hudi_fast.reading.skipping.choose import SkipReport, SkipRequest, choose_slices

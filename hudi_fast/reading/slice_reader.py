@@ -29,10 +29,10 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import HeaderKey, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.merged_slice import log_rows, merged_rows
-from hudi_fast.merge.resolve import resolve_slice
-from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.merged_slice import log_rows, merged_rows
+from hudi_fast.merging.resolve import resolve_slice
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage

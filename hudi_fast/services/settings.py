@@ -14,7 +14,7 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.rules import Merger
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_fast.merge.rules import MergeRules
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.rules import MergeRules
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.schema.history import schema_at
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.view.table_state import TableState, column_defaults, table_schema

@@ -21,7 +21,7 @@ import pyarrow as pa
 from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
 from hudi_fast.formats.record_positions import encode_positions
-from hudi_fast.merge.gather import gather, gather_array
+from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import new_meta_columns

@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CommitConflictError, DuplicateKeyError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
-from hudi_fast.merge.combine import combine, commit_time_deletes
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.rules import ordering_rank
+from hudi_fast.merging.combine import combine, commit_time_deletes
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.bucket import BucketShare, deal_to_buckets
 from hudi_fast.writing.changed import match_changes, refuse_repeated
@@ -113,9 +113,7 @@ def _matches(
     return look_up_all(plan, slices, keys, run)
 
 
-def _gone(
-    plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]
-) -> list[npt.NDArray[np.bool_] | None]:
+def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> list[npt.NDArray[np.bool_] | None]:
     """Rows that go whatever their ordering value says: those that a condition has chosen for deletion."""
     if incoming.groups is None or incoming.deletes is None:
         return [None] * len(matches)

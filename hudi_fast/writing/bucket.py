@@ -41,7 +41,7 @@ from hudi_fast.index.consistent import has_hashing, load_or_make_hashing, node_o
 from hudi_fast.index.tagging import BucketSettings, IncomingKeys, IndexSettings, SliceMatches, untagged_rows
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.merge.gather import gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState

@@ -72,7 +72,7 @@ def change_log_of(
 
 
 class ChangeLog:
-    """One change log under way; a context manager, and a :class:`hudi_fast.merge.base_merge.ChangeWatch`.
+    """One change log under way; a context manager, and a :class:`hudi_fast.merging.base_merge.ChangeWatch`.
 
     Rows are tables with the data columns of the plan's ``file_schema`` and, where the table has meta columns, the
     record key; other columns are passed over.

@@ -32,8 +32,8 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.keys.key_generator import partition_paths, record_keys
-from hudi_fast.merge.gather import gather_array
-from hudi_fast.merge.rules import delete_mask, ordering_columns
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.writing.located import match_slices

@@ -20,7 +20,7 @@ from hudi_fast.formats.cdc_records import check_cdc_mode
 from hudi_fast.formats.parquet_base import ParquetSettings
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
+from hudi_fast.merging.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 from hudi_fast.schema.history import schema_at

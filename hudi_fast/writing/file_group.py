@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from hudi_fast.merge.gather import gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.append import append_log
 from hudi_fast.writing.key_footer import KeyFooter

@@ -23,15 +23,15 @@ from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.metadata_bloom import candidates
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
-from hudi_fast.merge.fold import fold
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.rules import default_ordering, ordering_columns
-from hudi_fast.merge.settle import incoming_beats_stored
-from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
-from hudi_fast.merge.stored_columns import stored_table
+from hudi_fast.merging.fold import fold
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.rules import default_ordering, ordering_columns
+from hudi_fast.merging.settle import incoming_beats_stored
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.stored_columns import stored_table
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice

@@ -22,7 +22,7 @@ from dataclasses import replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.lister import MetadataLister

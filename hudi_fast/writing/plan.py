@@ -21,7 +21,7 @@ from hudi_fast.formats.parquet_base import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import MergeRules
+from hudi_fast.merging.rules import MergeRules
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
-from hudi_fast.merge.combine import blend_duplicates
-from hudi_fast.merge.rules import delete_mask, ordering_columns
+from hudi_fast.merging.combine import blend_duplicates
+from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
 from hudi_fast.writing.changed import CHANGE_COLUMNS, prepare_changes
 from hudi_fast.writing.plan import Incoming, WritePlan

@@ -1,8 +1,8 @@
 """Rewriting a base file with rows replaced, dropped and appended (``HoodieWriteMergeHandle``, ``HoodieConcatHandle``;
 Hudi 1.2.0).
 
-The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merge.settle`, the file is
-walked by :mod:`hudi_fast.merge.base_merge`: what reads and compaction do with log entries is done here with incoming
+The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merging.settle`, the file is
+walked by :mod:`hudi_fast.merging.base_merge`: what reads and compaction do with log entries is done here with incoming
 rows. Rows that change get new meta columns; all others keep theirs, the file's name aside. Tables with change data
 capture get a change log beside the file (:mod:`hudi_fast.writing.change_log`).
 """
@@ -16,13 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.base_merge import Replaced, merged_batches
-from hudi_fast.merge.blend import fill_gaps, run_merger
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.interleave import replace_rows
-from hudi_fast.merge.rules import default_ordering, ordering_columns
-from hudi_fast.merge.settle import BaseChanges, settle
-from hudi_fast.merge.stored_columns import stored_table
+from hudi_fast.merging.base_merge import Replaced, merged_batches
+from hudi_fast.merging.blend import fill_gaps, run_merger
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.rules import default_ordering, ordering_columns
+from hudi_fast.merging.settle import BaseChanges, settle
+from hudi_fast.merging.stored_columns import stored_table
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import BaseFile
@@ -157,7 +157,7 @@ class _Updates:
         self._name, self._schema = name, schema
 
     def make(self, part: slice, stored: pa.Table | None) -> Replaced:
-        """See :data:`hudi_fast.merge.base_merge.Replacement`."""
+        """See :data:`hudi_fast.merging.base_merge.Replacement`."""
         sources, first = self._changes.sources[part], self._work.first_sequence + part.start
         if stored is None:
             rows = new_rows(self._plan, self._work, self._incoming, sources, self._name, first)

@@ -15,8 +15,8 @@ from pyarrow.compute import field
 
 import hudi_fast as hf
 from hudi_fast.formats.log_blocks import HeaderKey
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.slice_merge import slice_merge
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices

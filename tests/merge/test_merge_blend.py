@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.merge.blend import fill_gaps, has_say
-from hudi_fast.merge.rules import COMMIT_TIME, FILL_UNAVAILABLE, IGNORE_DEFAULTS, MergeRules
+from hudi_fast.merging.blend import fill_gaps, has_say
+from hudi_fast.merging.rules import COMMIT_TIME, FILL_UNAVAILABLE, IGNORE_DEFAULTS, MergeRules
 
 
 @pytest.mark.parametrize(

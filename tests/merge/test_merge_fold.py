@@ -16,11 +16,11 @@ from naive.merge import NaiveRules, Version, naive_fold, naive_slice
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.base_merge import entry_replacement, merged_batches
-from hudi_fast.merge.combine import blend_duplicates, combine, commit_time_deletes
-from hudi_fast.merge.fold import fold
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.rules import (
+from hudi_fast.merging.base_merge import entry_replacement, merged_batches
+from hudi_fast.merging.combine import blend_duplicates, combine, commit_time_deletes
+from hudi_fast.merging.fold import fold
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.rules import (
     COMMIT_TIME,
     CUSTOM,
     EVENT_TIME,
@@ -30,7 +30,7 @@ from hudi_fast.merge.rules import (
     ordering_columns,
     ordering_rank,
 )
-from hudi_fast.merge.settle import settle
+from hudi_fast.merging.settle import settle
 
 COLUMNS = {
     "_hoodie_commit_time": pa.string(),

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError
-from hudi_fast.merge.combine import combine
-from hudi_fast.merge.interleave import replace_rows
-from hudi_fast.merge.rules import (
+from hudi_fast.merging.combine import combine
+from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.rules import (
     COMMIT_TIME,
     EVENT_TIME,
     MergeRules,

@@ -10,7 +10,7 @@ import pytest
 from hudi_fast.config.new_table import NewTable, new_table_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.merge.rules import (
+from hudi_fast.merging.rules import (
     COMMIT_TIME,
     CUSTOM,
     EVENT_TIME,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hudi_fast.formats.delete_block import decode_delete_block
 from hudi_fast.formats.hfile import read_hfile
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.merge.slice_merge import slice_merge
+from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import kind_of
 from hudi_fast.metadata.records import RECORD_SCHEMA, decode_records

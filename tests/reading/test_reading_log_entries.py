@@ -17,12 +17,12 @@ from hudi_fast.formats.log_writer import encode_block
 from hudi_fast.formats.parquet_base import open_base_file
 from hudi_fast.formats.record_positions import encode_positions
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.log_scan import visible_blocks
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.resolve import resolve_slice
-from hudi_fast.merge.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules
-from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.resolve import resolve_slice
+from hudi_fast.merging.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.storage.base import Storage
 
 

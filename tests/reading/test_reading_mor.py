@@ -15,8 +15,8 @@ from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.merge.rules import CUSTOM, MergeRules
-from hudi_fast.merge.slice_merge import SliceMerge, merge_schema
+from hudi_fast.merging.rules import CUSTOM, MergeRules
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice

@@ -68,7 +68,7 @@ def compare_changes(spark: Any, folder: Path, kind: str, plan: str, keyed: bool 
     ours, theirs = (written(folder / name, kind, keyed, more) for name in ("spark", "local"))
     options, path = {"hudi_fast.plan": plan}, ours.path
     source = source_rows(range(16, 32), 7.0, 2)
-    merge = hf.merge_into(spark, path, as_frame(spark, source), options).on("target.id = source.id")
+    merge = hf.merge(spark, path, as_frame(spark, source), options).on("target.id = source.id")
     merge = merge.when_matched_delete("source.op = 'd'").when_matched_update({"fare": "source.fare + target.fare"})
     on_spark = merge.when_not_matched_insert(condition="source.id < 30").execute()
     local = theirs.merge(source).on("id").when_matched_delete(field("source.op") == "d")
@@ -83,12 +83,12 @@ def compare_changes(spark: Any, folder: Path, kind: str, plan: str, keyed: bool 
     hf.delete(spark, path, "fare > 7 or id = 2", options)
     theirs.delete((field("fare") > 7) | (field("id") == 2))
     back = source_rows([2, 17], 3.0, 9)
-    hf.merge_into(spark, path, as_frame(spark, back), options).on("id").when_not_matched_insert("*").execute()
+    hf.merge(spark, path, as_frame(spark, back), options).on("id").when_not_matched_insert("*").execute()
     theirs.merge(back).on("id").when_not_matched_insert().execute()
     hf.update(spark, path, "id = 3", {"part": "'p9'"}, options)
     theirs.update(field("id") == 3, {"part": "'p9'"})
     few = as_frame(spark, source_rows(range(4), 1.0, 1))
-    hf.merge_into(spark, path, few, options).on("id").when_not_matched_by_source_delete("target.id > 20").execute()
+    hf.merge(spark, path, few, options).on("id").when_not_matched_by_source_delete("target.id > 20").execute()
     theirs.delete(field("id") > 20)
     assert [row[:4] for row in rows_of(ours)] == [row[:4] for row in rows_of(theirs)]
 
@@ -99,7 +99,7 @@ def compare_refusals(spark: Any, folder: Path, kind: str, plan: str) -> None:
     before = rows_of(table)
 
     def refused(error: type[Exception], source: pa.Table, on: str, clause: str, **arguments: Any) -> None:
-        merge = hf.merge_into(spark, table.path, as_frame(spark, source), options).on(on)
+        merge = hf.merge(spark, table.path, as_frame(spark, source), options).on(on)
         try:
             getattr(merge, clause)(**arguments).execute()
         except error:

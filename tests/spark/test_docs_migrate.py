@@ -22,5 +22,5 @@ def test_the_program_prints_what_the_page_says(spark, tmp_path, monkeypatch, cap
 
 def test_every_name_of_the_page_is_there():
     names = set(re.findall(r"`hf\.([a-z_]+)", TEXT)) | set(re.findall(r"`hudi_fast\.(accelerate)`", TEXT))
-    assert {"accelerate", "merge_into", "sink"} <= names
+    assert {"accelerate", "merge", "sink"} <= names
     assert [name for name in names if not hasattr(hf, name)] == []

@@ -39,7 +39,7 @@ def test_columns_and_functions_of_spark_are_conditions_and_values(spark, tmp_pat
 
     table = written(tmp_path / "t", "COPY_ON_WRITE")
     source = as_frame(spark, source_rows(range(20, 26), 5.0, 2))
-    merge = hf.merge_into(spark, table.path, source, aliases=("t", "s")).on("t.id = s.id and t.part = s.part")
+    merge = hf.merge(spark, table.path, source, aliases=("t", "s")).on("t.id = s.id and t.part = s.part")
     merge = merge.when_matched_update({"note": F.upper("t.note"), "fare": 2}, F.col("s.op") == "u")
     result = merge.when_not_matched_insert({"id": "s.id", "part": "s.part", "ts": "s.ts"}).execute()
     assert (result.plan, result.updates, result.inserts) == ("driver", 2, 2)

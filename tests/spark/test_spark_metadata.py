@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.merge.slice_merge import slice_merge
+from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.layout import group_file_id
 from hudi_fast.metadata.records import RECORD_SCHEMA
 from hudi_fast.metadata.stat_values import indexed_columns

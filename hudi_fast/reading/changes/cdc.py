@@ -27,8 +27,8 @@ import pyarrow as pa
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.formats.cdc_records import DELETE, INSERT, check_cdc_mode
-from hudi_fast.merge.rules import Merger
-from hudi_fast.merge.slice_merge import merge_schema, slice_merge, stored_key_config
+from hudi_fast.merging.rules import Merger
+from hudi_fast.merging.slice_merge import merge_schema, slice_merge, stored_key_config
 from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.changes.cdc_images import CHANGE_SCHEMA, CdcScan, change_batch, images
 from hudi_fast.reading.changes.cdc_logs import logged_changes, record_columns

@@ -20,8 +20,8 @@ from hudi_fast.formats.json_rows import JsonStyle, json_rows
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import KeyConfig, record_keys
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.slice_merge import RECORD_KEY
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.slice_merge import RECORD_KEY
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.view.slices import FileSlice

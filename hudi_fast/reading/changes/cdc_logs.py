@@ -38,7 +38,7 @@ from hudi_fast.formats.cdc_records import (
 )
 from hudi_fast.formats.json_rows import JsonStyle, json_rows
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
-from hudi_fast.merge.log_scan import log_blocks
+from hudi_fast.merging.log_scan import log_blocks
 from hudi_fast.reading.changes.cdc_images import CdcScan, change_batch, images_of_keys
 from hudi_fast.reading.changes.cdc_units import CdcUnit
 from hudi_fast.schema.history import Names, names_at, renamed_avro

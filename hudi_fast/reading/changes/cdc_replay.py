@@ -24,14 +24,14 @@ import pyarrow.compute as pc
 
 from hudi_fast.formats.cdc_records import DELETE, INSERT, UPDATE
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merge.base_merge import Replaced, entry_replacement
-from hudi_fast.merge.fold import fold
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.log_scan import blocks_that_count, log_blocks
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.rules import MergeRules, ordering_columns
-from hudi_fast.merge.settle import BaseChanges, settle
+from hudi_fast.merging.base_merge import Replaced, entry_replacement
+from hudi_fast.merging.fold import fold
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_scan import blocks_that_count, log_blocks
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.rules import MergeRules, ordering_columns
+from hudi_fast.merging.settle import BaseChanges, settle
 from hudi_fast.reading.changes.cdc_images import CdcScan, change_batch, images, rows_of_keys
 from hudi_fast.reading.changes.cdc_units import CdcUnit
 

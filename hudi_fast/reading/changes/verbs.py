@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.rules import Merger
 from hudi_fast.reading.changes.cdc import CdcPlan, change_options, changes_batches, changes_table, plan_query
 from hudi_fast.storage.base import Storage
 

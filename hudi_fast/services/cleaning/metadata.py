@@ -19,8 +19,8 @@ import pyarrow as pa
 from hudi_fast.config.merge_mode import COMMIT_TIME
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.merge.rules import MergeRules
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.rules import MergeRules
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.metadata.lister import MetadataLister
 from hudi_fast.metadata.state import metadata_of
 from hudi_fast.metadata.table import MetadataTable

@@ -44,8 +44,8 @@ from hudi_fast.index.consistent import (
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merge.gather import gather
-from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.reading.slice_reader import SliceScan, read_slice

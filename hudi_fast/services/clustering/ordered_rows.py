@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.merge.gather import gather
+from hudi_fast.merging.gather import gather
 from hudi_fast.services.clustering.ahead import ahead, side_by_side
 from hudi_fast.services.clustering.ordering import order_rows, sort_roots, sort_values
 from hudi_fast.services.clustering.rows import GroupInput, read_rows

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat

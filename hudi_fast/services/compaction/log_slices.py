@@ -22,11 +22,11 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
 from hudi_fast.formats.delete_block import encode_delete_block
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.merge.fold import fold
-from hudi_fast.merge.gather import gather, gather_array
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.merging.fold import fold
+from hudi_fast.merging.gather import gather, gather_array
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.services.compaction.slices import ScannedLog, log_counters, scan_log
 from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat

@@ -21,11 +21,11 @@ import numpy as np
 
 from hudi_fast.formats.log_blocks import BlockType, LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.base_merge import entry_replacement, merged_batches
-from hudi_fast.merge.gather import gather
-from hudi_fast.merge.log_scan import blocks_that_count, slice_blocks
-from hudi_fast.merge.resolve import ResolvedSlice, resolve_slice
-from hudi_fast.merge.slice_merge import merge_schema
+from hudi_fast.merging.base_merge import entry_replacement, merged_batches
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.log_scan import blocks_that_count, slice_blocks
+from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
+from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.base_files import open_base

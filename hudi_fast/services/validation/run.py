@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.merge.slice_merge import slice_merge
+from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.read import record_kind, scan

@@ -25,7 +25,7 @@ from hudi_fast.index.bucket import bucket_of_keys
 from hudi_fast.index.consistent import HashingMetadata, first_hashing, load_hashing, node_of_keys
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.merge.gather import gather_array
+from hudi_fast.merging.gather import gather_array
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.columns import key_text, partition_text
 from hudi_fast.spark.writing.routing import addresses

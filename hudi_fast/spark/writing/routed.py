@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 
-from hudi_fast.merge.rules import DELETED_FLAG
+from hudi_fast.merging.rules import DELETED_FLAG
 from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.changed import places_of_changes
 from hudi_fast.spark.writing.columns import arrow_type, key_text, nested_column, partition_text
@@ -174,7 +174,7 @@ def _without_idle(rows: Any, plan: WritePlan) -> Any:
 def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
     """Combine before keys are looked up: with a global index rows of one key may belong to different partitions.
 
-    The rules are those of :mod:`hudi_fast.merge.combine`.
+    The rules are those of :mod:`hudi_fast.merging.combine`.
     """
     # Rows that are together for the record index stay so.
     same_key = Window.partitionBy(*[name for name in (LANE, _KEY) if name in rows.columns])
@@ -205,7 +205,7 @@ def _wins(joined: Any, plan: WritePlan) -> Any:
 
 
 def _orderings(rows: Any, plan: WritePlan, within: str = "") -> list[tuple[Any, Any]]:
-    """Ordering values, in the table's types: as they compare (see :mod:`hudi_fast.merge.rules`), and as they are.
+    """Ordering values, in the table's types: as they compare (see :mod:`hudi_fast.merging.rules`), and as they are.
 
     ``within``: the struct of ``rows`` that holds them.
     """

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitError
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
-from hudi_fast.merge.gather import gather, gather_array
+from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.schema.conform import conform
 from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, RowBuffer, cut_runs, task_token

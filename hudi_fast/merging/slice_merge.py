@@ -17,7 +17,7 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig
-from hudi_fast.merge.rules import Merger, MergeRules, merge_rules_of, merging_columns
+from hudi_fast.merging.rules import Merger, MergeRules, merge_rules_of, merging_columns
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.merge.blend import run_merger
-from hudi_fast.merge.gather import gather
-from hudi_fast.merge.log_entries import LogEntries, select_entries
-from hudi_fast.merge.rules import Merger
+from hudi_fast.merging.blend import run_merger
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.log_entries import LogEntries, select_entries
+from hudi_fast.merging.rules import Merger
 
 __all__ = ["fold_by_merger"]
 

@@ -22,12 +22,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.blend import blend_provided, fill_gaps, run_merger
-from hudi_fast.merge.gather import gather
-from hudi_fast.merge.interleave import replace_rows
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.rules import MergeRules
-from hudi_fast.merge.settle import BaseChanges
+from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.rules import MergeRules
+from hudi_fast.merging.settle import BaseChanges
 from hudi_fast.schema.conform import plan_conform
 
 __all__ = ["BATCH_ROWS", "ChangeWatch", "Replaced", "Replacement", "entry_replacement", "merged_batches"]

@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from hudi_fast.formats.log_blocks import LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
-from hudi_fast.merge.base_merge import entry_replacement, merged_batches
-from hudi_fast.merge.gather import gather
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.resolve import resolve_slice
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.base_merge import entry_replacement, merged_batches
+from hudi_fast.merging.gather import gather
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.resolve import resolve_slice
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["log_rows", "merged_rows"]
@@ -46,7 +46,7 @@ def merged_rows(
         slice_: the slice.
         blocks: its log blocks that count.
         wanted: columns asked for, all of which may be null.
-        columns: :func:`hudi_fast.merge.slice_merge.merge_schema` of them.
+        columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
         reader: the slice's open base file; None when it has none.
         batch_rows: most rows in a batch.
         ruled_out: row groups whose stored rows are not wanted, only rows that take their place.
@@ -77,7 +77,7 @@ def log_rows(
         merge: how slices merge.
         blocks: of one slice.
         wanted: columns asked for.
-        columns: :func:`hudi_fast.merge.slice_merge.merge_schema` of them.
+        columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
         batch_rows: most rows in a batch.
     """
     entries = read_entries(merge, blocks, columns)

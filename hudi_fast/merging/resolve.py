@@ -25,14 +25,14 @@ from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merge.fold import fold
-from hudi_fast.merge.gather import gather_array
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.read_entries import read_entries
-from hudi_fast.merge.rules import ordering_columns
-from hudi_fast.merge.settle import BaseChanges, settle
-from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge, key_columns
-from hudi_fast.merge.stored_columns import stored_batches
+from hudi_fast.merging.fold import fold
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.read_entries import read_entries
+from hudi_fast.merging.rules import ordering_columns
+from hudi_fast.merging.settle import BaseChanges, settle
+from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge, key_columns
+from hudi_fast.merging.stored_columns import stored_batches
 
 __all__ = ["ResolvedSlice", "resolve_slice"]
 
@@ -69,8 +69,8 @@ def resolve_slice(
 
     Args:
         merge: how the slice merges.
-        blocks: of :func:`hudi_fast.merge.log_scan.visible_blocks`.
-        schema: of :func:`hudi_fast.merge.slice_merge.merge_schema`.
+        blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
+        schema: of :func:`hudi_fast.merging.slice_merge.merge_schema`.
         reader: the open base file; None for a slice of logs alone.
         base_instant: the base file's instant, to which record positions refer.
 

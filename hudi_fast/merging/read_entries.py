@@ -21,11 +21,11 @@ from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_co
 from hudi_fast.formats.record_positions import decode_positions
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.log_ordering import DeleteOrdering, convert_delete_ordering
-from hudi_fast.merge.log_rows import LogRowReader
-from hudi_fast.merge.rules import OPERATION, default_ordering, delete_mask, ordering_columns
-from hudi_fast.merge.slice_merge import RECORD_KEY, SliceMerge
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.log_ordering import DeleteOrdering, convert_delete_ordering
+from hudi_fast.merging.log_rows import LogRowReader
+from hudi_fast.merging.rules import OPERATION, default_ordering, delete_mask, ordering_columns
+from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge
 
 __all__ = ["read_entries"]
 
@@ -59,8 +59,8 @@ def read_entries(
 
     Args:
         merge: how the slice merges.
-        blocks: of :func:`hudi_fast.merge.log_scan.visible_blocks`.
-        schema: columns of the entries' rows: of :func:`hudi_fast.merge.slice_merge.merge_schema`, or just the key
+        blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
+        schema: columns of the entries' rows: of :func:`hudi_fast.merging.slice_merge.merge_schema`, or just the key
             columns, to know which keys the log has. Entries have no ordering values if it lacks those columns.
         base_instant: instant of the slice's base file; record positions count when they refer to it.
 

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.merge.interleave import take_two
-from hudi_fast.merge.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
+from hudi_fast.merging.interleave import take_two
+from hudi_fast.merging.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
 
 __all__ = ["blend_provided", "fill_gaps", "has_say", "provides", "run_merger"]
 

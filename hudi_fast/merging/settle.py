@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.merge.rules import MergeRules, at_least, greater
+from hudi_fast.merging.rules import MergeRules, at_least, greater
 
 __all__ = ["BaseChanges", "incoming_beats_stored", "settle"]
 

@@ -1,6 +1,6 @@
 """Rows of one batch that share a key are combined before they are written.
 
-The rules are those for log records (:mod:`hudi_fast.merge.rules`): the row with the greatest ordering value stays, of
+The rules are those for log records (:mod:`hudi_fast.merging.rules`): the row with the greatest ordering value stays, of
 equals the later one, and a commit-time delete beats every row before it. Where a merged row may be made of several,
 :func:`blend_duplicates` puts it in the place of each of them, before :func:`combine` lets one stay.
 """
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from hudi_fast.formats.varlen import VarlenBuffers, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable, pick_winners
-from hudi_fast.merge.fold import fold_keyed
-from hudi_fast.merge.interleave import replace_rows
-from hudi_fast.merge.log_entries import LogEntries
-from hudi_fast.merge.rules import MergeRules, default_ordering
+from hudi_fast.merging.fold import fold_keyed
+from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.rules import MergeRules, default_ordering
 
 __all__ = ["blend_duplicates", "combine", "commit_time_deletes"]
 
@@ -34,7 +34,7 @@ def combine(
 
     Args:
         keys: record keys, no nulls; string, n rows.
-        rank: int64[n], see :func:`hudi_fast.merge.rules.ordering_rank`.
+        rank: int64[n], see :func:`hudi_fast.merging.rules.ordering_rank`.
         commit_time_deletes: bool[n], deletes with the default ordering value; None for none.
     """
     buffers = varlen_buffers(keys)

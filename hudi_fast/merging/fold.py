@@ -31,11 +31,11 @@ from hudi_fast.kernels.fold_entries import (
     fold_entries,
 )
 from hudi_fast.kernels.key_table import KeyTable, pick_winners
-from hudi_fast.merge.blend import has_say, provides
-from hudi_fast.merge.fold_rounds import fold_by_merger
-from hudi_fast.merge.gather import gather_array
-from hudi_fast.merge.log_entries import LogEntries, select_entries
-from hudi_fast.merge.rules import META_COLUMNS, MergeRules, ordering_rank
+from hudi_fast.merging.blend import has_say, provides
+from hudi_fast.merging.fold_rounds import fold_by_merger
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.log_entries import LogEntries, select_entries
+from hudi_fast.merging.rules import META_COLUMNS, MergeRules, ordering_rank
 
 __all__ = ["fold", "fold_keyed"]
 

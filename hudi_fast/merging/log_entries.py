@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.merge.gather import gather_array
+from hudi_fast.merging.gather import gather_array
 
 __all__ = ["LogEntries", "select_entries"]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
-from hudi_fast.merge.slice_merge import SliceMerge
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
