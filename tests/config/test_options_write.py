@@ -12,6 +12,7 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_fields import option_of_field
 from hudi_fast.config.options import OPTIONS
 from hudi_fast.config.service_options import ServiceOptions
+from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.write_options import PartitionSpec, WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
@@ -31,7 +32,7 @@ def test_no_options_mean_hudi_s_defaults_with_zstd_and_the_simple_index():
 
 def test_every_honoured_write_option_has_a_field_or_is_one_of_a_group():
     beside = (BootstrapOptions, CompactionOptions, ClusteringOptions, CleanOptions, ArchiveOptions, ServiceOptions)
-    classes = (WriteOptions, MetadataOptions, *beside)
+    classes = (WriteOptions, MetadataOptions, SinkOptions, *beside)
     bound = {option_of_field(field) for one in classes for field in dataclasses.fields(one)}
     loose = {
         option.key
