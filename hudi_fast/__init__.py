@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hudi_fast.api import accelerate, bootstrap, delete, merge, read, update, write
+    from hudi_fast.api import bootstrap, delete, merge, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
         CommitConflictError,
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hudi_fast.services.compaction.plan import ScheduledCompaction
     from hudi_fast.services.compaction.work import CompactionResult
     from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
+    from hudi_fast.spark.dropin.accelerate import accelerate
     from hudi_fast.spark.source.entry import register
     from hudi_fast.spark.streaming.sink import sink
     from hudi_fast.table import HudiTable
@@ -110,7 +111,7 @@ _HOMES = {
     "ScheduledClustering": "hudi_fast.services.clustering.plan",
     "ScheduledCompaction": "hudi_fast.services.compaction.plan",
     "WriteResult": "hudi_fast.writing.flow",
-    "accelerate": "hudi_fast.api",
+    "accelerate": "hudi_fast.spark.dropin.accelerate",
     "bootstrap": "hudi_fast.api",
     "delete": "hudi_fast.api",
     "merge": "hudi_fast.api",

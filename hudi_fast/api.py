@@ -22,7 +22,7 @@ from hudi_fast.writing.local import LocalEngine
 if TYPE_CHECKING:
     from hudi_fast.bootstrapping.run import BootstrapResult
 
-__all__ = ["accelerate", "bootstrap", "delete", "merge", "read", "update", "write"]
+__all__ = ["bootstrap", "delete", "merge", "read", "update", "write"]
 
 
 def write(
@@ -148,27 +148,6 @@ def read(
     from hudi_fast.spark.entry import read as spark_read
 
     return spark_read(spark, os.fspath(path), options or {}, columns, filter)
-
-
-def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
-    """Let hudi_fast do what this session does with ``format("hudi")``: ``df.write``, ``spark.read``, streams.
-
-    Everything else that the session does stays Spark's. Other sessions stay as they are. Calling it again is harmless.
-
-    Args:
-        spark: the PySpark session, classic or of Spark Connect.
-        on: False undoes it for this session.
-        fallback: what hudi_fast refuses as not supported, before anything is written, goes to Apache Hudi's own data
-            source with a :class:`HudiWarning`; for sessions that have its bundle on their class path.
-
-    Raises:
-        ConfigError: ``spark`` is not a Spark session.
-    """
-    if not _is_spark(spark):
-        raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
-    from hudi_fast.spark.dropin.accelerate import accelerate as switch
-
-    switch(spark, on, fallback=fallback)
 
 
 def merge(

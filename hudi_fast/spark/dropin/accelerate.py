@@ -20,18 +20,18 @@ __all__ = ["accelerate"]
 
 
 def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
-    """Let hudi_fast do what this session does with ``format("hudi")``.
+    """Let hudi_fast do what this session does with ``format("hudi")``: ``df.write``, ``spark.read``, streams.
+
+    Everything else that the session does stays Spark's. Other sessions stay as they are. Calling it again is harmless.
 
     Args:
-        spark: the session, classic or of Spark Connect.
+        spark: the PySpark session, classic or of Spark Connect.
         on: False undoes it for this session.
-        fallback: what hudi_fast does not do goes to Apache Hudi's bundle, where that is on the class path.
+        fallback: what hudi_fast refuses as not supported, before anything is written, goes to Apache Hudi's own data
+            source with a :class:`HudiWarning`; for sessions that have its bundle on their class path.
 
     Raises:
-        ConfigError: ``spark`` is not a session.
-
-    Warns:
-        HudiWarning: the machine has a ``hudi-defaults.conf``.
+        ConfigError: ``spark`` is not a Spark session.
     """
     if not hasattr(spark, "readStream") or not hasattr(spark, "conf"):
         raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")

@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.spark.source.entry import SOURCE_NAME
+from hudi_fast.spark.source.name import SOURCE_NAME
 from hudi_fast.spark.source.option_keys import base_path, hudi_options
 from hudi_fast.spark.source.queries import TableQuery, table_columns
 from hudi_fast.spark.table_types import spark_schema

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.spark.source.name import SOURCE_NAME
 
-__all__ = ["SOURCE_NAME", "register"]
-
-SOURCE_NAME = "hudi_fast"
-"""What ``format`` takes."""
+__all__ = ["register"]
 
 
 def register(spark: Any) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import ConfigError
-from hudi_fast.spark.source.entry import SOURCE_NAME, register
+from hudi_fast.spark.source.entry import register
+from hudi_fast.spark.source.name import SOURCE_NAME
 from hudi_fast.spark.streaming.sink import sink
 
 __all__ = ["stream_reader", "stream_writer"]
