@@ -5,26 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 import hudi_fast as hf
 from hudi_fast.changing.statement import Merge
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "changing-rows.md").read_text(encoding="utf-8")
-SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
-
-
-def test_the_program_prints_what_the_page_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
-    names: dict[str, object] = {}
-    for code in blocks:
-        exec(compile(code, "changing-rows.md", "exec"), names)
-        assert capsys.readouterr().out.splitlines() == SAID.findall(code), code
 
 
 def test_what_the_page_names_is_there() -> None:

@@ -1,0 +1,77 @@
+"""The Python of every page in docs/ runs as printed and prints what it says; what pages name is there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hudi_fast as hf
+from hudi_fast.config.options import find_option
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {page.stem: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
+BLOCK = re.compile(r"^```python(?P<spark> spark)?\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+SAID = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
+WITH_SPARK = ("migrate", "streaming")
+"""Pages of which every block needs a session."""
+ON_A_TABLE = ("cleaning", "data-skipping", "table-versions", "undoing")
+"""Pages that begin with a table ``trips``."""
+NO_OPTIONS = {"hoodie.properties", "hoodie.keygen", "hoodie.metadata"}
+
+
+def blocks(page: str, spark: bool) -> list[str]:
+    found = [(match["spark"] is not None or page in WITH_SPARK, match["code"]) for match in BLOCK.finditer(PAGES[page])]
+    return [code for needs_spark, code in found if needs_spark == spark]
+
+
+def make_trips(path: Path) -> None:
+    options = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    for ts in range(8):
+        fares = {"id": [1, 2, 3], "city": ["Oslo", "Rome", "Oslo"], "fare": [90.0 + 10 * ts, 50.0, 180.0]}
+        hf.write(pa.table({**fares, "ts": [ts] * 3}), path / "trips", options)
+
+
+def run(page: str, codes: list[str], names: dict[str, object], capsys: pytest.CaptureFixture[str]) -> None:
+    for code in codes:
+        exec(compile(code, f"{page}.md", "exec"), names)
+        shown, said = capsys.readouterr().out.splitlines(), SAID.findall(code)
+        assert not said or shown == said, code
+
+
+@pytest.mark.parametrize("page", sorted(page for page in PAGES if blocks(page, spark=False)))
+def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if page in ON_A_TABLE:
+        make_trips(tmp_path)
+    run(page, blocks(page, spark=False), {"__name__": "page"}, capsys)
+
+
+@pytest.mark.parametrize("page", sorted(page for page in PAGES if blocks(page, spark=True)))
+def test_the_blocks_for_spark_run(page, spark, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    if page in ON_A_TABLE:
+        make_trips(tmp_path)
+    rides = [{"id": f"r{number}", "city": "Oslo", "ts": number, "fare": 10.0 + number} for number in range(1, 4)]
+    (tmp_path / "incoming").mkdir()
+    (tmp_path / "incoming" / "1.json").write_text("\n".join(map(json.dumps, rides)))
+    # The working folder of a JVM is the one that it began in.
+    placed = [
+        re.sub(r'"(tables/\w+|checkpoints/\w|incoming)"', rf'"{tmp_path}/\1"', code) for code in blocks(page, True)
+    ]
+    run(page, placed, {"spark": spark if page == "streaming" else spark.newSession()}, capsys)
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_every_option_that_a_page_names_is_one(page):
+    named = {key.rstrip(".") for key in re.findall(r"`((?:hoodie|hudi_fast)\.[a-zA-Z_.]+)(?:=[^`]*)?`", PAGES[page])}
+    options = {key for key in named if key.startswith("hoodie.")} - NO_OPTIONS
+    assert [key for key in sorted(options) if find_option(key) is None] == []
