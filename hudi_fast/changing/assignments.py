@@ -56,6 +56,11 @@ def assigned(
         if name in values and equal.get(name) is not None and values[name] == f"{spec.aliases[1]}.{equal[name]}":
             del values[name]
     set_keys = [name for name in values if name in keys]
+    if set_keys and clause.values is None:
+        raise ConfigError(
+            f"{where}: `*` would set the record key columns {set_keys} of table {config.name}, which say which "
+            "row it is. Name them in `on`, as columns that are equal, or name the columns to set."
+        )
     if set_keys:
         raise ConfigError(
             f"{where}: the record key columns {set_keys} of table {config.name} cannot be set, for they say which row "

@@ -46,9 +46,10 @@ def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression
         return _parse_text(value.strip(), columns, where)
     try:
         return pc.scalar(value)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise ConfigError(
-            f"{where}: {value!r} is no value. Without Spark give a literal, text, or a pyarrow.compute expression."
+            f"{where}: {value!r} is no value that a column can hold. Without Spark give a literal, text, "
+            "or a pyarrow.compute expression."
         ) from error
 
 
@@ -109,7 +110,7 @@ def evaluate(
     except pa.ArrowInvalid as error:
         reason = str(error)
         if reason.startswith("No match for"):
-            reason = f"{reason.partition(' in ')[0]}; there are {rows.column_names}."
+            reason = f"{reason.partition(' in ')[0]}; {_meant(reason, rows.column_names)}"
             raise ConfigError(f"{where}: {reason}") from error
         raise InvalidDataError(f"{where}: {reason}") from error
     return pa.table({name: _as_type(computed.column(name), types[name], name, where) for name in expressions})
@@ -142,6 +143,20 @@ def _parse_text(text: str, columns: Sequence[str], where: str) -> pc.Expression:
     if text.lower() in _WORDS:
         return pc.scalar(_WORDS[text.lower()])
     raise ConfigError(
-        f"{where}: the text {text!r} is neither a column ({', '.join(columns)}) nor a literal. A literal text "
+        f"{where}: the text {text!r} is neither a column ({', '.join(_shown(columns))}) nor a literal. A literal text "
         "stands in quotes of its own (\"'text'\"); what computes is a pyarrow.compute expression, or needs Spark."
     )
+
+
+def _meant(reason: str, columns: Sequence[str]) -> str:
+    """What to say of a name that is no column's."""
+    name = reason.partition("FieldRef.Name(")[2].partition(")")[0]
+    if not name or not any(one.rpartition(".")[2] == name for one in _shown(columns)):
+        return "there is no such column."
+    sides = sorted({one.partition(".")[0] for one in columns}, reverse=True)
+    return f"say of which side: {' or '.join(f'{side}.{name}' for side in sides)}."
+
+
+def _shown(columns: Sequence[str]) -> list[str]:
+    """Without the columns that say where a row is stored."""
+    return [one for one in columns if not one.rpartition(".")[2].startswith(("_hoodie_", "__hudi_fast_"))]

@@ -18,6 +18,7 @@ from hudi_fast.changing.assignments import partial_columns_of
 from hudi_fast.changing.engine import ChangeEngine
 from hudi_fast.changing.expressions import check_condition
 from hudi_fast.changing.local import merged_rows, updated_rows
+from hudi_fast.changing.matching_columns import settled
 from hudi_fast.changing.statement import MATCHED, Clause, MergeSpec
 from hudi_fast.changing.target import roots
 from hudi_fast.config.write_options import WriteOptions
@@ -88,7 +89,7 @@ class ChangeRun:
 
 
 def run_change(
-    run: ChangeRun, spec: MergeSpec, source: Sequence[str], work_out: Callable[[WritePlan], Engine]
+    run: ChangeRun, spec: MergeSpec, source: Sequence[str], work_out: Callable[[WritePlan, MergeSpec], Engine]
 ) -> WriteResult:
     """Carry a change out.
 
@@ -96,7 +97,7 @@ def run_change(
         run: the table.
         spec: what changes; of an update or a delete one clause without pairs.
         source: columns of the source; none without one.
-        work_out: the engine that has the changed rows, from the plan of the write.
+        work_out: the engine that has the changed rows, from the plan of the write and the change, settled.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
@@ -104,6 +105,7 @@ def run_change(
     serve_before(run.storage, run.settings, run.carriers)
     state = open_state(run.storage)
     schema = _schema(state)
+    spec = settled(spec, schema.names, source)
     options = run.settings.write
     partial = partial_columns_of(state.config, options, spec, source, schema.names)
     only_deletes = all(clause.effect == "delete" for clause in spec.clauses)
@@ -112,7 +114,7 @@ def run_change(
     elif only_deletes:
         options = replace(options, operation="delete")
     columns = schema if partial is None else _with_identity(state, schema, partial)
-    result = run_write(ChangeEngine(columns, work_out), run.storage, options, "append")
+    result = run_write(ChangeEngine(columns, lambda plan: work_out(plan, spec)), run.storage, options, "append")
     settings = inline_by_default(run.settings) if run.inline else run.settings
     serve(run.storage, settings, result.instant, run.carriers)
     return result
@@ -120,8 +122,12 @@ def run_change(
 
 def merge_locally(run: ChangeRun, source: pa.Table, spec: MergeSpec) -> WriteResult:
     """Merge rows of this process into the table."""
+    check_condition(spec.condition, "on")
     return run_change(
-        run, spec, source.column_names, lambda plan: LocalEngine(merged_rows(plan, spec, source), "local", _REASON)
+        run,
+        spec,
+        source.column_names,
+        lambda plan, said: LocalEngine(merged_rows(plan, said, source), "local", _REASON),
     )
 
 
@@ -159,7 +165,7 @@ _REASON = "the rows were worked out in this process"
 
 def _select(run: ChangeRun, clause: Clause, where: pc.Expression | None) -> WriteResult:
     spec = MergeSpec(clauses=(clause,))
-    return run_change(run, spec, (), lambda plan: LocalEngine(updated_rows(plan, clause, where), "local", _REASON))
+    return run_change(run, spec, (), lambda plan, _: LocalEngine(updated_rows(plan, clause, where), "local", _REASON))
 
 
 def _schema(state: TableState) -> pa.Schema:

@@ -23,6 +23,7 @@ __all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec"
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
 
+_ALIAS = re.compile(r"[^\W\d]\w*$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?$")
 
 
@@ -52,12 +53,27 @@ class MergeSpec:
         condition: what is true of such rows besides; None for nothing.
         clauses: in their order.
         aliases: what stands before a column of the table, and before one of the source.
+
+    Raises:
+        ConfigError: aliases that are not two different names.
     """
 
     pairs: tuple[tuple[str, str], ...] = ()
     condition: Any = None
     clauses: tuple[Clause, ...] = ()
     aliases: tuple[str, str] = ("target", "source")
+
+    def __post_init__(self) -> None:
+        names = () if isinstance(self.aliases, str) else tuple(self.aliases)
+        if (
+            len(names) != 2
+            or len(set(names)) != 2
+            or not all(isinstance(one, str) and _ALIAS.match(one) for one in names)
+        ):
+            raise ConfigError(
+                "aliases are two different names, of the table and of the source, such as ('t', 's'); got "
+                f"{self.aliases!r}."
+            )
 
     def of_kind(self, kind: str) -> tuple[Clause, ...]:
         """The clauses of one kind."""

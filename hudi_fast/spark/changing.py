@@ -95,7 +95,7 @@ def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
     sized_by = None if spec.of_kind(BY_SOURCE) else source
     with _fitting(run):
         return run_change(
-            run, spec, source.columns, lambda plan: SparkEngine(_merged(plan, spec, source), options, sized_by)
+            run, spec, source.columns, lambda plan, said: SparkEngine(_merged(plan, said, source), options, sized_by)
         )
 
 
@@ -113,7 +113,7 @@ def _select(spark: Any, run: ChangeRun, clause: Clause, where: Any) -> WriteResu
     spec = MergeSpec(clauses=(clause,))
     options = run.settings.write
     with _fitting(run):
-        return run_change(run, spec, (), lambda plan: SparkEngine(_selected(spark, plan, spec, where), options))
+        return run_change(run, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 from pyarrow.compute import field
 
 import hudi_fast as hf
+from hudi_fast.changing.matching_columns import settled
+from hudi_fast.changing.statement import MergeSpec
 from hudi_fast.formats.log_blocks import HeaderKey
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.slice_merge import slice_merge
@@ -283,6 +286,17 @@ WRONG = [
     (lambda t: t.merge(rows([1])).on([]), "needs a column"),
     (lambda t: t.merge(rows([1])).on("nope").when_matched_delete().execute(), "no columns .'nope'."),
     (lambda t: t.merge(rows([1])).on("t.id = s.id").when_matched_delete().execute(), "is no condition"),
+    (lambda t: t.merge(rows([1])).on("nope").when_matched_update().execute(), "on, columns of the table"),
+    (lambda t: t.merge(rows([1])).on({"id": "x"}).when_matched_update().execute(), "on, columns of the source"),
+    (lambda t: t.merge(rows([1])).on("target.id = source.id").when_matched_update().execute(), "is no condition"),
+    (lambda t: t.merge(rows([1])).on("part").when_matched_update().execute(), "`.` would set the record key columns"),
+    (lambda t: t.merge(rows([1]), aliases=("t", "t")), "two different names"),
+    (lambda t: t.merge(rows([1]), aliases="ts"), "two different names"),
+    (
+        lambda t: t.merge(rows([1])).on("id").when_matched_update({"fare": field("fare")}).execute(),
+        "which side: target.fare",
+    ),
+    (lambda t: t.update(None, {"ts": 2**70}), "no value that a column can hold"),
     (lambda t: t.merge(rows([1])).on("id").when_matched_delete().when_matched_update(), "can never come to anything"),
     (lambda t: t.merge(rows([1])).on("id").when_matched_update({"nope": 1}).execute(), "no columns .'nope'."),
     (lambda t: t.merge(rows([1])).on("id").when_matched_update({"fare": "x"}).execute(), "neither a column"),
@@ -373,3 +387,16 @@ def test_a_merge_that_sets_every_column_from_the_source_is_an_upsert(kind, tmp_p
     small = rows([3]).set_column(0, "id", pa.array([3], pa.int8()))
     table.merge(small, {"hoodie.index.type": "GLOBAL_BLOOM"}).on("id").when_matched_update().execute()
     assert len(contents(table)) == 12
+
+
+def test_a_condition_that_says_that_keys_are_equal_is_a_match_by_key(tmp_path: Path) -> None:
+    table = new_table(tmp_path / "t", range(3))
+    same = (field("target.id") == field("source.id")) & (field("source.part") == field("target.part"))
+    merge = table.merge(rows([1, 7], 5)).on(same)
+    result = merge.when_matched_update().when_not_matched_insert().execute()
+    assert (result.updates, result.inserts) == (1, 1)
+    spec = MergeSpec((), "t.id = s.id AND (s.part = t.part)", (), ("t", "s"))
+    assert settled(spec, ["id", "part"], ["id", "part"]).pairs == (("id", "id"), ("part", "part"))
+    for other in ("t.id = s.id or t.id = 1", "not (t.id = s.id)", "t.id = t.part", "t.id = s.nope", "t.id < s.id"):
+        kept = replace(spec, condition=other)
+        assert settled(kept, ["id", "part"], ["id", "part"]) == kept
