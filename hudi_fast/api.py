@@ -110,6 +110,8 @@ def bootstrap(
 
     carriers = in_process
     if spark is not None:
+        if not _is_spark(spark):
+            raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
         from hudi_fast.spark.entry import bootstrap_on
 
         carriers = partial(bootstrap_on, spark)

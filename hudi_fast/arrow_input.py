@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -15,19 +16,34 @@ def to_arrow_table(data: Any) -> pa.Table:
     """An Arrow table of anything that speaks the Arrow C stream protocol (pyarrow, pandas, polars, duckdb).
 
     Raises:
-        InvalidDataError: ``data`` is something else.
+        InvalidDataError: ``data`` is something else, or values of one column are of several types.
     """
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
         return pa.Table.from_batches([data])
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
+    home = type(data).__module__.partition(".")[0]
+    if home == "pyspark":
+        raise InvalidDataError(
+            "Rows of Spark go through the calls that take a session: hudi_fast.write, hudi_fast.merge(spark, ...). "
+            f"To work in this process bring them here first (toArrow); got a PySpark {type(data).__name__}."
+        )
+    if home == "pandas":
+        return _converted(lambda: pa.Table.from_pandas(data, preserve_index=False))
     if hasattr(data, "__arrow_c_stream__"):
         return pa.table(data)
     if isinstance(data, list) and data and isinstance(data[0], dict):
-        return pa.Table.from_pylist(data)
+        return _converted(lambda: pa.Table.from_pylist(data))
+    lazy = " Collect it first." if home == "polars" else ""
     raise InvalidDataError(
         f"Rows must come as a pyarrow Table, a pandas or polars DataFrame, a list of dicts, or anything else with "
-        f"__arrow_c_stream__; got {type(data).__name__}."
+        f"__arrow_c_stream__; got {type(data).__name__}.{lazy}"
     )
+
+
+def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
+    try:
+        return convert()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
+        why = "; ".join(map(str, error.args))
+        raise InvalidDataError(f"The rows cannot become Arrow columns: {why}. Give each column one type.") from error

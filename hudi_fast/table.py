@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -46,7 +46,7 @@ from hudi_fast.writing.local import LocalEngine
 
 __all__ = ["HudiTable"]
 
-Moment = str | datetime
+Moment = str | date | int
 """An instant, or a date and time, as :func:`~hudi_fast.config.read_options.normalise_instant` takes it."""
 
 Keys = Any
@@ -301,7 +301,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
 
     # ---- looking inside: Arrow tables
 
-    def history(self, begin: str | None = None, end: str | None = None, archived: bool = False) -> pa.Table:
+    def history(self, begin: Moment | None = None, end: Moment | None = None, archived: bool = False) -> pa.Table:
         """One row per instant of the timeline, newest last: when, what, how long, how much.
 
         Args:

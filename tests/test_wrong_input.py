@@ -1,11 +1,17 @@
 """What a user gets who hands in the wrong thing: an error that names it, and a table that is as before."""
 
+from datetime import date
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from small_tables import OPTIONS, listing, plain_rows
 
 import hudi_fast as hf
+
+BASE = "hoodie.bootstrap.base.path"
+END = "hoodie.datasource.read.end.instanttime"
+FORMAT = "hoodie.datasource.query.incremental.format"
 
 
 @pytest.fixture
@@ -24,10 +30,36 @@ def table(tmp_path):
         (lambda table: table.to_arrow(as_of="yesterday"), hf.ConfigError, "yyyy-MM-dd"),
         (lambda table: table.to_arrow(query_type="newest"), hf.ConfigError, "snapshot or read_optimized"),
         (lambda table: table.delete_partitions("p0"), hf.ConfigError, "list of paths; got the text 'p0'"),
+        (lambda table: table.to_arrow(columns=["id", "id"]), hf.ConfigError, "['id'] more than once"),
+        (lambda table: table.to_arrow(as_of=1.5), hf.ConfigError, "as.of.instant=1.5 is no time"),
+        (lambda table: table.to_arrow(as_of=2024), hf.ConfigError, "as.of.instant=2024; expected one of"),
+        (lambda table: table.history(begin=True), hf.ConfigError, "begin=True is no time"),
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
+        (lambda table: table.upsert([{"id": "a", "part": 1}, {"id": 2}]), hf.InvalidDataError, "one type"),
         (lambda table: table.upsert("rows.parquet"), hf.InvalidDataError, "got str"),
         (lambda table: table.write(plain_rows(range(1)), "merge"), hf.ConfigError, "valid values: upsert, insert"),
         (lambda table: table.incremental("yesterday"), hf.ConfigError, "Unsupported query instant time format"),
+        (lambda table: table.incremental(None), hf.ConfigError, "`earliest` stands for the first commit"),
+        (lambda table: table.incremental("0", options={END: "2024-01-01"}), hf.ConfigError, "contradicts the call"),
+        (lambda table: table.incremental("2024-01-01", filter=pc.field("x") == 1), hf.ConfigError, "filter (x == 1) "),
+        (lambda table: table.cdc("0", options={FORMAT: "latest_state"}), hf.ConfigError, "ask HudiTable.incremental"),
+        (lambda table: table.alter("text"), hf.ConfigError, "is one of AddColumn, DropColumn"),
+        (lambda table: table.alter(hf.AddColumn("n", "string")), hf.ConfigError, "such as pa.int64(); got 'string'"),
+        (lambda table: table.alter(hf.ChangeType("ts", "int")), hf.ConfigError, "such as pa.int64(); got 'int'"),
+        (lambda table: hf.HudiTable.open(None), hf.ConfigError, "A path is text or a pathlib.Path"),
+        (lambda table: hf.write(plain_rows(range(1)), "", OPTIONS), hf.ConfigError, "and not empty; got ''"),
+        (lambda table: hf.merge(table.path, plain_rows(range(1)), "id"), hf.ConfigError, "A path is text"),
+        (lambda table: hf.register("spark"), hf.ConfigError, "register needs a SparkSession, got str"),
+        (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, "spark"), hf.ConfigError, "got str"),
+        (lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}), hf.ConfigError, "not the folder of"),
+        (lambda table: hf.bootstrap(__file__, f"{table.path}2", OPTIONS), hf.ConfigError, "is a file; a table is"),
+        (
+            lambda table: hf.sink(f"{table.path}2", OPTIONS)(plain_rows(range(1)), 0),
+            hf.ConfigError,
+            "foreachBatch calls",
+        ),
+        (lambda table: hf.sink(None, OPTIONS), hf.ConfigError, "A path is text"),
+        (lambda table: hf.write(plain_rows(range(1)), table.path, mode=None), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.read("spark", table.path), hf.ConfigError, "without Spark use HudiTable.open"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new one needs a name"),
@@ -45,3 +77,10 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
 def test_an_object_store_is_refused_before_anything_is_asked_of_it():
     with pytest.raises(hf.UnsupportedFeatureError, match="Writing to s3://bucket/t is not supported yet"):
         hf.write(plain_rows(range(1)), "s3://bucket/t", OPTIONS, storage_options={"region": "us-east-1"})
+
+
+def test_times_are_dates_and_digits_too(table):
+    first = int(table.history()["instant"][0].as_py())
+    assert table.to_arrow(as_of=first).num_rows == 4
+    assert table.to_arrow(as_of=date(2020, 1, 1)).num_rows == 0
+    assert table.incremental(date(2020, 1, 1)).num_rows == 4

@@ -93,6 +93,11 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
         UnsupportedFeatureError: another format, a type that a table cannot have, an option that is not done.
     """
     how = BootstrapOptions.from_options({**options, _OPERATION: "bulk_insert"})
+    if how.base_path is not None and Storage(how.base_path, source.options).uri != source.uri:
+        raise ConfigError(f"hoodie.bootstrap.base.path={how.base_path!r} is not the folder of the call, {source.uri}.")
+    here = source.stat("")
+    if here is not None and not here.is_dir:
+        raise ConfigError(f"{source.uri} is a file; a table is bootstrapped from the folder that its files are in.")
     folder = list_source(source)
     write = WriteOptions.from_options(_completed(options, how, folder))
     spec = replace(new_table_from_options(write), drop_partition_columns=False)

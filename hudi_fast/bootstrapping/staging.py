@@ -70,7 +70,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
         raise UnsupportedFeatureError(
             f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
         )
-    mode = {"error": "errorifexists"}.get(mode.lower(), mode.lower())
+    mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
     if mode not in MODES:
         raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(MODES)}.")
     if source.is_local:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
@@ -75,7 +75,7 @@ class ReadOptions:
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
         """
-        times = {key: normalise_instant(value, key) for key, value in options.items() if isinstance(value, datetime)}
+        times = {key: normalise_instant(value, key) for key, value in options.items() if isinstance(value, date)}
         values = resolve({**options, **times}, READ[0])
         given: dict[str, Any] = given_fields(cls, values)
         return cls(**given, explicit=frozenset(option.key for option in values))
@@ -110,7 +110,7 @@ _BOOTSTRAPS = ("00000000000001", "00000000000002")
 """Instants that are no times: those of bootstraps."""
 
 
-def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
+def normalise_instant(value: str | date | int, key: str = "as.of.instant") -> str:
     """A point in time as the instants of a table spell it: 14 or 17 digits, ``yyyyMMddHHmmss[SSS]``.
 
     Text is taken as written, whatever the zone of the table's timeline. A form without milliseconds means the end of
@@ -118,7 +118,8 @@ def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
     that second.
 
     Args:
-        value: one of the five forms that Hudi takes for ``as.of.instant``, or a ``datetime`` without zone.
+        value: one of the five forms that Hudi takes for ``as.of.instant`` (an int is its digits), a ``date``, or a
+            ``datetime`` without zone.
         key: option to name in the message.
 
     Raises:
@@ -128,7 +129,9 @@ def normalise_instant(value: str | datetime, key: str = "as.of.instant") -> str:
         if value.tzinfo is not None:
             raise ConfigError(f"{key}={value.isoformat()} has a time zone; give the time as the timeline has it.")
         return value.strftime("%Y%m%d%H%M%S") + f"{value.microsecond // 1000:03d}"
-    text = value.strip()
+    if not isinstance(value, str | date | int) or isinstance(value, bool):
+        raise ConfigError(f"{key}={value!r} is no time; expected one of: {_SHAPES}, or a datetime without zone.")
+    text = str(value).strip()
     if text in _BOOTSTRAPS:
         return text
     pattern, millis = _FORMATS.get(len(text), ("", ""))

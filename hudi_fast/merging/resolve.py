@@ -107,7 +107,8 @@ def _require_whole_rows(merge: SliceMerge, entries: LogEntries, alone: npt.NDArr
         raise UnsupportedFeatureError(
             f"Rows of {merge.storage.uri} were updated in some columns alone, and their other columns were written by "
             "commits that are not in the range: an incremental query of such log files is supported from `earliest` on "
-            "only (without an end)."
+            "only (without an end). Read the change feed instead, or have updates write whole rows "
+            "(hoodie.spark.sql.merge.into.partial.updates=false)."
         )
 
 

@@ -34,7 +34,7 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
-__all__ = ["ScanPlan", "ScanQuery", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
+__all__ = ["ScanPlan", "ScanQuery", "check_filter", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
 
 
 @dataclass(frozen=True)
@@ -109,13 +109,16 @@ def plan_scan(
     full = readable_schema(state)
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
+    twice = sorted({name for name in columns or () if list(columns or ()).count(name) > 1})
+    if twice:
+        raise ConfigError(f"columns names {twice} more than once.")
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
     if filter is not None and not isinstance(filter, pc.Expression):
         raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
     looked_at = [] if filter is None else filter_columns(filter, full)
     schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
     if filter is not None:
-        _check_filter(filter, schema, full.names)
+        check_filter(filter, schema, full.names)
     scan = SliceScan(state.storage, state.config, schema, output, filter)
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
@@ -162,7 +165,17 @@ def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
     return schema.field(name)
 
 
-def _check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:
+def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:
+    """Refuse a filter that does not fit.
+
+    Args:
+        filter_: which rows.
+        schema: columns that it may name.
+        columns: of the table, for the message.
+
+    Raises:
+        ConfigError: an unknown column, types that do not go together, or an expression that is no condition.
+    """
     try:
         schema.empty_table().filter(filter_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -196,7 +196,13 @@ def _applied(record: RecordType, highest: int, change: Change) -> RecordType:
 
 
 def _refuse(change: Change, roles: Mapping[str, str]) -> None:
-    """Refuse what must stay: columns of Hudi's own, and with some changes those that have a role."""
+    """Refuse what is no change, and what must stay: columns of Hudi's own, and with some changes those with a role."""
+    if not isinstance(change, get_args(Change)):
+        raise ConfigError(f"A change is one of {', '.join(one.__name__ for one in get_args(Change))}; got {change!r}.")
+    if isinstance(change, AddColumn | ChangeType) and not isinstance(change.type, pa.DataType):
+        raise ConfigError(
+            f"The type of column {change.name!r} is given as a pyarrow type such as pa.int64(); got {change.type!r}."
+        )
     name = change.name
     if is_meta_field(name.split(".")[0]):
         raise ConfigError(f"Column {name!r} is one of Hudi's own and cannot be altered.")

@@ -62,6 +62,8 @@ class Storage:
     def __init__(
         self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, root: str | None = None
     ) -> None:
+        if not isinstance(uri, str | os.PathLike) or not os.fspath(uri):
+            raise ConfigError(f"A path is text or a pathlib.Path, and not empty; got {uri!r}.")
         self.uri = _normal_uri(os.fspath(uri))
         self.options = dict(options or {})
         self.fs, own_root = _open_file_system(self.uri, self.options)

@@ -83,7 +83,7 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         raise UnsupportedFeatureError(
             f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
         )
-    mode = {"error": "errorifexists"}.get(mode.lower(), mode.lower())
+    mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
     if mode not in SAVE_MODES:
         raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
     if options.operation in _NEEDS_TABLE and mode != "append":

@@ -20,6 +20,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -57,6 +58,7 @@ __all__ = [
 ]
 
 _READERS = 8
+_FORMAT = "hoodie.datasource.query.incremental.format"
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ class CdcPlan:
 
 
 def change_options(
-    begin: str, end: str | None, options: Mapping[str, Any] | None = None, merger: Merger | None = None
+    begin: str | date, end: str | date | None, options: Mapping[str, Any] | None = None, merger: Merger | None = None
 ) -> dict[str, Any]:
     """The options of a change query between two times.
 
@@ -86,8 +88,13 @@ def change_options(
         end: requested time, inclusive; None for the newest.
         options: further ones.
         merger: merges rows of a table whose merge mode is CUSTOM.
+
+    Raises:
+        ConfigError: there is no begin, or the options ask for another query.
     """
-    given = {**incremental_options(begin, end, options), "hoodie.datasource.query.incremental.format": "cdc"}
+    if str((options or {}).get(_FORMAT, "cdc")).lower() != "cdc":
+        raise ConfigError(f"A change query gives changes; for rows ({_FORMAT}) ask HudiTable.incremental.")
+    given = {**incremental_options(begin, end, options), _FORMAT: "cdc"}
     return given if merger is None else {"hudi_fast.merger": merger, **given}
 
 
@@ -194,7 +201,8 @@ def _commits(state: TableState, options: ReadOptions) -> tuple[ChangeCommit, ...
         if any(one.requested > begin and state.timeline.find(one.requested) is None for one in archived):
             raise ConfigError(
                 f"Start instant time {begin} for CDC query has to be in the active timeline. Beginning of active "
-                f"timeline {first} ({state.storage.uri})."
+                f"timeline {first} ({state.storage.uri}): commits after it have been archived. Begin later; keep more "
+                "commits (hoodie.keep.min.commits)."
             )
     found = [one for one in state.timeline.writes() if one.requested > begin and (end is None or one.requested <= end)]
     with ThreadPoolExecutor(_READERS) as pool:

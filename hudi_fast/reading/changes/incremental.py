@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.reading.changes.change_range import ChangeRange, readable_until, resolve_range
-from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, check_filter, plan_scan, readable_schema
 from hudi_fast.reading.skipping.filter_terms import Condition
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.slices import FileSlice
@@ -180,14 +180,25 @@ def plan_incremental(
     if rows is not None and filter is not None:
         if not isinstance(filter, pc.Expression):
             raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
+        full = readable_schema(view.state)
+        check_filter(filter, full, full.names)  # by itself, for the message
         rows = rows & filter
     return plan_view(view, columns, filter if rows is None else rows, threads, query)
 
 
 def incremental_options(
-    begin: str | datetime, end: str | datetime | None, options: Mapping[str, Any] | None
+    begin: str | date | int, end: str | date | int | None, options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The options of an incremental query between two times; ``options`` are further ones."""
+    """The options of an incremental query between two times; ``options`` are further ones.
+
+    Raises:
+        ConfigError: there is no begin, or the options name times or a kind of query of their own.
+    """
+    if begin is None:
+        raise ConfigError("The query needs a time to begin after; `earliest` stands for the first commit.")
+    for key, said in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
+        if options and key in options and options[key] != said:
+            raise ConfigError(f"{key}={options[key]!r} contradicts the call ({said!r}); leave the option out.")
     given: dict[str, Any] = {**(options or {}), "hoodie.datasource.query.type": "incremental", _BEGIN_KEY: begin}
     return given if end is None else {**given, _END_KEY: end}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,9 @@ class ChangeReads:
     _storage: Storage
     _merger: Merger | None
 
-    def cdc(self, begin: str, end: str | None = None, options: Mapping[str, Any] | None = None) -> pa.Table:
+    def cdc(
+        self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
+    ) -> pa.Table:
         """What commits changed: op (i, u or d), ts_ms (the commit's instant), before and after (the row as JSON).
 
         Args:
@@ -41,10 +44,10 @@ class ChangeReads:
         return changes_table(self._changes_plan(begin, end, options))
 
     def cdc_batches(
-        self, begin: str, end: str | None = None, options: Mapping[str, Any] | None = None
+        self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
     ) -> pa.RecordBatchReader:
         """The same as a stream in no particular order, in bounded memory."""
         return changes_batches(self._changes_plan(begin, end, options))
 
-    def _changes_plan(self, begin: str, end: str | None, options: Mapping[str, Any] | None) -> CdcPlan:
+    def _changes_plan(self, begin: str | date, end: str | date | None, options: Mapping[str, Any] | None) -> CdcPlan:
         return plan_query(self._storage, change_options(begin, end, options, self._merger))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.spark.source.name import SOURCE_NAME
 
 __all__ = ["register"]
@@ -20,9 +20,13 @@ def register(spark: Any) -> None:
         spark: the session.
 
     Raises:
+        ConfigError: ``spark`` is not a session.
         UnsupportedFeatureError: PySpark before 4, which has no data sources in Python.
     """
     import pyspark
+
+    if not hasattr(spark, "readStream"):
+        raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")
 
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise UnsupportedFeatureError(

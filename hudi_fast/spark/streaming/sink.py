@@ -89,6 +89,11 @@ class Sink:
         Warns:
             HudiWarning: a service failed; or the batch did, and the options say to go on.
         """
+        if not hasattr(df, "sparkSession") or not isinstance(batch_id, int):
+            raise ConfigError(
+                "A sink is what foreachBatch calls, with a PySpark DataFrame and the number of its batch; got "
+                f"{type(df).__name__} and {batch_id!r}."
+            )
         spark = df.sparkSession
         carriers = carriers_on(spark, self._settings.write.driver_max_bytes)
         batch = Batch(self._stream.identifier, batch_id, _query_of(spark), self._known, self._after)
@@ -174,7 +179,7 @@ def sink(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None,
         ConfigError: an option is wrong.
         UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
     """
-    return Sink(os.fspath(path), options or {}, mode)
+    return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode)
 
 
 def _beside(settings: ServiceSettings, stream: SinkOptions, options: Mapping[str, Any]) -> ServiceSettings:
