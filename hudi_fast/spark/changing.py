@@ -12,13 +12,14 @@ casts: a value that does not fit is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
@@ -91,6 +92,7 @@ def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
     if not hasattr(source, "sparkSession"):
         raise InvalidDataError(f"With Spark the source of a merge is a DataFrame, got {type(source).__name__}.")
     arrow_schema(source)
+    _check_spoken(spec)
     options = run.settings.write
     sized_by = None if spec.of_kind(BY_SOURCE) else source
     with _fitting(run):
@@ -111,9 +113,33 @@ def delete_where_on(spark: Any, run: ChangeRun, where: Any) -> WriteResult:
 
 def _select(spark: Any, run: ChangeRun, clause: Clause, where: Any) -> WriteResult:
     spec = MergeSpec(clauses=(clause,))
+    _check_spoken(spec)
     options = run.settings.write
     with _fitting(run):
         return run_change(run, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
+
+
+def _check_spoken(spec: MergeSpec) -> None:
+    """Refuse conditions and values that Spark does not understand.
+
+    Raises:
+        ConfigError: naming the clause.
+    """
+    said = [("on", spec.condition)]
+    for clause in spec.clauses:
+        where = f"when {clause.kind} {clause.effect}"
+        said += [(where, clause.condition), *((f"{where}, column {name!r}", one) for name, one in _set_by(clause))]
+    for where, value in said:
+        large = isinstance(value, int) and not -(2**63) <= value < 2**63
+        if isinstance(value, pc.Expression) or large:
+            raise ConfigError(
+                f"{where}: {value!r} is nothing that Spark computes. With a session conditions and values are SQL text "
+                "or Columns, and values literals, too; pyarrow.compute expressions are for changes without Spark."
+            )
+
+
+def _set_by(clause: Clause) -> Iterable[tuple[str, Any]]:
+    return (clause.values or {}).items()
 
 
 @contextmanager

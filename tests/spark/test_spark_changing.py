@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from changing_on_spark import as_frame, compare_changes, compare_refusals, rows_of, source_rows, written
 from programs import run_program
+from pyarrow.compute import field
 
 import hudi_fast as hf
 
@@ -55,6 +56,24 @@ def test_columns_and_functions_of_spark_are_conditions_and_values(spark, tmp_pat
         hf.update(spark, table.path, "id = 1", {"fare": "note"})
     with pytest.raises(hf.ConfigError, match="SparkSession"):
         hf.update("nope", table.path, None, {"fare": 1})
+    for merge in (
+        hf.merge(spark, table.path, source).on("id").when_matched_update({"fare": field("source.fare")}),
+        hf.merge(spark, table.path, source).on("id").when_matched_delete(field("source.fare") > 1),
+        hf.merge(spark, table.path, source).on(field("target.id") == field("source.id")).when_matched_delete(),
+        hf.merge(spark, table.path, source).on("id").when_matched_update({"ts": 2**70}),
+    ):
+        with pytest.raises(hf.ConfigError, match="is nothing that Spark computes"):
+            merge.execute()
+
+
+def test_a_condition_in_sql_that_keys_are_equal_is_a_match_by_key(spark, tmp_path):
+    table = written(tmp_path / "t", "COPY_ON_WRITE")
+    source = as_frame(spark, source_rows(range(20, 26), 5.0, 2)).drop("op")
+    merge = hf.merge(spark, table.path, source, aliases=("t", "s")).on("t.id = s.id AND t.part = s.part")
+    result = merge.when_matched_update().when_not_matched_insert().execute()
+    assert (result.updates, result.inserts) == (4, 2)
+    with pytest.raises(hf.ConfigError, match=r"there are no columns .'nope'"):
+        hf.merge(spark, table.path, source).on("nope").when_matched_update().execute()
 
 
 @pytest.mark.long
