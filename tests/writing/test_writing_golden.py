@@ -158,12 +158,11 @@ def test_times_that_a_table_keeps_as_text_against_its_own_settings_are_refused(g
     assert listing(table.table) == before
 
 
-def test_a_table_with_change_data_is_read_but_not_written(golden: Unzip) -> None:
-    table = golden("cow_v9_cdc")
-    opened = hf.HudiTable.open(table.table)
-    rows = data_of(opened.to_arrow())
-    before = listing(table.table)
-    for operation in ("upsert", "insert", "delete", "insert_overwrite"):
-        with pytest.raises(hf.UnsupportedFeatureError, match=r"hoodie\.table\.cdc\.enabled"):
-            opened.write(rows, operation)
-    assert listing(table.table) == before
+def test_a_table_with_change_data_goes_on_logging_changes(golden: Unzip) -> None:
+    opened = hf.HudiTable.open(golden("cow_v9_cdc").table)
+    before = opened.history()["instant"][-1].as_py()
+    rows = opened.to_arrow()
+    opened.delete(data_of(rows.slice(0, 1)))
+    (change,) = opened.cdc(before).to_pylist()
+    assert (change["op"], change["after"]) == ("d", "null")
+    assert opened.to_arrow().num_rows == rows.num_rows - 1
