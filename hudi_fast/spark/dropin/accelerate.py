@@ -15,6 +15,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.spark.dropin.defaults import warn_of_defaults
 from hudi_fast.spark.dropin.install import install
 from hudi_fast.spark.dropin.session import FALLBACK, ON, set_mark
+from hudi_fast.spark.dropin.views import drop_views
 
 __all__ = ["accelerate"]
 
@@ -26,7 +27,7 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
 
     Args:
         spark: the PySpark session, classic or of Spark Connect.
-        on: False undoes it for this session.
+        on: False undoes it for this session; the names of tables that were saved in it end.
         fallback: what hudi_fast refuses as not supported, before anything is written, goes to Apache Hudi's own data
             source with a :class:`HudiWarning`; for sessions that have its bundle on their class path.
 
@@ -37,6 +38,7 @@ def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
         raise ConfigError(f"accelerate needs a SparkSession, got {type(spark).__name__}.")
     if not on:
         set_mark(spark, None)
+        drop_views(spark)
         return
     warn_of_defaults()
     install(type(spark).__module__.startswith("pyspark.sql.connect"))

@@ -1,8 +1,8 @@
 """The calls that act, for a session that is switched on and a source that is Hudi.
 
 Each takes what the reader or writer was made of and the :class:`~hudi_fast.spark.dropin.calls.Request`, and does what
-Apache Hudi's data source would do, with hudi_fast. What needs a catalogue that knows Hudi is refused by name: tables
-are their paths here.
+Apache Hudi's data source would do, with hudi_fast. Tables are their paths here; names for them are in
+:mod:`hudi_fast.spark.dropin.tables`, and what needs a catalogue that knows Hudi is refused by name.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from hudi_fast.errors import TableNotFoundError, UnsupportedFeatureError
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import session_settings, whose_paths
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
+from hudi_fast.spark.dropin.views import refresh_views
 from hudi_fast.storage.base import Storage
 
-__all__ = ["frame_of", "load", "load_stream", "refuse_table", "save", "session_of", "start_stream"]
+__all__ = ["frame_of", "load", "load_stream", "own_path", "refuse_table", "save", "session_of", "start_stream"]
 
 Parts = tuple[Any, ...]
 
@@ -51,8 +52,9 @@ def save(made_of: Parts, request: Request) -> None:
         HudiError: as :func:`hudi_fast.write`.
     """
     spark = session_of(made_of)
-    path = _own_path(spark, table_path(request, "save()"))
+    path = own_path(spark, table_path(request, "save()"))
     write(frame_of(made_of), path, write_options(request), save_mode(request.mode))
+    refresh_views(spark)
 
 
 def load(made_of: Parts, request: Request) -> Any:
@@ -62,7 +64,7 @@ def load(made_of: Parts, request: Request) -> Any:
         HudiError: as :func:`hudi_fast.read`.
     """
     spark = session_of(made_of)
-    path = _own_path(spark, table_path(request, "load()"))
+    path = own_path(spark, table_path(request, "load()"))
     options = read_options(request, session_settings(spark))
     try:
         return read(spark, path, options)
@@ -85,7 +87,7 @@ def start_stream(made_of: Parts, request: Request) -> Any:
     from hudi_fast.spark.streaming.entry import stream_writer
 
     spark = session_of(made_of)
-    path = _own_path(spark, table_path(request, "start()"))
+    path = own_path(spark, table_path(request, "start()"))
     ours, rest = stream_options(request)
     locations = [key for key in rest if key.lower() == "checkpointlocation"]
     return stream_writer(
@@ -109,26 +111,30 @@ def load_stream(made_of: Parts, request: Request) -> Any:
     from hudi_fast.spark.streaming.entry import stream_reader
 
     spark = session_of(made_of)
-    path = _own_path(spark, table_path(request, "load()"))
+    path = own_path(spark, table_path(request, "load()"))
     ours, _ = stream_options(request)
     return stream_reader(spark, path, ours)
 
 
 def refuse_table(made_of: Parts, request: Request) -> None:
-    """``saveAsTable``, ``insertInto``, ``toTable`` and ``writeTo``.
+    """``insertInto``, ``toTable`` and ``writeTo``.
 
     Raises:
         UnsupportedFeatureError: always.
     """
     raise UnsupportedFeatureError(
-        "Writing a Hudi table by name (saveAsTable, insertInto, writeTo, toTable) is not supported: it needs a "
-        "catalogue that knows Hudi. Write to the table's path with save(path), and give what "
-        'spark.read.format("hudi").load(path) returns a name with createOrReplaceTempView.'
+        "Writing a Hudi table by name with insertInto, writeTo or toTable is not supported: it needs a catalogue that "
+        "knows Hudi. Rows are added by df.write.format('hudi')...mode('append').saveAsTable(name), by save(path), and "
+        "by start(path) of a stream."
     )
 
 
-def _own_path(spark: Any, path: str) -> str:
-    """The path; one without a scheme means the session's own file system, which must be the local one."""
+def own_path(spark: Any, path: str) -> str:
+    """The path; one without a scheme means the session's own file system, which must be the local one.
+
+    Raises:
+        UnsupportedFeatureError: it is another one.
+    """
     if urlparse(path).scheme:
         return path
     base = whose_paths(spark)

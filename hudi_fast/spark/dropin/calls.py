@@ -62,6 +62,7 @@ class Request:
         refused: methods that were called and mean nothing to a Hudi table, in order.
         trigger: arguments of a stream's ``trigger``; None when not given.
         query_name: of a stream; None when not given.
+        table: the name that ``saveAsTable`` is given; None for other calls.
     """
 
     source: str | None = None
@@ -73,6 +74,7 @@ class Request:
     refused: tuple[str, ...] = ()
     trigger: Mapping[str, Any] | None = None
     query_name: str | None = None
+    table: str | None = None
 
 
 def begin_notes(target: Any, made_of: tuple[Any, ...]) -> None:
@@ -114,8 +116,8 @@ def final_calls(
             calls.append(Call("options", (), value))
         elif name in NOTED and value is not None:
             calls.append(Call(name, (value,)))
-    path = bound.arguments.get("path")
-    return [*calls, Call("path", (path,))]
+    named = {"path": bound.arguments.get("path"), "table": bound.arguments.get("name")}
+    return [*calls, *(Call(name, (value,)) for name, value in named.items())]
 
 
 def read_calls(calls: Iterable[Call]) -> Request:
@@ -137,8 +139,8 @@ def read_calls(calls: Iterable[Call]) -> Request:
             said["trigger"] = dict(call.kwargs)
         elif call.name == "queryName":
             said["query_name"] = first
-        elif call.name == "path":
-            said["path"] = first
+        elif call.name in ("path", "table"):
+            said[call.name] = first
         elif call.name in _REFUSED:
             refused[call.name] = None
         for key, value in _options(call):

@@ -6,6 +6,7 @@
     save, load, start ...                 of another source, or another session:  what was there
                                           of Hudi, in a session that is switched on:  hudi_fast
                                               not supported, and the session falls back:  what was there
+    sql, table                            tables that were saved by name are shown as they are now; what was there
 
 The wrappers hold no state: what a program says is noted in its reader or writer, and the session knows whether it is
 switched on. So threads and sessions do not meet here.
@@ -23,8 +24,10 @@ from typing import Any
 from hudi_fast.errors import HudiWarning, UnsupportedFeatureError
 from hudi_fast.spark.dropin.acts import Parts, load, load_stream, refuse_table, save, session_of, start_stream
 from hudi_fast.spark.dropin.calls import NOTED, Call, Request, begin_notes, final_calls, note, notes_of, read_calls
-from hudi_fast.spark.dropin.session import FALLBACK, mark_of, source_of
+from hudi_fast.spark.dropin.session import FALLBACK, ORIGINAL, mark_of, source_of
+from hudi_fast.spark.dropin.tables import save_table
 from hudi_fast.spark.dropin.translate import is_hudi
+from hudi_fast.spark.dropin.views import refresh_views
 
 __all__ = ["install"]
 
@@ -35,14 +38,19 @@ _CONNECT = ("pyspark.sql.connect.readwriter", "pyspark.sql.connect.streaming.rea
 _BY_NAME = ("create", "replace", "createOrReplace", "append", "overwrite", "overwritePartitions")
 _BATCH: dict[str, dict[str, Act]] = {
     "DataFrameReader": {"load": load},
-    "DataFrameWriter": {"save": save, "saveAsTable": refuse_table, "insertInto": refuse_table},
+    "DataFrameWriter": {"save": save, "saveAsTable": save_table, "insertInto": refuse_table},
     "DataFrameWriterV2": dict.fromkeys(_BY_NAME, refuse_table),
 }
 _STREAM: dict[str, dict[str, Act]] = {
     "DataStreamReader": {"load": load_stream},
     "DataStreamWriter": {"start": start_stream, "toTable": refuse_table},
 }
-_DONE = "_hudi_fast_wraps"
+_LOOKS: dict[str, dict[str, tuple[str, ...]]] = {  # Connect's session.table asks its reader
+    "pyspark.sql.session": {"SparkSession": ("sql", "table")},
+    "pyspark.sql.readwriter": {"DataFrameReader": ("table",)},
+    "pyspark.sql.connect.session": {"SparkSession": ("sql",)},
+    "pyspark.sql.connect.readwriter": {"DataFrameReader": ("table",)},
+}
 _LOCK = threading.Lock()
 
 
@@ -57,10 +65,22 @@ def install(connect: bool) -> None:
         with _LOCK:
             for class_name, methods in acts.items():
                 _wrap_class(getattr(module, class_name), methods)
+    for module_name, classes in _LOOKS.items():
+        if module_name.startswith("pyspark.sql.connect") == connect:
+            with _LOCK:
+                _wrap_looks(importlib.import_module(module_name), classes)
+
+
+def _wrap_looks(module: Any, classes: dict[str, tuple[str, ...]]) -> None:
+    for class_name, names in classes.items():
+        kind = getattr(module, class_name)
+        for name in names:
+            if not hasattr(getattr(kind, name), ORIGINAL):
+                setattr(kind, name, _showing(getattr(kind, name)))
 
 
 def _wrap_class(kind: Any, acts: dict[str, Act]) -> None:
-    if hasattr(kind.__init__, _DONE):
+    if hasattr(kind.__init__, ORIGINAL):
         return
     for name in [name for name in vars(kind) if name in NOTED]:
         setattr(kind, name, _noting(name, getattr(kind, name)))
@@ -75,7 +95,7 @@ def _beginning(original: Any) -> Any:
         original(self, *args, **kwargs)
         begin_notes(self, (*args, *kwargs.values()))
 
-    setattr(wrapper, _DONE, original)
+    setattr(wrapper, ORIGINAL, original)
     return wrapper
 
 
@@ -86,6 +106,18 @@ def _noting(name: str, original: Any) -> Any:
         note(self, Call(name, args, kwargs))
         return result
 
+    return wrapper
+
+
+def _showing(original: Any) -> Any:
+    @functools.wraps(original)
+    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
+        notes = notes_of(self)  # those of a reader; a session has none
+        if notes is not None or hasattr(self, "readStream"):
+            refresh_views(self if notes is None else session_of(notes[0]))
+        return original(self, *args, **kwargs)
+
+    setattr(wrapper, ORIGINAL, original)
     return wrapper
 
 

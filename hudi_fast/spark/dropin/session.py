@@ -10,9 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["FALLBACK", "ON", "mark_of", "session_settings", "set_mark", "source_of", "whose_paths"]
+__all__ = [
+    "FALLBACK",
+    "ON",
+    "ORIGINAL",
+    "as_it_was",
+    "mark_of",
+    "session_settings",
+    "set_mark",
+    "source_of",
+    "whose_paths",
+]
 
 ON, FALLBACK = "on", "fallback"
+ORIGINAL = "_hudi_fast_wraps"
+"""Attribute of a wrapped method: the one that was there."""
 _MARK = "hudi_fast.accelerate"
 _FILE_SYSTEM = "fs.defaultFS"
 
@@ -41,7 +53,12 @@ def session_settings(spark: Any) -> Mapping[str, str]:
     every = getattr(spark.conf, "getAll", None)  # PySpark 4
     if every is not None:
         return dict(every)
-    return {row[0]: row[1] for row in spark.sql("SET").collect()}
+    return {row[0]: row[1] for row in as_it_was(type(spark).sql)(spark, "SET").collect()}
+
+
+def as_it_was(method: Any) -> Any:
+    """A method of PySpark without what hudi_fast has put around it."""
+    return getattr(method, ORIGINAL, method)
 
 
 def whose_paths(spark: Any) -> str:

@@ -1,0 +1,126 @@
+"""``saveAsTable``: a table is written to its path, and the session knows it by name from then on.
+
+::
+
+    name, mode ─► is the name free, ours, somebody else's? ─► path: the option, the name's, the database's folder
+                                    hudi_fast.write ◄──────────────┘ └──────► view of that name (views.py)
+
+Save modes are those of Spark's ``saveAsTable``: they ask whether there is a table of that name, and, as names do not
+outlive the session, whether there is one at the path.
+"""
+
+from __future__ import annotations
+
+import warnings
+from posixpath import isabs
+from typing import Any
+from urllib.parse import urlparse
+
+from hudi_fast.api import write
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError, HudiWarning, TableExistsError, TableNotFoundError, UnsupportedFeatureError
+from hudi_fast.spark.dropin.acts import frame_of, own_path, session_of
+from hudi_fast.spark.dropin.calls import Request
+from hudi_fast.spark.dropin.names import NamedTable, named_tables, table_name
+from hudi_fast.spark.dropin.session import FALLBACK, mark_of
+from hudi_fast.spark.dropin.translate import save_mode, table_path, write_options
+from hudi_fast.spark.dropin.views import known_table, name_table
+from hudi_fast.storage.base import Storage
+
+__all__ = ["save_table"]
+
+_NAME_KEY = "hoodie.table.name"
+
+
+def save_table(made_of: tuple[Any, ...], request: Request) -> None:
+    """``df.write.format("hudi")...saveAsTable(name)``.
+
+    Raises:
+        ConfigError: no name, or one that is somebody else's; another path than the table of that name has.
+        TableExistsError: the mode says that there must be none.
+        UnsupportedFeatureError: a database before the name; in a session that falls back: a catalogue that knows Hudi.
+        HudiError: as :func:`hudi_fast.write`.
+
+    Warns:
+        HudiWarning: the first name of the session: names end with it.
+    """
+    spark = session_of(made_of)
+    _leave_to_catalogue(spark)
+    name = table_name(request.table, str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true")
+    mode = save_mode(request.mode)
+    known = known_table(spark, name)
+    if _nothing_to_do(spark, name, mode, known):
+        return
+    path = _path_of(spark, name, request, known if mode == "append" else None)
+    options = write_options(request)
+    options.setdefault(_NAME_KEY, _stored_name(path) or name)
+    write(frame_of(made_of), path, options, mode)
+    first = not named_tables(spark)
+    name_table(spark, name, path)
+    if first:
+        warnings.warn(
+            f"The name {name} lives as long as this session, as a temporary view; the table is {path}.",
+            HudiWarning,
+            stacklevel=3,
+        )
+
+
+def _leave_to_catalogue(spark: Any) -> None:
+    """A session that falls back and whose catalogue is Apache Hudi's keeps its tables there, for all sessions."""
+    catalogue = str(spark.conf.get("spark.sql.catalog.spark_catalog", ""))
+    if mark_of(spark) == FALLBACK and catalogue.endswith("HoodieCatalog"):
+        raise UnsupportedFeatureError(
+            f"Writing by name into a catalogue that knows Hudi ({catalogue}) is not supported; save(path) is."
+        )
+
+
+def _nothing_to_do(spark: Any, name: str, mode: str, known: NamedTable | None) -> bool:
+    """Whether there is such a table, and the mode leaves it alone; an error where the mode or the table forbids it."""
+    if known is not None:
+        if mode == "errorifexists":
+            raise TableExistsError(
+                f"There is a table {name} in this session ({known.path}), and the mode is errorifexists: use mode "
+                "append, overwrite or ignore."
+            )
+        return mode == "ignore"
+    if not spark.catalog.tableExists(name):
+        return False
+    temporary = spark.catalog.getTable(name).isTemporary
+    if mode == "ignore" and not temporary:
+        return True
+    kind = "temporary view" if temporary else "table or view in the session's catalogue"
+    raise ConfigError(
+        f"saveAsTable({name!r}): there is a {kind} of that name that is not a Hudi table saved in this session. Drop "
+        "it or take another name."
+    )
+
+
+def _path_of(spark: Any, name: str, request: Request, known: NamedTable | None) -> str:
+    """Where the table is; ``known`` is the one that gets more rows."""
+    if "path" not in request.options:
+        return Storage(_in_database(spark, name)).uri if known is None else known.path
+    said = table_path(request, "saveAsTable()")
+    absolute = bool(urlparse(said).scheme) or isabs(said)
+    path = Storage(own_path(spark, said) if absolute else _in_database(spark, said)).uri
+    if known is not None and known.path != path:
+        raise ConfigError(
+            f"The table {name} of this session is {known.path}, not {path}: leave the option 'path' out, or take "
+            "another name."
+        )
+    return path
+
+
+def _in_database(spark: Any, path: str) -> str:
+    """A path below the folder of the session's present database, which is the warehouse for the default one."""
+    folder = str(spark.catalog.getDatabase(spark.catalog.currentDatabase()).locationUri)
+    return own_path(spark, f"{folder.rstrip('/')}/{path}")
+
+
+def _stored_name(path: str) -> str | None:
+    """The name that a table has in its own configuration; None when there is no table."""
+    storage = Storage(path)
+    try:
+        return TableConfig.from_properties(load_properties(storage), storage.uri).name
+    except TableNotFoundError:
+        return None

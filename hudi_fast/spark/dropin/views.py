@@ -1,0 +1,135 @@
+"""What names show: a temporary view of each named table, made anew before it is looked at once the table has changed.
+
+::
+
+    spark.sql, spark.table, spark.read.table ─► refresh_views ─► what they did
+                                                    │
+      completed instants + read settings of the session, as text: the same as the view shows? nothing to do
+                                                    │ otherwise
+                                   hudi_fast.read ─► temporary view, remembered with that text
+
+A catalogue cannot do it: PySpark 4 does take ``CREATE TABLE ... USING`` a data source in Python, but hands that source
+neither path nor options when the table is read; and a ``CREATE TEMPORARY VIEW ... USING`` shows the rows of its first
+query for ever. A view that somebody else has put in the place of ours is theirs: the name is forgotten.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from hudi_fast.api import read
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.spark.dropin.calls import Request
+from hudi_fast.spark.dropin.names import NamedTable, keep_names, named_tables
+from hudi_fast.spark.dropin.session import as_it_was, session_settings
+from hudi_fast.spark.dropin.translate import read_options
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+
+__all__ = ["drop_views", "known_table", "name_table", "refresh_views"]
+
+_LOCK = threading.Lock()
+
+
+def refresh_views(spark: Any) -> None:
+    """Let every name of a session show the present rows of its table.
+
+    Args:
+        spark: the session.
+
+    Warns:
+        HudiWarning: a table cannot be read any more; its name is unknown until it can.
+    """
+    if not _behind(spark):
+        return
+    with _LOCK:
+        names, options = named_tables(spark), _read_settings(spark)
+        for name in _behind(spark):
+            table = names[name]
+            if _is_ours(spark, name, table):
+                names[name] = _show(spark, name, table.path, options)
+            else:
+                del names[name]
+        keep_names(spark, names)
+
+
+def known_table(spark: Any, name: str) -> NamedTable | None:
+    """The table that has the name in a session; None when the name is free or somebody else's."""
+    table = named_tables(spark).get(name)
+    return table if table is not None and _is_ours(spark, name, table) else None
+
+
+def name_table(spark: Any, name: str, path: str) -> None:
+    """Give a table a name in a session.
+
+    Args:
+        spark: the session.
+        name: free, or of a table of ours.
+        path: base path.
+    """
+    with _LOCK:
+        shown = _show(spark, name, path, _read_settings(spark))
+        keep_names(spark, {**named_tables(spark), name: shown})
+
+
+def drop_views(spark: Any) -> None:
+    """Forget all names of a session, and drop their views."""
+    with _LOCK:
+        for name, table in named_tables(spark).items():
+            if table.view is not None and _is_ours(spark, name, table):
+                spark.catalog.dropTempView(name)
+        keep_names(spark, {})
+
+
+def _behind(spark: Any) -> list[str]:
+    """Names that do not show their table as it is."""
+    names = named_tables(spark)
+    if not names:
+        return []
+    options = _read_settings(spark)
+    return [name for name, table in names.items() if _state(table.path, options) != table.seen]
+
+
+def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> NamedTable:
+    """Make the view; without one where the table cannot be read: old rows would be wrong."""
+    seen = _state(path, options)  # before the read: what is committed in between is found the next time
+    try:
+        read(spark, path, options).createOrReplaceTempView(name)
+    except HudiError as error:
+        spark.catalog.dropTempView(name)
+        warnings.warn(f"The name {name} is unknown until {path} can be read: {error}", HudiWarning, stacklevel=5)
+        return NamedTable(path, seen, None)
+    return NamedTable(path, seen, _plain_table(spark, name).semanticHash())
+
+
+def _state(path: str, options: Mapping[str, str]) -> str:
+    """What rows a view of the table depends on, as a short text."""
+    storage = Storage(path)
+    try:
+        config = TableConfig.from_properties(load_properties(storage), storage.uri)
+        done = [instant.file_name for instant in load_timeline(storage, config).completed()]
+    except HudiError as error:
+        done = [str(error)]
+    return hashlib.sha256(repr((done, sorted(options.items()))).encode()).hexdigest()
+
+
+def _is_ours(spark: Any, name: str, table: NamedTable) -> bool:
+    there = spark.catalog.tableExists(name)
+    if not there or table.view is None:
+        return not there and table.view is None
+    return bool(_plain_table(spark, name).semanticHash() == table.view)
+
+
+def _plain_table(spark: Any, name: str) -> Any:
+    reader = spark.read
+    return as_it_was(type(reader).table)(reader, name)
+
+
+def _read_settings(spark: Any) -> dict[str, str]:
+    return read_options(Request(), session_settings(spark))
