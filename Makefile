@@ -19,7 +19,7 @@ DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
-PROCESSES ?= --numprocesses 2 --dist loadgroup
+PROCESSES ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test test-long lint demo bench bench-hudi clean check-python

@@ -16,6 +16,17 @@ from golden import Golden, unzip_golden
 from peer.client import RealHudi, java_command
 
 PEERS = {"hudi_12", "hudi_015"}
+TOGETHER = {
+    "tests/interop/": "peers",
+    "tests/peer/": "peers",
+    "tests/formats/test_hfile_peer.py": "peers",
+    "tests/spark/": "spark",
+    "tests/docs/test_docs.py": "spark",
+    "tests/properties/test_properties_mor_table.py": "spark",
+    "tests/services/test_services_clean_spark.py": "spark",
+    "tests/test_readme.py": "spark",
+}
+"""Tests that one of several processes does, so that each JVM starts once; any other module is a lot of its own."""
 # The first start downloads the bundle, and a test may start two JVMs.
 JVM_SECONDS = 900
 
@@ -25,29 +36,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in this hook, too
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take.
-
-    Of several processes one has all tests that ask real Hudi, and one those on Spark, so that each JVM starts once; the
-    tests of any other module stay together for its fixtures' sake.
-    """
+    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take."""
     if not config.getoption("--long"):
         left_out = [item for item in items if item.get_closest_marker("long") is not None]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item.get_closest_marker("long") is None]
+    if hasattr(config, "workerinput"):  # one of several processes: what takes longest comes first
+        items.sort(key=lambda item: {"peers": 0, "spark": 1}.get(lot_of(item.nodeid), 2))
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
-        together = item.nodeid.partition("::")[0]
-        if "spark" in names:
-            item.add_marker(pytest.mark.spark)
-            together = "spark"
         if names & PEERS:
             item.add_marker(pytest.mark.peer)
-            together = "peer"
-        item.add_marker(pytest.mark.xdist_group(together))
+        if "spark" in names:
+            item.add_marker(pytest.mark.spark)
         if names & (PEERS | {"spark"}) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Several processes are dealt :func:`lot_of` tests at once."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByJvm(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return lot_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByJvm(config, log)
+
+
+def lot_of(nodeid: str) -> str:
+    """The name of the lot that a test is in."""
+    module = nodeid.partition("::")[0]
+    return next((lot for start, lot in TOGETHER.items() if module.startswith(start)), module)
 
 
 @pytest.fixture(scope="session")
