@@ -2,6 +2,8 @@
 
 from datetime import date
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -35,6 +37,14 @@ def table(tmp_path):
         (lambda table: table.to_arrow(as_of=2024), hf.ConfigError, "as.of.instant=2024; expected one of"),
         (lambda table: table.history(begin=True), hf.ConfigError, "begin=True is no time"),
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
+        (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "cannot become Arrow columns"),
+        (lambda table: table.upsert(pd.Series([1])), hf.InvalidDataError, "got Series"),
+        (lambda table: table.upsert(pl.LazyFrame({"id": ["a"]})), hf.InvalidDataError, "LazyFrame. Collect it first."),
+        (
+            lambda table: hf.write(plain_rows(range(1)), __file__, OPTIONS),
+            hf.ConfigError,
+            "is a file; a table is a folder",
+        ),
         (lambda table: table.upsert([{"id": "a", "part": 1}, {"id": 2}]), hf.InvalidDataError, "one type"),
         (lambda table: table.upsert("rows.parquet"), hf.InvalidDataError, "got str"),
         (lambda table: table.write(plain_rows(range(1)), "merge"), hf.ConfigError, "valid values: upsert, insert"),
@@ -84,3 +94,10 @@ def test_times_are_dates_and_digits_too(table):
     assert table.to_arrow(as_of=first).num_rows == 4
     assert table.to_arrow(as_of=date(2020, 1, 1)).num_rows == 0
     assert table.incremental(date(2020, 1, 1)).num_rows == 4
+
+
+def test_a_named_index_of_pandas_is_a_column(table):
+    frame = table.to_arrow(["id", "part", "ts", "text"]).to_pandas()
+    for one in (frame.set_index("id"), frame.set_index("id", drop=False), frame.set_index(["id", "part"]), frame):
+        assert table.upsert(one).updates == 4
+    assert sorted(table.schema.names) == ["id", "part", "text", "ts"]

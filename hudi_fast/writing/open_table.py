@@ -97,6 +97,9 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         return Target(storage, None, True)
     if not exists and options.operation in _NEEDS_TABLE:
         raise TableNotFoundError(f"hoodie table at {storage.uri} does not exist; there is nothing to delete.")
+    here = None if exists else storage.stat("")
+    if here is not None and not here.is_dir:
+        raise ConfigError(f"{storage.uri} is a file; a table is a folder. Write elsewhere.")
     return Target(storage, new_table_properties(new_table_from_options(options)), exists)
 
 

@@ -195,7 +195,9 @@ def incremental_options(
         ConfigError: there is no begin, or the options name times or a kind of query of their own.
     """
     if begin is None:
-        raise ConfigError(f"The query needs a time to begin after ({_BEGIN_KEY}); `earliest` stands for the first commit.")
+        raise ConfigError(
+            f"The query needs a time to begin after ({_BEGIN_KEY}); `earliest` stands for the first commit."
+        )
     for key, said in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
         if options and key in options and options[key] != said:
             raise ConfigError(f"{key}={options[key]!r} contradicts the call ({said!r}); leave the option out.")
