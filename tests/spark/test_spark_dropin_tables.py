@@ -120,6 +120,21 @@ def test_a_table_that_is_there_is_named_by_a_later_session(spark, fast, tmp_path
     assert values(fast, "rides") == [("a", 1), ("b", 2), ("c", 3)]
 
 
+def test_short_names_of_options_are_those_of_create_table(fast, tmp_path):
+    path = str(tmp_path / "t")
+    frame = fast.createDataFrame([("a", 2), ("a", 1)], "id string, v int")
+    short = {"primaryKey": "id", "preCombineField": "v", "type": "MOR"}
+    named(frame.write.format("hudi"), "rides", path=path, **short)
+    assert values(fast, "rides") == [("a", 2)]
+    config = hf.HudiTable.open(path).config
+    assert (config.record_key_fields, config.ordering_fields, config.table_type) == (("id",), ("v",), "MERGE_ON_READ")
+    long = {"hoodie.datasource.write.recordkey.field": "id", "primaryKey": "v"}
+    fast.createDataFrame([("b", 1)], "id string, v int").write.options(**long).format("hudi").mode(
+        "append"
+    ).saveAsTable("rides")
+    assert values(fast, "rides") == [("a", 2), ("b", 1)]
+
+
 def test_a_view_that_somebody_puts_in_its_place_is_theirs(fast, tmp_path):
     path = str(tmp_path / "t")
     named(writer(fast), "rides", path=path)

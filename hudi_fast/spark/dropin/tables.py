@@ -12,6 +12,8 @@ outlive the session, whether there is one at the path.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from dataclasses import replace
 from posixpath import isabs
 from typing import Any
 from urllib.parse import urlparse
@@ -31,6 +33,17 @@ from hudi_fast.storage.base import Storage
 __all__ = ["save_table"]
 
 _NAME_KEY = "hoodie.table.name"
+_SHORT = {
+    "primarykey": "hoodie.datasource.write.recordkey.field",
+    "type": "hoodie.datasource.write.table.type",
+    "orderingfields": "hoodie.datasource.write.precombine.field",
+    "precombinefield": "hoodie.datasource.write.precombine.field",
+    "payloadclass": "hoodie.datasource.write.payload.class",
+    "recordmergemode": "hoodie.write.record.merge.mode",
+    "recordmergestrategyid": "hoodie.write.record.merge.strategy.id",
+}
+"""What ``CREATE TABLE`` and ``saveAsTable`` take beside the long keys (``HoodieOptionConfig`` of Hudi 1.2.0)."""
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
 def save_table(made_of: tuple[Any, ...], request: Request) -> None:
@@ -47,6 +60,7 @@ def save_table(made_of: tuple[Any, ...], request: Request) -> None:
     """
     spark = session_of(made_of)
     _leave_to_catalogue(spark)
+    request = replace(request, options=_long_keys(request.options))
     name = table_name(request.table, str(spark.conf.get("spark.sql.caseSensitive", "false")).lower() == "true")
     mode = save_mode(request.mode)
     known = known_table(spark, name)
@@ -64,6 +78,15 @@ def save_table(made_of: tuple[Any, ...], request: Request) -> None:
             HudiWarning,
             stacklevel=3,
         )
+
+
+def _long_keys(options: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    """The options with short keys spelled out; a long key that is given counts before its short one."""
+    long = {}
+    for key, (_, value) in options.items():
+        if key in _SHORT:
+            long[_SHORT[key]] = (_SHORT[key], _TYPES.get(value.lower(), value) if key == "type" else value)
+    return long | {key: said for key, said in options.items() if key not in _SHORT}
 
 
 def _leave_to_catalogue(spark: Any) -> None:
