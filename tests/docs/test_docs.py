@@ -75,7 +75,9 @@ def test_the_blocks_for_spark_run(page, spark, tmp_path, monkeypatch, capsys):
     placed = [
         re.sub(r'"(tables/\w+|checkpoints/\w|incoming)"', rf'"{tmp_path}/\1"', code) for code in blocks(page, True)
     ]
-    run(page, placed, {"spark": spark if page == "streaming" else spark.newSession()}, capsys)
+    spark.createDataFrame([(0,)], "number int")  # Spark looks for sources in the session that a thread used last
+    run(page, placed, {"spark": spark}, capsys)
+    hf.accelerate(spark, False)
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
