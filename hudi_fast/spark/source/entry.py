@@ -25,14 +25,13 @@ def register(spark: Any) -> None:
     """
     import pyspark
 
-    if not hasattr(spark, "readStream"):
-        raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")
-
     if int(pyspark.__version__.split(".")[0]) < 4:
         raise UnsupportedFeatureError(
             f'format("{SOURCE_NAME}") and streams from a table need PySpark 4; this is {pyspark.__version__}. '
             "hudi_fast.read, hudi_fast.write and hudi_fast.sink work here."
         )
+    if not hasattr(spark, "readStream"):
+        raise ConfigError(f"register needs a SparkSession, got {type(spark).__name__}.")
     from hudi_fast.spark.source.data_source import HudiDataSource
 
     spark.dataSource.register(HudiDataSource)
