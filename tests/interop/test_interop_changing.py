@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,14 @@ SQL_ORDER = ["id", "ts", "fare", "seats", "started", "day", "note", "city"]
 """Where Hudi's SQL takes a partition column to be; it writes rows by place."""
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 LONG = pytest.mark.long
+
+
+@pytest.fixture(autouse=True)
+def settings_end_with_a_test(peers: list[RealHudi]) -> Iterator[None]:
+    """What a test sets in the session of a peer would change the answers to others."""
+    yield
+    for peer in peers:
+        peer.sql("RESET")
 
 
 def source() -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ SET = (
     "set hoodie.compact.inline=false",
 )
 STRUCT = pa.struct([("x", pa.int32()), ("y", pa.string())])
+
+
+@pytest.fixture(autouse=True)
+def settings_end_with_a_test(peers: list[RealHudi]) -> Iterator[None]:
+    """What a test sets in the session of a peer would change the answers to others."""
+    yield
+    for peer in peers:
+        peer.sql("RESET")
 
 
 def rows(first: int, last: int, ts: int, **columns: Any) -> pa.Table:

@@ -93,12 +93,16 @@ class Peer:
         return self._keep(frame, out)
 
     def sql(self, statement: str, out: str, tables: dict, rows: dict) -> dict:
-        """One SQL statement; ``tables`` (name -> Hudi path) and ``rows`` (name -> Parquet file) become views first."""
+        """One SQL statement; ``tables`` (name -> Hudi path) and ``rows`` (name -> Parquet file) are views meanwhile."""
         for name, path in tables.items():
             self.spark.read.format("hudi").load(path).createOrReplaceTempView(name)
         for name, path in rows.items():
             self.spark.read.parquet(path).createOrReplaceTempView(name)
-        return self._keep(self.spark.sql(statement), out)
+        try:
+            return self._keep(self.spark.sql(statement), out)
+        finally:
+            for name in (*tables, *rows):
+                self.spark.catalog.dropTempView(name)
 
     def hfile(self, path: str, keys: list) -> dict:
         """What this release's reader of HFiles says of one: all entries, and those of ``keys``; see `hfile_scan`."""

@@ -188,7 +188,11 @@ def test_only_partitions_written_since_the_last_clean_are_listed(tmp_path: Path)
     planned = services(storage).plan_clean(settings)
     assert planned is not None
     assert list(planned.plan.files) == ["p1"]
-    assert {call.path for call in storage.calls if call.name == "list_dir"} == {".hoodie/timeline", "p1"}
+    assert {call.path for call in storage.calls if call.name == "list_dir"} == {
+        ".hoodie/timeline",
+        ".hoodie/.schema",
+        "p1",
+    }
     whole = services(tmp_path).plan_clean({**settings, "hoodie.cleaner.incremental.mode": "false"})
     assert whole == planned
 

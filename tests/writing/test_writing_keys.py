@@ -179,14 +179,16 @@ def test_keys_are_made_up_where_no_key_column_is_named(tmp_path: Path) -> None:
     keys = opened.to_arrow()["_hoodie_record_key"].to_pylist()
     assert len(set(keys)) == len(keys) == 8
     assert {key.split("_")[0] for key in keys} == {first.instant, second.instant}
-    with pytest.raises(hf.UnsupportedFeatureError, match="generates its record keys"):
-        opened.delete(pc.field("id") == "a")
     with pytest.raises(hf.ConfigError, match="generates its record keys"):
         opened.upsert(SOURCE)
     assert opened.insert_overwrite(SOURCE.slice(0, 1)).inserts == 1
     assert opened.to_arrow().num_rows == 7
     assert opened.delete_partitions(["x y"]).instant > second.instant
     assert opened.to_arrow().num_rows == 6
+    gone = opened.to_arrow()["id"][0].as_py()
+    left = [one for one in opened.to_arrow()["id"].to_pylist() if one != gone]
+    assert opened.delete(pc.field("id") == gone).deletes == 6 - len(left)
+    assert opened.to_arrow()["id"].to_pylist() == left
 
 
 def test_partitions_are_deleted_by_path_and_by_star_alone(tmp_path: Path) -> None:
