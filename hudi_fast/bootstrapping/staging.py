@@ -25,19 +25,15 @@ from hudi_fast.errors import (
     CommitError,
     CommitStateUnknownError,
     ConfigError,
-    CorruptTableError,
     TableExistsError,
-    TableNotFoundError,
-    UnsupportedFeatureError,
 )
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.local_lock import is_held, table_lock
 from hudi_fast.timeline.active import load_timeline
+from hudi_fast.writing.open_table import known_mode, table_exists
 from hudi_fast.writing.overwrite import discard, empty_table, exchange
 
 __all__ = ["Place", "find_place", "staged"]
-
-MODES = ("errorifexists", "append", "overwrite", "ignore")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +62,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
         ConfigError: unknown mode, files that are no table's in the place, or the one folder is inside the other.
         UnsupportedFeatureError: an object store.
     """
-    if not storage.is_local:
-        raise UnsupportedFeatureError(
-            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
-        )
-    mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
-    if mode not in MODES:
-        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(MODES)}.")
+    mode = known_mode(storage, mode)
     if source.is_local:
         here, there = (os.path.realpath(one.fs_path("")) + "/" for one in (storage, source))
         if here.startswith(there) or there.startswith(here):
@@ -80,7 +70,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
                 f"A table at {storage.uri} cannot be bootstrapped from {source.uri}: one folder would be inside the "
                 "other. Choose a path beside it."
             )
-    exists = _has_table(storage, broken_counts=mode == "overwrite")
+    exists = table_exists(storage, broken_counts=mode == "overwrite")
     if exists and mode == "ignore":
         return None
     if exists and mode != "overwrite" and not _is_unfinished(storage):
@@ -149,17 +139,17 @@ def _publish(place: Place, beside: Storage) -> None:
     parent, _, name = storage.fs_path("").rpartition("/")
     neighbours = storage.rooted_at(parent)
     try:
-        if not _has_table(storage, broken_counts=True):
+        if not table_exists(storage, broken_counts=True):
             storage.delete_dir(".hoodie")  # of a table that died before it had properties
         neighbours.move(beside.fs_path("").rpartition("/")[2], name)
     except OSError as error:
         if beside.exists(""):
-            if _has_table(storage, broken_counts=True):
+            if table_exists(storage, broken_counts=True):
                 raise TableExistsError(f"A table was made at {storage.uri} in the meantime.") from error
             raise CommitError(
                 f"The new table could not be put at {storage.uri}: {error}. Nothing is there; run it again."
             ) from error
-        if not _has_table(storage, broken_counts=True):
+        if not table_exists(storage, broken_counts=True):
             raise CommitStateUnknownError(
                 f"Putting the new table at {storage.uri} failed ({error}). Look whether it is there before anything is "
                 "run again."
@@ -180,17 +170,6 @@ def _in_place(place: Place) -> Iterator[None]:
             empty_table(storage)
             storage.delete_dir(".hoodie")
         raise
-
-
-def _has_table(storage: Storage, broken_counts: bool) -> bool:
-    try:
-        load_properties(storage)
-    except TableNotFoundError:
-        return False
-    except CorruptTableError:
-        if not broken_counts:
-            raise
-    return True
 
 
 def _is_unfinished(storage: Storage) -> bool:

@@ -30,9 +30,9 @@ from hudi_fast.view.slices import TableView
 from hudi_fast.view.table_state import TableState, load_state
 from hudi_fast.writing.overwrite import empty_table
 
-__all__ = ["SAVE_MODES", "Target", "create_table", "find_target", "remove_if_unused"]
+__all__ = ["Target", "create_table", "find_target", "known_mode", "remove_if_unused", "table_exists"]
 
-SAVE_MODES = ("append", "overwrite", "errorifexists", "ignore")
+_SAVE_MODES = ("append", "overwrite", "errorifexists", "ignore")
 _NEEDS_TABLE = frozenset({"delete", "delete_partition"})
 
 
@@ -79,16 +79,10 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         TableNotFoundError: a delete, and there is no table.
         UnsupportedFeatureError: an object store.
     """
-    if not storage.is_local:
-        raise UnsupportedFeatureError(
-            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
-        )
-    mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
-    if mode not in SAVE_MODES:
-        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(SAVE_MODES)}.")
+    mode = known_mode(storage, mode)
     if options.operation in _NEEDS_TABLE and mode != "append":
         raise ConfigError(f"Append is the only save mode applicable for the {options.operation} operation; got {mode}.")
-    exists = _table_exists(storage, broken_counts=mode == "overwrite" and options.operation != "insert_overwrite_table")
+    exists = table_exists(storage, broken_counts=mode == "overwrite" and options.operation != "insert_overwrite_table")
     if exists and mode == "errorifexists":
         raise TableExistsError(f"hoodie table at {storage.uri} already exists. Append to it, or write elsewhere.")
     if exists and mode == "ignore":
@@ -101,6 +95,23 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
     if here is not None and not here.is_dir:
         raise ConfigError(f"{storage.uri} is a file; a table is a folder. Write elsewhere.")
     return Target(storage, new_table_properties(new_table_from_options(options)), exists)
+
+
+def known_mode(storage: Storage, mode: str) -> str:
+    """A save mode in small letters, ``error`` as ``errorifexists``, for a place that can be written to.
+
+    Raises:
+        ConfigError: unknown mode.
+        UnsupportedFeatureError: an object store.
+    """
+    if not storage.is_local:
+        raise UnsupportedFeatureError(
+            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
+        )
+    mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
+    if mode not in _SAVE_MODES:
+        raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(_SAVE_MODES)}.")
+    return mode
 
 
 def create_table(target: Target) -> TableState:
@@ -135,7 +146,7 @@ def remove_if_unused(storage: Storage) -> None:
             storage.delete_dir("")
 
 
-def _table_exists(storage: Storage, broken_counts: bool) -> bool:
+def table_exists(storage: Storage, broken_counts: bool) -> bool:
     """Whether there is a table; one that cannot be understood is an error, unless it is going to be replaced anyway."""
     try:
         load_properties(storage)
