@@ -109,7 +109,29 @@ class CommitError(HudiError):
 
 
 class CommitConflictError(CommitError):
-    """Another writer changed the same file groups in the meantime."""
+    """Another writer changed the same file groups in the meantime.
+
+    Args:
+        message: who changed what.
+        instant: requested time of the write that did not land, if it had one.
+        other: requested time of the one that it is in conflict with, if it is one.
+        file_groups: partition paths and file ids that both changed.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        instant: str | None = None,
+        other: str | None = None,
+        file_groups: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.instant = instant
+        self.other = other
+        self.file_groups = file_groups
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.args[0], self.instant, self.other, self.file_groups)
 
 
 class ServiceTakenError(CommitConflictError):

@@ -241,10 +241,10 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.ConfigError,
         ("MERGE_ON_READ", "COPY_ON_WRITE", "{path}"),
     ),
-    "several writers at once": (
+    "several writers without a lock": (
         other_option("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
-        hf.UnsupportedFeatureError,
-        ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "supported: SINGLE_WRITER"),
+        hf.ConfigError,
+        ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "hoodie.write.lock.provider"),
     ),
     "a savepoint of what is no commit": (
         lambda path: hf.HudiTable.open(path).services.savepoint("20200101000000000"),

@@ -27,6 +27,7 @@ from hudi_fast.bootstrapping.staging import find_place, staged
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError
+from hudi_fast.locking.table_lock import Held
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.metadata_writer.runner import in_threads as index_in_threads
@@ -106,7 +107,7 @@ def run_bootstrap(
     carriers = carriers_for(plan.write)
     instant, kept, rows, files, size = "", [], 0, 0, 0
     try:
-        with staged(place, plan.write.lock_wait_ms / 1000) as made:
+        with staged(place, plan.write.lock) as made:
             create_table_layout(made, plan.properties, int(plan.properties["hoodie.timeline.layout.version"]))
             if plan.skeletons:
                 instant, kept = METADATA_BOOTSTRAP_INSTANT, _keep(made, plan, carriers)
@@ -155,5 +156,5 @@ def _keep(storage: Storage, plan: BootstrapPlan, carriers: BootstrapCarriers) ->
     def record(_storage: Storage, instant: Instant, done: CommitMetadata) -> None:
         record_in_metadata(state, draft, options.metadata, instant.requested, done, clock, carriers.index)
 
-    commit(transaction, metadata, [record])
+    commit(transaction, metadata, Held(), [record])  # nobody else knows of it yet
     return stats

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import (
@@ -27,8 +28,9 @@ from hudi_fast.errors import (
     ConfigError,
     TableExistsError,
 )
+from hudi_fast.locking.machine import is_held, machine_lock
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import is_held, table_lock
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.writing.open_table import known_mode, table_exists
 from hudi_fast.writing.overwrite import discard, empty_table, exchange
@@ -84,12 +86,12 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
 
 
 @contextlib.contextmanager
-def staged(place: Place, lock_seconds: float) -> Iterator[Storage]:
+def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
     """Where to make the table; it is in its place when the block ends, and nothing is left of it if that fails.
 
     Args:
         place: where the table goes.
-        lock_seconds: how long to wait for the lock of the table that it replaces.
+        lock: of the table that it replaces.
 
     Raises:
         TableExistsError: somebody else has made a table in the meantime.
@@ -98,7 +100,7 @@ def staged(place: Place, lock_seconds: float) -> Iterator[Storage]:
     storage = place.storage
     with contextlib.ExitStack() as held:
         if place.replaces:
-            held.enter_context(table_lock(storage, lock_seconds))
+            held.enter_context(table_lock(storage, lock))
         beside = _stage(storage)
         if beside is None:
             with _in_place(place):
@@ -106,7 +108,7 @@ def staged(place: Place, lock_seconds: float) -> Iterator[Storage]:
             return
         try:
             beside.make_dir(".hoodie")
-            with table_lock(beside, lock_seconds):
+            with machine_lock(beside, lock.wait_ms / 1000):
                 yield beside
                 _publish(place, beside)
         finally:

@@ -2,10 +2,11 @@
 
 ::
 
-    under the table's lock:   pinned state ─► read what is to change ─► changed rows ─► an ordinary engine writes them
+    pinned state ─► read what is to change ─► changed rows ─► an ordinary engine writes them
 
-Reading and writing see one state of the table, so nothing is lost between them. The lock keeps other writers of this
-machine away; a commit of any other that is completed when all is written refuses the change.
+Reading and writing see one state of the table. What others commit in the meantime refuses the change when it is about
+to become visible: any commit where one writer is all there may be, one that changed the same file groups where several
+may be at work (:mod:`hudi_fast.writing.conflicts.landing`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import pyarrow as pa
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.metadata_writer.runner import Runner
-from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.changed import ACTION
 from hudi_fast.writing.flow import Engine
@@ -37,7 +37,6 @@ class ChangeEngine:
         self._columns = columns
         self._work_out = work_out
         self._inner: Engine | None = None
-        self._seen: frozenset[str] = frozenset()
 
     def input_schema(self) -> pa.Schema:
         """The columns, and the one that says what becomes of each row."""
@@ -55,25 +54,13 @@ class ChangeEngine:
                 f"The columns of {plan.storage.uri} changed while this write waited for its turn: they are "
                 f"{plan.schema.names} now. The table is as before; run the operation again."
             )
-        self._seen = _writes(plan.view.timeline, plan.config.is_mor)
         self._inner = self._work_out(plan)
         self._inner.prepare(plan)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
-        """Write the rows.
-
-        Raises:
-            CommitConflictError: another writer has committed since the rows were read.
-        """
+        """Write the rows."""
         assert self._inner is not None, "prepare comes first"
-        outcome = self._inner.execute(plan)
-        others = _writes(load_timeline(plan.storage, plan.config), plan.config.is_mor) - self._seen - {plan.instant}
-        if others:
-            raise CommitConflictError(
-                f"{plan.storage.uri} was written to ({', '.join(sorted(others))}) while {plan.instant} worked out what "
-                "it changes. Its changes are withdrawn; run the operation again."
-            )
-        return outcome
+        return self._inner.execute(plan)
 
     def index_runner(self) -> Runner:
         """That of the engine that has the rows."""
@@ -89,8 +76,3 @@ def change_schema(columns: pa.Schema) -> pa.Schema:
 def pinned_state(plan: WritePlan) -> TableState:
     """The state of the table that a write is pinned to."""
     return TableState(plan.storage, plan.config, plan.view.timeline, plan.view)
-
-
-def _writes(timeline: Timeline, is_mor: bool) -> frozenset[str]:
-    """Completed writes that change rows; on merge-on-read tables ``commit`` is a compaction."""
-    return frozenset(one.requested for one in timeline.writes() if not (is_mor and one.action == "commit"))

@@ -17,7 +17,6 @@ ACCEPTED_PREFIXES = (
     ("hoodie.meta_sync.", "Catalogues are not synced."),
     ("hoodie.datasource.meta", "Catalogues are not synced."),
     ("hoodie.gcp.", "Catalogues are not synced."),
-    ("hoodie.write.lock.", "Of the lock providers only the in-process one is used."),
     ("hoodie.write.commit.callback.", "Callbacks are off."),
     ("hoodie.embed.timeline.server", "There is no timeline server."),
     ("hoodie.filesystem.", "There is one file-system view, in memory."),
@@ -95,15 +94,12 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "There is one writer, so nothing has to be settled between several.",
+        "Markers are looked at as they are made, and times are not kept for the next write.",
         """
-        hoodie.auto.adjust.lock.configs hoodie.write.num.retries.on.conflict.failures
-        hoodie.write.concurrency.schema.conflict.resolution.enable
         hoodie.write.concurrency.early.conflict.detection.strategy
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
         hoodie.write.concurrency.async.conflict.detector.period_ms
-        hoodie.write.concurrency.early.conflict.check.commit.conflict _hoodie.time.generator.reuse.enable
-        hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution
+        _hoodie.time.generator.reuse.enable
         """,
     ),
     (

@@ -90,11 +90,6 @@ _SQL = (
 )
 
 _CONCURRENCY = (
-    _off(
-        "hoodie.write.concurrency.early.conflict.detection.enable",
-        "Look for conflicts while files are being written.",
-    ),
-    _never("hoodie.write.lock.conflict.resolution.strategy", "How conflicts between writers are found."),
     _only("hoodie.time.generator.type", "How instant times are made.", "WAIT_TO_ADJUST_SKEW"),
     _only("hoodie.metadata.write.concurrency.mode", "Whether others write the metadata table.", "SINGLE_WRITER"),
 )

@@ -334,37 +334,12 @@ MERGE_OPTIONS = (
 
 TRANSACTION_OPTIONS = (
     Option(
-        "hoodie.write.concurrency.mode",
-        Kind.ENUM,
-        "SINGLE_WRITER",
-        "Whether other writers may be at work.",
-        choices=("SINGLE_WRITER", "OPTIMISTIC_CONCURRENCY_CONTROL", "NON_BLOCKING_CONCURRENCY_CONTROL"),
-        supported=("SINGLE_WRITER",),
-    ),
-    Option(
-        "hoodie.write.lock.provider",
-        Kind.TEXT,
-        None,
-        "Lock taken around state changes of the timeline.",
-        supported=("org.apache.hudi.client.transaction.lock.InProcessLockProvider",),
-    ),
-    Option("hoodie.write.lock.wait_time_ms", Kind.INT, 60_000, "Longest wait for the lock.", unit="ms", minimum=0),
-    Option(
         "hoodie.clean.failed.writes.policy",
         Kind.ENUM,
         "EAGER",
         "When leftovers of failed writes are rolled back: at the start of a write, by the cleaner, or never.",
         aliases=("hoodie.cleaner.policy.failed.writes",),
         choices=("EAGER", "LAZY", "NEVER"),
-    ),
-    Option(
-        "hoodie.time.generator.max_expected_clock_skew_ms",
-        Kind.INT,
-        1,
-        "Wait after a time is taken; writers of one machine, which is all the lock admits, need 1 (Apache Hudi: 200).",
-        unit="ms",
-        minimum=0,
-        families=BOTH,
     ),
 )
 

@@ -31,6 +31,7 @@ from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
+from hudi_fast.config.option_catalog_lock import LOCK_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.option_catalog_stream import STREAM_OPTIONS
@@ -61,6 +62,7 @@ OPTIONS: tuple[Option, ...] = (
     *INDEX_OPTIONS,
     *METADATA_OPTIONS,
     *TRANSACTION_OPTIONS,
+    *LOCK_OPTIONS,
     *SERVICE_OPTIONS,
     *COMPACTION_OPTIONS,
     *CLUSTERING_OPTIONS,

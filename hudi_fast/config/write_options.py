@@ -14,6 +14,7 @@ from typing import Any
 
 from hudi_fast.config.clustering_options import allows_updates
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
+from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_catalog_write import TIMEBASED_OPTIONS
@@ -26,6 +27,7 @@ __all__ = ["PartitionSpec", "WriteOptions"]
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
 _DEFAULT_LEVELS = {"zstd": 1}
+_SKEW_OF_MACHINES_MS = 200
 _RECORD_INDEX_SWITCHES = {
     "GLOBAL_RECORD_LEVEL_INDEX": "record_index",
     "RECORD_LEVEL_INDEX": "partitioned_record_index",
@@ -59,6 +61,7 @@ class WriteOptions:
         index_type: ``GLOBAL_RECORD_LEVEL_INDEX`` for its old name ``RECORD_INDEX`` too.
         bucket_hash_fields: None = the key columns.
         metadata: what the metadata table is to hold.
+        lock: how writers exclude each other.
         timebased: ``hoodie.keygen.*`` options of timestamp partitions, by their newest key.
         merge_properties: ``hoodie.record.merge.property.*`` without that prefix, but for the delete field and marker.
         extra_metadata: for the commit's extra metadata, keys as given.
@@ -162,9 +165,6 @@ class WriteOptions:
     bucket_split_threshold: float = option_field("hoodie.bucket.index.split.threshold")
     bucket_merge_threshold: float = option_field("hoodie.bucket.index.merge.threshold")
     # transaction
-    concurrency_mode: str = option_field("hoodie.write.concurrency.mode")
-    lock_provider: str | None = option_field("hoodie.write.lock.provider")
-    lock_wait_ms: int = option_field("hoodie.write.lock.wait_time_ms")
     failed_writes_policy: str = option_field("hoodie.clean.failed.writes.policy")
     heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")
     heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
@@ -183,6 +183,7 @@ class WriteOptions:
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
     # groups of options
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
+    lock: LockOptions = field(default_factory=LockOptions)
     timebased: Mapping[str, str] = field(default_factory=dict)
     merge_properties: Mapping[str, str] = field(default_factory=dict)
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
@@ -205,6 +206,7 @@ class WriteOptions:
         return cls(
             **given,
             metadata=MetadataOptions.of(values),
+            lock=LockOptions.of(values),
             timebased={option.key: values[option] for option in TIMEBASED_OPTIONS if option in values},
             merge_properties=_merge_properties(options),
             extra_metadata=_extra_metadata(options, prefix),
@@ -215,6 +217,7 @@ class WriteOptions:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         self._settle_duplicates()
         self._settle_index()
+        self._settle_writers()
         allows_updates(self.clustering_updates)
         _check_delete_marker(self)
         _check_level(self)
@@ -282,6 +285,18 @@ class WriteOptions:
             settled: dict[str, Any] = {switch: True}
             object.__setattr__(self, "metadata", replace(self.metadata, **settled))
         _check_buckets(self)
+
+    def _settle_writers(self) -> None:
+        """Several writers: nobody takes a pending write for a dead one, and clocks of machines differ."""
+        if self.lock.is_shared and self.failed_writes_policy == "EAGER":
+            if "hoodie.clean.failed.writes.policy" in self.explicit:
+                raise ConfigError(
+                    f"hoodie.write.concurrency.mode={self.lock.mode} needs hoodie.clean.failed.writes.policy=LAZY: "
+                    "EAGER would roll back the writes that others have at work."
+                )
+            object.__setattr__(self, "failed_writes_policy", "LAZY")
+        if self.lock.leaves_the_machine and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
+            object.__setattr__(self, "clock_skew_ms", _SKEW_OF_MACHINES_MS)
 
     def _settle_duplicates(self) -> None:
         if self.insert_drop_duplicates:

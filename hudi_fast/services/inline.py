@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
+from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write, clean_has_work
@@ -43,7 +44,6 @@ from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import is_held, service_lock_path
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.instant import instant_from_ms
 

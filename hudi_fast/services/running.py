@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TypeVar
 
 from hudi_fast.errors import CommitError, CommitStateUnknownError, LockTimeoutError, ServiceTakenError
+from hudi_fast.locking.machine import machine_lock
+from hudi_fast.locking.table_lock import Held, Lock, no_lock
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
@@ -34,10 +34,7 @@ from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata,
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.transaction import Transaction, abandon, commit, noted_on
 
-__all__ = ["Lock", "begin_service", "commit_service", "guarded", "service_lock", "with_metadata"]
-
-Lock = Callable[[], AbstractContextManager[None]]
-"""Takes the table's lock."""
+__all__ = ["begin_service", "commit_service", "guarded", "service_lock", "with_metadata"]
 
 _Result = TypeVar("_Result")
 _BY_DEFAULT = HeartbeatRule()
@@ -63,7 +60,7 @@ def service_lock(storage: Storage, settings: ServiceSettings, path: str) -> Iter
     """
     with contextlib.ExitStack() as held:
         try:
-            held.enter_context(table_lock(storage, settings.service_lock_seconds, path))
+            held.enter_context(machine_lock(storage, settings.service_lock_seconds, path))
         except LockTimeoutError as error:
             if settings.waits:
                 raise
@@ -93,7 +90,7 @@ def begin_service(
         to_inflight(storage, config, instant)
         inflight = replace(instant, state=State.INFLIGHT)
         transaction = Transaction(storage, config, inflight, clock, operation, heart)
-        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), contextlib.nullcontext)
+        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), no_lock)
     except BaseException:
         heart.stop()
         raise
@@ -135,6 +132,7 @@ def commit_service(
     plan: WritePlan,
     metadata: CommitMetadata,
     settings: ServiceSettings,
+    held: Held,
 ) -> None:
     """Make a service visible, in the metadata table too; under the table's lock.
 
@@ -144,6 +142,7 @@ def commit_service(
         plan: how the service wrote files.
         metadata: its commit metadata.
         settings: of the metadata table.
+        held: the table's lock.
 
     Raises:
         CommitConflictError: it gave no signs of life for so long that others may have taken it over.
@@ -155,7 +154,7 @@ def commit_service(
     def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
         record_in_metadata(state, plan, options, instant.requested, made, clock, in_threads())
 
-    commit(transaction, metadata, [record])
+    commit(transaction, metadata, held, [record])
     maintain_metadata(state, options, clock)
 
 

@@ -83,7 +83,7 @@ class ServiceSettings:
     @property
     def lock_seconds(self) -> float:
         """How long to wait for the table's lock."""
-        return self.write.lock_wait_ms / 1000
+        return self.write.lock.wait_ms / 1000
 
     @property
     def service_lock_seconds(self) -> float:

@@ -38,15 +38,20 @@ class HeartbeatRule:
     Attributes:
         interval_ms: milliseconds between two of them.
         misses: after how many intervals without one the work is taken for dead.
+        shared: whether others may be at work whose locks nobody here can see: signs of this machine count, too, then.
     """
 
     interval_ms: int = 60_000
     misses: int = 2
+    shared: bool = False
 
     @property
     def lasts_ms(self) -> int:
         """Milliseconds for which a sign of life counts."""
         return self.interval_ms * self.misses
+
+
+_BY_DEFAULT = HeartbeatRule()
 
 
 class Heartbeat:
@@ -127,19 +132,18 @@ def heartbeat_path(instant: str) -> str:
 
 
 @contextlib.contextmanager
-def beating(storage: Storage, instant: str, interval_ms: int = 60_000, misses: int = 2) -> Iterator[Heartbeat]:
+def beating(storage: Storage, instant: str, rule: HeartbeatRule = _BY_DEFAULT) -> Iterator[Heartbeat]:
     """Give signs of life for an instant as long as the block runs.
 
     Args:
         storage: the table's storage.
         instant: its requested time.
-        interval_ms: milliseconds between two signs.
-        misses: intervals without one after which it is taken for dead.
+        rule: how often.
 
     Raises:
         CommitError: storage failed; the block was not entered.
     """
-    heart = Heartbeat(storage, instant, HeartbeatRule(interval_ms, misses))
+    heart = Heartbeat(storage, instant, rule)
     heart.start()
     try:
         yield heart
@@ -169,6 +173,8 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
     """
     if not is_fresh(storage, instant, rule):
         return False
+    if rule.shared or not storage.is_local:
+        return True
     try:
         return storage.read_bytes(heartbeat_path(instant)) != _signature()
     except FileNotFoundError:  # it has just ended

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitError, CommitStateUnknownError, ConfigError
+from hudi_fast.errors import CommitError, CommitStateUnknownError, ConfigError, LockError
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.schema.alter import Change, altered
@@ -28,7 +29,6 @@ from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.schema.internal_types import arrow_schema, internal_schema
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant
@@ -88,7 +88,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
         HudiError: as for a write; unless it is ``CommitStateUnknownError`` the table is as before.
     """
     started = time.monotonic()
-    with table_lock(storage, options.lock_wait_ms / 1000):
+    with table_lock(storage, options.lock) as held:
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, options.clock_skew_ms)
         altering = _draft(state, changes, options)  # refuses what it can before anything is done
@@ -103,7 +103,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
         with beating_as_writer(storage, requested, failed):
             transaction = begin(altering.state, clock, _OPERATION, False, requested)
             plan = replace(altering.plan, instant=requested)
-            _commit(transaction, replace(altering, plan=plan), options)
+            _commit(transaction, replace(altering, plan=plan), options, held)
         maintain_metadata(state, options.metadata, clock)
     return AlterResult(requested, plan.schema, time.monotonic() - started)
 
@@ -153,7 +153,7 @@ def _roles(state: TableState) -> dict[str, str]:
     return roles
 
 
-def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions) -> None:
+def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions, held: Held) -> None:
     state, plan, clock = altering.state, altering.plan, transaction.clock
     metadata = CommitMetadata({}, {**options.extra_metadata, **schema_metadata(plan)}, _OPERATION)
 
@@ -162,8 +162,8 @@ def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions
         record_in_metadata(state, plan, options.metadata, plan.instant, made, clock, in_threads())
 
     try:
-        commit(transaction, metadata, [record])
-    except CommitStateUnknownError:
+        commit(transaction, metadata, held, [record])
+    except (CommitStateUnknownError, LockError):
         raise
     except OSError as error:
         _abandon(transaction, error)

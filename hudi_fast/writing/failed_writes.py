@@ -48,7 +48,7 @@ class FailedWrites:
 
 def failed_writes(options: WriteOptions) -> FailedWrites:
     """As the options of a write or service have it."""
-    rule = HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses)
+    rule = HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses, options.lock.is_shared)
     minutes = options.clustering_expires_after_minutes if options.clustering_expires else None
     return FailedWrites(options.failed_writes_policy, rule, minutes)
 
@@ -69,7 +69,7 @@ def beating_as_writer(storage: Storage, instant: str, failed: FailedWrites) -> A
     """Signs of life of a write as long as the block runs, if others may look for them; None when nobody does."""
     if failed.policy != "LAZY":
         return contextlib.nullcontext()
-    return beating(storage, instant, failed.heartbeat.interval_ms, failed.heartbeat.misses)
+    return beating(storage, instant, failed.heartbeat)
 
 
 def _pending(state: TableState) -> list[Instant]:

@@ -2,41 +2,46 @@
 
 ::
 
-    open      the table as it is, or a new one as the options want it; the save mode may end the matter
-    lock      one writer at a time; a table that is to be replaced is replaced when its successor is complete
-    draft     options + pinned state + incoming schema ─► WritePlan       refuses what it can before rows are looked at
-    prepare   the engine looks at its rows as far as it can               refuses bad rows
-    clean up  what died writers left
-    metadata  the metadata table as the options want it: built, settled, or dropped
-    begin     requested ─► inflight                               with signs of life where others may look for them
-    execute   the engine: tag ─► deal out ─► write file groups            ─► write stats
-    commit    write stats ─► commit metadata ─► metadata table ─► completed instant  visible
-    maintain  the metadata table is compacted when that is due            a failure is a warning
+    open        the table as it is, or a new one as the options want it; the save mode may end the matter
+    turn        one writer at a time, or several; a table that is replaced is so when its successor is complete
+    draft       options + state + incoming schema ─► WritePlan            refuses what it can before rows are looked at
+    prepare     the engine looks at its rows as far as it can             refuses bad rows
+    ┌ lock
+    │ clean up  what died writers left
+    │ metadata  the metadata table as the options want it: built, settled, or dropped
+    └ begin     requested ─► inflight                             with signs of life where others may look for them
+    execute     the engine: tag ─► deal out ─► write file groups          ─► write stats
+    ┌ lock
+    │ conflicts nobody else changed these file groups, or the schema, since the table was pinned
+    │ commit    write stats ─► commit metadata ─► metadata table ─► still ours? ─► completed instant  visible
+    └ maintain  the metadata table is compacted when that is due          a failure is a warning
 
-Up to *begin* the table's data and its history are untouched by this write. After it, an error rolls the write back;
-if the process dies, the next writer does.
+Where one writer is all there may be, the lock is held from before *draft* to the end
+(:func:`~hudi_fast.locking.table_lock.writer_turn`). Up to *begin* the table's data and its history are untouched by
+this write. After it, an error rolls the write back; if the process dies, or has lost the lock, somebody else does.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitError, CommitStateUnknownError, TableExistsError
+from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, TableExistsError
+from hudi_fast.locking.table_lock import Held, Lock, no_lock, writer_turn
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
-from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.conflicts.landing import check_mode, require_landing, require_nobody_else, settled_plan
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
@@ -52,7 +57,7 @@ __all__ = ["Engine", "WriteResult", "run_write", "write_at"]
 
 
 class Engine(Protocol):
-    """Moves rows to the core's functions. One engine object serves one write."""
+    """Moves rows to the core's functions. One engine object serves one write, and its further tries after conflicts."""
 
     def input_schema(self) -> pa.Schema:
         """Columns of the incoming rows."""
@@ -112,22 +117,32 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
     """
+    for left in reversed(range(options.lock.conflict_retries + 1 if options.lock.is_shared else 1)):
+        try:
+            return _run_once(engine, storage, options, mode)
+        except CommitConflictError:
+            if not left:
+                raise
+    raise AssertionError("there is a last try")
+
+
+def _run_once(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:
     started = time.monotonic()
     target = find_target(storage, options, mode)
     if target is None:
         return _result("", options.operation, [], started, WriteOutcome([], "none", "the table exists already"))
     if target.exists:
-        with table_lock(storage, options.lock_wait_ms / 1000):
-            return (_write_locked if target.new is None else _replace_locked)(engine, target, options, started)
+        with writer_turn(storage, options.lock) as lock:
+            return (_write if target.new is None else _replace)(engine, target, options, started, lock)
     draft = draft_plan(target.state(), options, engine.input_schema())
     engine.prepare(draft)
     try:
         create_table(target)
     except TableExistsError:  # another writer made it in the meantime
-        return run_write(engine, storage, options, mode)
-    with table_lock(storage, options.lock_wait_ms / 1000):
+        return _run_once(engine, storage, options, mode)
+    with writer_turn(storage, options.lock) as lock:
         try:
-            return _write_locked(engine, replace(target, new=None, exists=True), options, started)
+            return _write(engine, replace(target, new=None, exists=True), options, started, lock)
         except CommitStateUnknownError:
             raise
         except BaseException:
@@ -147,25 +162,29 @@ def write_at(engine: Engine, storage: Storage, options: WriteOptions, requested:
     Raises:
         HudiError: as for :func:`run_write`.
     """
-    return _write_locked(engine, Target(storage, None, True), options, time.monotonic(), requested)
+    return _write(engine, Target(storage, None, True), options, time.monotonic(), no_lock, requested)
 
 
-def _write_locked(
-    engine: Engine, target: Target, options: WriteOptions, started: float, requested: str | None = None
+def _write(
+    engine: Engine, target: Target, options: WriteOptions, started: float, lock: Lock, requested: str | None = None
 ) -> WriteResult:
     state = target.state()
     clock = InstantClock(state.config.timezone, options.clock_skew_ms)
     plan = draft_plan(state, options, engine.input_schema())
+    check_mode(plan, options)
     engine.prepare(plan)
-    failed = failed_writes(options)
-    state = clean_up(create_table(target) if target.new is not None else state, clock, failed)
-    state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
-    requested = requested or clock.next_time(state.timeline.newest_time)
-    with beating_as_writer(state.storage, requested, failed) as heart:
-        transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
-        instant, outcome = _execute(engine, transaction, state, plan, options, heart)
-    if instant:
-        maintain_metadata(state, options.metadata, clock)
+    failed, drafted = failed_writes(options), state.timeline
+    if target.new is not None:
+        state = create_table(target)
+    with ExitStack() as alive:
+        with lock():
+            state = clean_up(open_state(state.storage) if options.lock.is_shared else state, clock, failed)
+            state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
+            requested = requested or clock.next_time(state.timeline.newest_time)
+            heart = alive.enter_context(beating_as_writer(state.storage, requested, failed))
+            transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
+        ready = replace(plan, config=state.config, view=state.view) if state.timeline == drafted else None
+        instant, plan, outcome = _execute(engine, replace(transaction, heart=heart), state, ready, options, lock)
     return _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
 
 
@@ -173,69 +192,105 @@ def _execute(
     engine: Engine,
     transaction: Transaction,
     state: TableState,
-    plan: WritePlan,
+    plan: WritePlan | None,
     options: WriteOptions,
-    heart: Heartbeat | None,
-) -> tuple[str, WriteOutcome]:
-    """From begun to visible; no instant when there was nothing to commit."""
-    runner = engine.index_runner()
+    lock: Lock,
+) -> tuple[str, WritePlan, WriteOutcome]:
+    """From begun to visible; no instant when there was nothing to commit. Without a plan the table has changed since
+    the first draft."""
     try:
         instant = transaction.instant.requested
-        measured = columns_with_stats(state, plan, options.metadata)
-        plan = replace(plan, config=state.config, view=state.view, instant=instant, stats_columns=measured)
+        if plan is None:
+            plan = draft_plan(state, options, engine.input_schema())
+            engine.prepare(plan)
+        plan = replace(plan, instant=instant, stats_columns=columns_with_stats(state, plan, options.metadata))
         outcome = engine.execute(plan)
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:
-            withdraw(transaction)
-            return "", outcome
-        metadata = _metadata(plan, options, outcome.stats, replaced)
-        if options.clustering_gives_way and plan.updates_clustered:
-            if release_groups(state, outcome.stats, transaction.clock, failed_writes(options).heartbeat):
-                state = open_state(state.storage)
-
-        def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
-            if heart is not None:
-                heart.require_alive()
-            record_schema(state, plan, transaction.clock)
-            record_in_metadata(state, plan, options.metadata, instant, made, transaction.clock, runner)
-
-        commit(transaction, metadata, [record])
-    except CommitStateUnknownError:
+            with lock():
+                withdraw(transaction)
+            return "", plan, outcome
+        with lock() as held:
+            metadata = _metadata(plan, options, outcome.stats, replaced)
+            _land(transaction, held, _Landing(state, plan, metadata), options, engine.index_runner())
+    except (CommitStateUnknownError, LockError):
         raise
     except OSError as error:
-        _abandon(transaction, error)
+        _abandon(transaction, error, lock)
         raise CommitError(
-            f"The {plan.operation} {transaction.instant.requested} on {state.storage.uri} failed because of storage: "
-            f"{error}. The table is as before; run the operation again."
+            f"The {transaction.operation.lower()} {transaction.instant.requested} on {state.storage.uri} failed "
+            f"because of storage: {error}. The table is as before; run the operation again."
         ) from error
     except BaseException as error:
-        _abandon(transaction, error)
+        _abandon(transaction, error, lock)
         raise
-    return instant, outcome
+    return instant, plan, outcome
 
 
-def _replace_locked(engine: Engine, target: Target, options: WriteOptions, started: float) -> WriteResult:
+@dataclass(frozen=True, slots=True)
+class _Landing:
+    """What is about to become visible.
+
+    Attributes:
+        pinned: the table that the write was pinned to.
+        plan: of the write.
+        metadata: what it did.
+    """
+
+    pinned: TableState
+    plan: WritePlan
+    metadata: CommitMetadata
+
+
+def _land(transaction: Transaction, held: Held, landing: _Landing, options: WriteOptions, runner: Runner) -> None:
+    """Make a write visible that is in nobody's way; under the table's lock."""
+    state, plan, metadata, clock = landing.pinned, landing.plan, landing.metadata, transaction.clock
+    if options.lock.is_shared:
+        state = open_state(state.storage)
+        plan = settled_plan(transaction.instant, plan, landing.pinned, state, options)
+        settled = schema_metadata(plan)
+        metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **settled})
+        require_landing(transaction.instant, metadata, landing.pinned, state, plan, options)
+    elif plan.changes:
+        require_nobody_else(transaction.instant, landing.pinned)
+    if options.clustering_gives_way and plan.updates_clustered:
+        if release_groups(state, metadata.write_stats(), clock, failed_writes(options).heartbeat):
+            state = open_state(state.storage)
+
+    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
+        if transaction.heart is not None:
+            transaction.heart.require_alive()
+        record_schema(state, plan, clock)
+        record_in_metadata(state, plan, options.metadata, instant.requested, made, clock, runner)
+
+    commit(transaction, metadata, held, [record])
+    maintain_metadata(state, options.metadata, clock)
+
+
+def _replace(engine: Engine, target: Target, options: WriteOptions, started: float, lock: Lock) -> WriteResult:
     """Write a new table beside the one that is there, and let it take its place."""
     staged = stage(target.storage)
     if staged is None:
-        return _write_locked(engine, target, options, started)
+        return _write(engine, target, options, started, lock)
     try:
         try:
-            result = _write_locked(engine, replace(target, storage=staged, exists=False), options, started)
+            result = _write(engine, replace(target, storage=staged, exists=False), options, started, no_lock)
         except (OSError, CommitStateUnknownError) as error:  # whatever became of it: it goes
             raise CommitError(
                 f"The new table in the place of {target.storage.uri} could not be written: {error} The old table is as "
                 "before; run the operation again."
             ) from error
-        exchange(target.storage, staged)
+        with lock() as held:
+            held.require()
+            exchange(target.storage, staged)
     finally:
         discard(staged)
     return replace(result, seconds=time.monotonic() - started)
 
 
-def _abandon(transaction: Transaction, cause: BaseException) -> None:
+def _abandon(transaction: Transaction, cause: BaseException, lock: Lock) -> None:
     """Roll back; if even that fails the next writer will, and the first error is the one to report."""
-    with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"):
+    with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"), lock():
         abandon(transaction)
 
 

@@ -19,8 +19,8 @@ import time
 from collections.abc import Iterable, Iterator
 
 from hudi_fast.errors import LockTimeoutError
+from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive
@@ -101,7 +101,7 @@ def _nobody_clusters(storage: Storage) -> Iterator[bool]:
     """Keep others on this machine from clustering; False if somebody is at it."""
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(table_lock(storage, 0.0, service_lock_path("clustering")))
+            stack.enter_context(machine_lock(storage, 0.0, service_lock_path("clustering")))
         except LockTimeoutError:
             yield False
             return

@@ -4,10 +4,11 @@
 
     clean_up    finish what died writers left                                     -> the state to pin
     begin       requested ─► inflight ─► marker folder                            -> the write may make files
-    commit      reconcile markers ─► participants ─► completed instant            -> visible, at once
+    commit      reconcile markers ─► participants ─► still ours? ─► completed     -> visible, at once
     abandon     roll the write back                                               -> as if it had not been
 
-All of it runs under the table's lock, so a pending write that is found there belongs to nobody alive.
+All of it runs under the table's lock. Where one writer is all there may be, the lock is held in between, too, and a
+pending write that is found belongs to nobody alive; where several may be at work, signs of life tell.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CorruptTableError
+from hudi_fast.locking.table_lock import Held
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -155,10 +157,19 @@ def begin(
     return transaction
 
 
-def commit(transaction: Transaction, metadata: CommitMetadata, participants: Sequence[Participant] = ()) -> Instant:
+def commit(
+    transaction: Transaction, metadata: CommitMetadata, held: Held, participants: Sequence[Participant] = ()
+) -> Instant:
     """Make the write visible.
 
+    Args:
+        transaction: the write.
+        metadata: what it did.
+        held: the table's lock, which must be ours when the completed file is made.
+        participants: called in order before that.
+
     Raises:
+        LockError: the lock was lost; nothing is visible, and whoever has it now may be rolling the write back.
         CommitError: it did not become visible.
         CommitStateUnknownError: storage does not say whether it did.
     """
@@ -168,7 +179,9 @@ def commit(transaction: Transaction, metadata: CommitMetadata, participants: Seq
         participant(storage, instant, metadata)
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    completed = complete(storage, config, instant, body, transaction.clock.next_time(instant.requested))
+    completion = transaction.clock.next_time(instant.requested)
+    held.require()
+    completed = complete(storage, config, instant, body, completion)
     with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
         delete_markers(storage, instant.requested)
     return completed

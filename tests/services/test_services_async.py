@@ -18,13 +18,13 @@ from mor_tables import mor_options
 from small_tables import options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.inline import serve
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
 
@@ -190,7 +190,7 @@ def test_what_somebody_else_is_carrying_out_is_no_matter_of_the_write(name: str,
     }
     with ExitStack() as held:
         for one in CASES.values():
-            held.enter_context(table_lock(Storage(tmp_path), 0, one.lock))
+            held.enter_context(machine_lock(Storage(tmp_path), 0, one.lock))
         hf.write(plain_rows([40], ts=9), tmp_path, {**case.table, **inline})  # a warning would be an error here
     last = load_state(Storage(tmp_path)).timeline.instants[-1]
     assert last.action in ("commit", "deltacommit")
@@ -204,7 +204,7 @@ def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: 
         {**case.table, "hoodie.compact.inline": "true", "hoodie.write.lock.wait_time_ms": "20"}
         | {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.clean.automatic": "true"}
     )
-    with table_lock(storage, 0):
+    with machine_lock(storage, 0):
         serve(storage, settings, "20240101000000000", in_process())
     assert all(one.action == "deltacommit" for one in load_state(storage).timeline.instants)
 

@@ -17,6 +17,7 @@ from metadata_truth import assert_metadata_true
 from small_tables import plain_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
@@ -24,7 +25,6 @@ from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, encode_clean_metadata
@@ -99,7 +99,7 @@ def test_a_clean_of_somebody_else_is_left_alone_after_a_write(tmp_path: Path) ->
     settings = {**writes(), COMMITS: "1", "hoodie.clean.automatic": "true"}
     write_times(tmp_path, 3, writes())
     storage = Storage(tmp_path)
-    with table_lock(storage, 0, service_lock_path("clean")):
+    with machine_lock(storage, 0, service_lock_path("clean")):
         assert after_write(storage, settings) is None
     planned = services(tmp_path).plan_clean(settings)
     assert planned is not None

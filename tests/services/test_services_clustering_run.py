@@ -13,13 +13,13 @@ from rows import assert_same_rows
 from small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.clustering.plan import ScheduledClustering
 from hudi_fast.services.clustering.run import cluster_after_write, run_clustering
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.slices import latest_slices
@@ -363,7 +363,7 @@ def test_old_clusterings_go_if_they_are_told_to_expire(version: str, tmp_path: P
     hf.write(plain_rows([60], ts=9), tmp_path, expiring)
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # it is young
     expiring["hoodie.clustering.expiration.threshold.mins"] = "0"
-    with table_lock(Storage(tmp_path), 1.0, service_lock_path("clustering")):
+    with machine_lock(Storage(tmp_path), 1.0, service_lock_path("clustering")):
         hf.write(plain_rows([61], ts=9), tmp_path, expiring)
     assert pending(tmp_path) == [(planned.instant, State.REQUESTED)]  # somebody clusters
     hf.write(plain_rows([3], ts=9, text="c"), tmp_path, expiring)

@@ -80,7 +80,7 @@ def pending(path: Path) -> list[str]:
 
 def test_signs_are_given_again_and_again_and_the_file_goes(tmp_path: Path) -> None:
     storage = SilentStorage(tmp_path)
-    with beating(storage, "1", interval_ms=5, misses=10_000) as heart:
+    with beating(storage, "1", HeartbeatRule(5, 10_000)) as heart:
         assert is_fresh(storage, "1", RULE)
         wait_for(lambda: storage.beats >= 4)
         heart.require_alive()
@@ -90,7 +90,7 @@ def test_signs_are_given_again_and_again_and_the_file_goes(tmp_path: Path) -> No
 
 def test_a_sign_that_fails_is_a_warning_and_too_long_a_silence_is_noticed(tmp_path: Path) -> None:
     storage = SilentStorage(tmp_path)
-    with beating(storage, "1", interval_ms=20, misses=3) as heart:
+    with beating(storage, "1", HeartbeatRule(20, 3)) as heart:
         with pytest.warns(hf.HudiWarning, match="could not be written"):  # noqa: PT031 - the thread warns meanwhile
             storage.silent = True
             wait_for(lambda: storage.beats >= 8)

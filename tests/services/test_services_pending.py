@@ -12,8 +12,8 @@ from mor_tables import log_files, mor_options
 from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import is_held, machine_lock, service_lock_path
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import is_held, service_lock_path, table_lock
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
@@ -174,7 +174,7 @@ def test_locks_are_seen_from_outside(tmp_path: Path) -> None:
     make(tmp_path, options())
     storage, path = Storage(tmp_path), service_lock_path("compaction")
     assert not is_held(storage, path)
-    with table_lock(storage, 0, path):
+    with machine_lock(storage, 0, path):
         assert is_held(storage, path)
         assert not is_held(storage)
     assert not is_held(storage, path)

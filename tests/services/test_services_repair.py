@@ -16,9 +16,9 @@ from mor_tables import mor_options
 from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.plans import (
     CleanMetadata,
     CleanPartition,
@@ -258,7 +258,7 @@ def test_a_write_that_may_be_at_work_is_named_and_left_alone(tmp_path):
     table = make(tmp_path)
     time_ = str(int(instants(tmp_path)[-1]) + 1)
     (timeline_of(tmp_path) / f"{time_}.commit.requested").touch()
-    with table_lock(Storage(tmp_path), 1):
+    with machine_lock(Storage(tmp_path), 1):
         (found,) = findings(table)
         assert (found.kind, found.repairable) == ("failed write", False)
         assert "may be at work" in found.advice
@@ -451,7 +451,7 @@ def test_locks_of_apache_hudi_are_named_and_never_deleted(tmp_path):
     file_lock.write_text('{"lockThreadName": "ingest-7"}')
     assert findings(table) == []
     age(file_lock, hours=3)
-    lease = tmp_path / ".hoodie" / ".locks" / "table_lock.json"
+    lease = tmp_path / ".hoodie" / ".locks" / "machine_lock.json"
     lease.write_text(json.dumps({"expired": False, "validUntil": 1_000, "owner": "x"}))
     first, second = findings(table)
     assert (first.kind, second.kind, first.repairable, second.repairable) == ("lock", "lock", False, False)

@@ -18,10 +18,10 @@ from small_tables import assert_tidy, options, rows_of, table_rows
 from stream_files import numbered, put_file, stream_of
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock
 from hudi_fast.spark.arrow import collect
 from hudi_fast.spark.streaming.entry import stream_writer
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 
 OPTIONS = options()
 MOR = {**OPTIONS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -137,7 +137,7 @@ def test_what_may_pass_is_tried_again(spark, tmp_path):
     held, done = threading.Event(), threading.Event()
 
     def hold():
-        with table_lock(Storage(tmp_path / "t"), 5):
+        with machine_lock(Storage(tmp_path / "t"), 5):
             held.set()
             done.wait(0.4)
 
@@ -154,7 +154,7 @@ def test_a_batch_that_fails_for_good_fails_the_stream_or_is_left_out(spark, tmp_
     sink = hf.sink(tmp_path / "t", settings)
     lenient = hf.sink(tmp_path / "t", {**settings, "hoodie.datasource.write.streaming.ignore.failed.batch": "true"})
     sink(frame(spark, range(3)), 0)
-    with table_lock(Storage(tmp_path / "t"), 5):
+    with machine_lock(Storage(tmp_path / "t"), 5):
         with pytest.raises(hf.LockTimeoutError):
             sink(frame(spark, range(3, 6)), 1)
         with pytest.warns(hf.HudiWarning, match="Batch 1 of the stream .* is left out: LockTimeoutError"):

@@ -14,8 +14,8 @@ import pytest
 from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import LOCK_PATH, machine_lock
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import LOCK_PATH, table_lock
 
 WRITER = """
 import sys
@@ -29,8 +29,8 @@ for turn in range({turns}):
 HOLDER = """
 import sys, time
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
-with table_lock(Storage({table!r}), 5):
+from hudi_fast.locking.machine import machine_lock
+with machine_lock(Storage({table!r}), 5):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -126,7 +126,7 @@ def test_waiting_ends_with_an_error_that_names_the_holder(table: Path) -> None:
 
 
 def test_threads_of_one_process_exclude_each_other(table: Path) -> None:
-    with table_lock(Storage(table), 1), pytest.raises(hf.LockTimeoutError, match=f"process {os.getpid()}"):
+    with machine_lock(Storage(table), 1), pytest.raises(hf.LockTimeoutError, match=f"process {os.getpid()}"):
         hf.write(plain_rows([1]), table, {**options(), "hoodie.write.lock.wait_time_ms": "50"})
 
 
@@ -139,7 +139,7 @@ def test_a_lock_on_a_table_that_was_replaced_locks_nothing(table: Path) -> None:
         return hf.write(plain_rows([50]), table, options()).inserts
 
     with ThreadPoolExecutor(1) as pool:
-        with table_lock(Storage(table), 1):
+        with machine_lock(Storage(table), 1):
             waiting = pool.submit(append)
             entered.wait()
             time.sleep(0.05)
@@ -151,6 +151,6 @@ def test_a_lock_on_a_table_that_was_replaced_locks_nothing(table: Path) -> None:
 
 
 def test_a_table_that_went_away_is_said_to_be_gone(tmp_path: Path) -> None:
-    with pytest.raises(hf.TableNotFoundError, match="went away"), table_lock(Storage(tmp_path / "none"), 1):
+    with pytest.raises(hf.TableNotFoundError, match="went away"), machine_lock(Storage(tmp_path / "none"), 1):
         pass
     assert not (tmp_path / "none" / LOCK_PATH).exists()

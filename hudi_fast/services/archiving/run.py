@@ -22,6 +22,7 @@ from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
@@ -29,7 +30,6 @@ from hudi_fast.services.cleaning.last_clean import last_clean
 from hudi_fast.services.compaction.triggers import last_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive_writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.instant import Instant, State, comparable_action
@@ -101,7 +101,7 @@ def archive(storage: Storage, settings: ServiceSettings, plan: ArchivePlan | Non
         LockTimeoutError: others held the table's lock.
     """
     started = time.monotonic()
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         found = _planned(state, settings)
         chosen = found if plan is None else _still_fitting(storage, plan, found)

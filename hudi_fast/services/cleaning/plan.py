@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.cleaning.held import held_files, kept_names
 from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
@@ -31,7 +32,6 @@ from hudi_fast.services.cleaning.retention import BY_VERSIONS, Held, earliest_to
 from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import Timeline, explained_plan, load_timeline, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
@@ -278,7 +278,7 @@ def _holds_nothing_else(state: TableState, partition: str, files: set[str]) -> b
 def _put_on_timeline(
     storage: Storage, plan: CleanPlan, sizes: dict[str, int], settings: ServiceSettings
 ) -> ScheduledClean:
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
         timeline = load_timeline(storage, config)
         waiting = pending_cleans(storage, config, timeline)

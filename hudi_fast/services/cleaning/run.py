@@ -24,6 +24,8 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.services.carriers import Carriers
@@ -36,7 +38,6 @@ from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import beating
@@ -129,7 +130,7 @@ def clean(
                 done.append(_carry_out(storage, waiting, settings, carriers, strictly=False))
         if not pending_only:
             if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
-                with table_lock(storage, settings.lock_seconds):
+                with table_lock(storage, settings.write.lock):
                     _settled(storage, settings)
             planned = schedule_clean(storage, settings, if_due, dry_run=True)
             if planned is not None:
@@ -190,7 +191,7 @@ def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Ca
         return None
     if policy == "CLEAN":
         return _clean_beside_write(storage, settings, carriers)
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         _settled(storage, settings)
     return None
 
@@ -219,16 +220,16 @@ def _carry_out(
     """
     requested = planned.instant
     try:
-        with table_lock(storage, settings.lock_seconds):
+        with table_lock(storage, settings.write.lock):
             begun = _begin(storage, planned, settings, strictly)
         if begun is None:
             return None
         requested = begun.instant.requested
         rule = settings.failed_writes.heartbeat
-        with beating(storage, requested, rule.interval_ms, rule.misses):
+        with beating(storage, requested, rule):
             paths = [path for some in begun.checked.paths.values() for path in some]
             deleted = delete_files(storage, paths, carriers.delete)
-            with table_lock(storage, settings.lock_seconds):
+            with table_lock(storage, settings.write.lock):
                 return _finish(storage, begun, set(deleted.failed), settings)
     except OSError as error:
         raise CommitError(

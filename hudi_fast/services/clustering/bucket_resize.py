@@ -44,6 +44,8 @@ from hudi_fast.index.consistent import (
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import Held, no_lock, table_lock
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.metadata.state import open_state
@@ -52,11 +54,10 @@ from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
 from hudi_fast.services.clustering.work import Finished
 from hudi_fast.services.compaction.plan import require_merge_on_read
-from hudi_fast.services.running import guarded, with_metadata
+from hudi_fast.services.running import guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
@@ -91,8 +92,8 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished
         ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options say.
         UnsupportedFeatureError: no table of consistent hashing.
     """
-    lock = partial(table_lock, storage, settings.lock_seconds)
-    with lock(service_lock_path("clustering")), lock():
+    lock = partial(table_lock, storage, settings.write.lock)
+    with service_lock(storage, settings, service_lock_path("clustering")), lock() as held:
         state = open_state(storage)
         _require_consistent_hashing(storage)
         require_merge_on_read(state)
@@ -102,11 +103,15 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished
         if not resizes:
             return []
         service_plan(state, settings)  # refuses what could not be carried out
-        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings)]
+        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings, held)]
 
 
 def carry_out_resizes(
-    transaction: Transaction, state: TableState, resizes: Sequence[PartitionResize], settings: ServiceSettings
+    transaction: Transaction,
+    state: TableState,
+    resizes: Sequence[PartitionResize],
+    settings: ServiceSettings,
+    held: Held,
 ) -> Finished:
     """Rewrite buckets, and complete the replace commit; under the table's lock.
 
@@ -115,6 +120,7 @@ def carry_out_resizes(
         state: the pinned table.
         resizes: what happens to which partitions.
         settings: how files are written.
+        held: the table's lock.
 
     Raises:
         CommitError: it failed, and was rolled back.
@@ -123,7 +129,7 @@ def carry_out_resizes(
     instant = transaction.instant.requested
     plan = replace(service_plan(state, settings, instant), instant=instant)
     resizing = _Resizing(state, plan, _hashed(settings.write, state))
-    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings), contextlib.nullcontext)
+    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings, held), no_lock)
     ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
     return Finished(instant, ended, tuple(stats))
 
@@ -166,7 +172,11 @@ def _hashed(options: WriteOptions, state: TableState) -> BucketSettings:
 
 
 def _carry_out(
-    transaction: Transaction, resizing: _Resizing, resizes: Sequence[PartitionResize], settings: ServiceSettings
+    transaction: Transaction,
+    resizing: _Resizing,
+    resizes: Sequence[PartitionResize],
+    settings: ServiceSettings,
+    held: Held,
 ) -> list[WriteStat]:
     work = [(resize, group) for resize in resizes for group in resize.groups]
     with ThreadPoolExecutor(resizing.plan.threads, thread_name_prefix="hudi_fast") as pool:
@@ -179,7 +189,7 @@ def _carry_out(
         record_in_metadata(state, resizing.plan, options, instant.requested, made, clock, in_threads())
 
     save = partial(_save_ranges, resizes)
-    commit(transaction, _commit_metadata(resizing, resizes, stats), [save, record])
+    commit(transaction, _commit_metadata(resizing, resizes, stats), held, [save, record])
     for resize in resizes:
         with contextlib.suppress(OSError):  # the completed instant says the same
             storage, partition = state.storage, resize.before.partition

@@ -27,6 +27,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
 from hudi_fast.services.clustering.ordering import require_sortable
@@ -37,7 +38,6 @@ from hudi_fast.services.compaction.plan import settled_state
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
@@ -139,7 +139,7 @@ def schedule_clustering(
             return None
         _require_feasible(state, settings)
         return ScheduledClustering("", plan)
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
         state = settled_state(state, clock, settings.failed_writes)

@@ -27,6 +27,8 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, ConfigError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.index.consistent import has_hashing
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import Held, Lock, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.clustering.bucket_plans import planned_resizes
@@ -49,11 +51,10 @@ from hudi_fast.services.clustering.work import (
     slices_of,
 )
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, service_lock, with_metadata
+from hudi_fast.services.running import begin_service, commit_service, guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -93,11 +94,11 @@ def run_clustering(
         UnsupportedFeatureError: the plan has an unknown execution strategy, or the table merges its rows in a way that
             is not supported.
     """
-    lock = partial(table_lock, storage, settings.lock_seconds)
+    lock = partial(table_lock, storage, settings.write.lock)
     with service_lock(storage, settings, service_lock_path("clustering")):
         try:
-            with lock():
-                begun = _begin(storage, scheduled, settings)
+            with lock() as held:
+                begun = _begin(storage, scheduled, settings, held)
                 if isinstance(begun, Finished):
                     return begun
             transaction, work, plan = begun
@@ -197,7 +198,7 @@ def _look(storage: Storage) -> tuple[TableConfig, Timeline]:
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings
+    storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: Held
 ) -> tuple[Transaction, ClusteringWork, ClusteringPlan] | Finished:
     """Buckets of consistent hashing are done with at once: writers have to know where their rows go."""
     state = open_state(storage)
@@ -217,7 +218,7 @@ def _begin(
         state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     transaction = begin_service(state, instant, clock, _OPERATION, failed.heartbeat)
-    return carry_out_resizes(transaction, state, resizes, settings) if resizes else (transaction, work, plan)
+    return carry_out_resizes(transaction, state, resizes, settings, held) if resizes else (transaction, work, plan)
 
 
 def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant, ClusteringPlan]:
@@ -264,12 +265,12 @@ def _execute(
     settings: ServiceSettings,
 ) -> Finished:
     stats = execute(work)
-    with lock():
+    with lock() as held:
         state = open_state(transaction.storage)  # writers went on
         require_unchanged(state, transaction.instant, plan)
         transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
         metadata = _metadata(work, stats)
-        commit_service(transaction, state, work.plan, metadata, settings)
+        commit_service(transaction, state, work.plan, metadata, settings, held)
     ended = sum(len(group.slices) for group in plan.groups)
     return Finished(transaction.instant.requested, ended, tuple(stats))
 

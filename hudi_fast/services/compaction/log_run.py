@@ -16,6 +16,7 @@ import contextlib
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.formats.log_blocks import scan_log_blocks
+from hudi_fast.locking.table_lock import no_lock, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import (
     ScheduledCompaction,
@@ -31,7 +32,6 @@ from hudi_fast.services.running import begin_service, commit_service, guarded, w
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import is_alive
@@ -65,7 +65,7 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
     Raises:
         ConfigError: the table is not MERGE_ON_READ.
     """
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
@@ -128,15 +128,16 @@ def run_log_compaction(
         ServiceTakenError: it is not pending, or the slices that it names were compacted since; it is withdrawn.
         CommitError: it failed, and is gone; the table is as before.
     """
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock) as held:
         transaction, work, state = _begin(storage, scheduled, settings)
 
         def execute_and_commit() -> list[WriteStat]:
             stats = execute(work)
-            commit_service(transaction, state, work.plan, service_metadata(work, stats, "LOG_COMPACT"), settings)
+            metadata = service_metadata(work, stats, "LOG_COMPACT")
+            commit_service(transaction, state, work.plan, metadata, settings, held)
             return stats
 
-        return guarded(transaction, execute_and_commit, contextlib.nullcontext)
+        return guarded(transaction, execute_and_commit, no_lock)
 
 
 def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:

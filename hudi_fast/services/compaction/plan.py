@@ -17,13 +17,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
@@ -88,7 +88,7 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
         ConfigError: the table is not MERGE_ON_READ, or the strategy does not go with its partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         require_merge_on_read(state)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)

@@ -19,15 +19,16 @@ from dataclasses import replace
 from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import Lock, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import Lock, begin_service, commit_service, guarded, service_lock, with_metadata
+from hudi_fast.services.running import begin_service, commit_service, guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
@@ -70,7 +71,7 @@ def run_compaction(
         CorruptTableError: a file of the plan is gone or cannot be understood.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
-    lock = partial(table_lock, storage, settings.lock_seconds)
+    lock = partial(table_lock, storage, settings.write.lock)
     with service_lock(storage, settings, service_lock_path("compaction")):
         with lock():
             transaction, work = _begin(storage, scheduled, settings)
@@ -145,8 +146,8 @@ def _execute(
     transaction: Transaction, work: CompactionWork, execute: Executor, lock: Lock, settings: ServiceSettings
 ) -> list[WriteStat]:
     stats = execute(work)
-    with lock():
+    with lock() as held:
         state = open_state(transaction.storage)  # writers went on
         transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
-        commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings)
+        commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings, held)
     return stats

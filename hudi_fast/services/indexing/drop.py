@@ -17,6 +17,8 @@ from dataclasses import replace
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, HudiError
+from hudi_fast.locking.machine import machine_lock
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.definitions import load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.table import metadata_storage
@@ -26,7 +28,6 @@ from hudi_fast.services.indexing.request import named_partition, resting_on
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule
@@ -54,7 +55,7 @@ def drop_index(storage: Storage, name: str, settings: ServiceSettings) -> tuple[
     Raises:
         ConfigError: there is no such index, or secondary indexes rest on it.
     """
-    with table_lock(storage, settings.lock_seconds, INDEX_LOCK_PATH), table_lock(storage, settings.lock_seconds):
+    with machine_lock(storage, settings.lock_seconds, INDEX_LOCK_PATH), table_lock(storage, settings.write.lock):
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
         present = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         partition = named_partition(name, present)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CommitConflictError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
@@ -31,7 +32,6 @@ from hudi_fast.services.indexing.request import (
 )
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.index_plans import IndexPart, decode_index_plan, encode_index_plan
@@ -125,7 +125,7 @@ def schedule_index(storage: Storage, request: IndexRequest, settings: ServiceSet
         CommitConflictError: it is planned, or being built, already.
         ConfigError: the table cannot have it.
     """
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
         planned = schedule_in(clean_up(state, clock, settings.failed_writes), request, settings)

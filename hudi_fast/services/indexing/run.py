@@ -29,6 +29,7 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, ServiceTakenError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable
@@ -55,7 +56,6 @@ from hudi_fast.services.running import service_lock
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import beating
@@ -207,7 +207,7 @@ def _run(
 
 def _undo(storage: Storage, planned: ScheduledIndex, settings: ServiceSettings, cause: BaseException) -> None:
     """Take everything away; if even that fails the next indexing will, and the first error is the one to report."""
-    with noted_on(cause, f"Taking the indexing {planned.instant} away"), table_lock(storage, settings.lock_seconds):
+    with noted_on(cause, f"Taking the indexing {planned.instant} away"), table_lock(storage, settings.write.lock):
         undo_indexing(storage, planned, keep_plan=planned.waited)
 
 
@@ -221,13 +221,13 @@ def _build(
 ) -> IndexResult:
     rule = settings.failed_writes.heartbeat
     with contextlib.ExitStack() as life:
-        with table_lock(storage, settings.lock_seconds):
+        with table_lock(storage, settings.write.lock):
             clock, state, is_new = _ready(storage, settings, runner, planned_at)
             planned = plan(state)
             if planned is None:
                 return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
             work = work_of(state, planned, settings)
-            heart = life.enter_context(beating(storage, work.instant, rule.interval_ms, rule.misses))
+            heart = life.enter_context(beating(storage, work.instant, rule))
             if not work.partitions:  # others have built them since it was planned
                 to_inflight(storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED))
                 _complete(state, work, clock)
@@ -236,7 +236,7 @@ def _build(
                 return _build_locked(state, work, settings, clock, runner)
             begun = _begin(state, work, settings, clock)
         stats = [stat for _, sources in begun.sources for stat in runner(sources, begun.writer)]
-        with table_lock(storage, settings.lock_seconds):
+        with table_lock(storage, settings.write.lock):
             heart.require_alive()
             _finish(storage, begun, stats)
     groups = sum(len(found) for found in begun.writer.targets.values())

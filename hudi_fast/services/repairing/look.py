@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.locking.machine import is_held
 from hudi_fast.metadata.table import MetadataTable, examine_metadata
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.storage.local_lock import is_held
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State, comparable_action, parse_instant_file

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.services.deleting import Deleter, in_threads
 from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import heartbeat_path
@@ -56,7 +56,7 @@ def run_repair(
     """
     started = time.monotonic()
     try:
-        with table_lock(storage, settings.lock_seconds):
+        with table_lock(storage, settings.write.lock):
             found = plan_repair(storage, failed_writes(settings.write).heartbeat, locked=True)
             chosen = found.repairable if plan is None else _require_fit(storage, plan, found)
             instant, rolled_back, stuck = _carry_out(storage, settings, chosen, delete)

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hudi_fast.locking.machine import LOCK_PATH, is_held, service_lock_path
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import LOCK_PATH, is_held, service_lock_path
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_fresh
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.view.pending import pending_clusterings, read_compaction_plan

@@ -19,11 +19,11 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.undoing.values import SavepointResult
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import table_lock
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
@@ -70,7 +70,7 @@ def make_savepoint(
         ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain it.
     """
     started = time.monotonic()
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = open_state(storage)
         config, timeline = state.config, state.timeline
         commit = _commit_of(state, instant)
@@ -100,7 +100,7 @@ def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) 
     Raises:
         ConfigError: there is none, or the table is being restored to it.
     """
-    with table_lock(storage, settings.lock_seconds):
+    with table_lock(storage, settings.write.lock):
         state = load_state(storage)
         found = _savepoint_of(state.timeline, instant)
         if found is None:

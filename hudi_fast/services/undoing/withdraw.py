@@ -21,12 +21,13 @@ import contextlib
 from collections.abc import Iterator
 
 from hudi_fast.errors import ConfigError
+from hudi_fast.locking.machine import machine_lock, service_lock_path
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.services.indexing.drop import undo_indexing
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.file_names import parse_log_file
@@ -64,8 +65,8 @@ def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSet
     """
     with contextlib.ExitStack() as stack:
         for service in sorted({*services} & _LOCKS.keys()):
-            stack.enter_context(table_lock(storage, settings.service_lock_seconds, _LOCKS[service]))
-        stack.enter_context(table_lock(storage, settings.lock_seconds))
+            stack.enter_context(machine_lock(storage, settings.service_lock_seconds, _LOCKS[service]))
+        stack.enter_context(table_lock(storage, settings.write.lock))
         yield
 
 

@@ -23,6 +23,8 @@ from dataclasses import replace
 from functools import partial
 
 from hudi_fast.errors import CommitConflictError
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.compaction.log_run import run_pending_log_compactions
 from hudi_fast.services.compaction.plan import schedule_compaction
@@ -43,7 +45,6 @@ from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, ta
 from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult, decide, hints_of, logged_slices, refuse
 from hudi_fast.services.upgrading.properties import path_between
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.local_lock import service_lock_path, table_lock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
@@ -132,7 +133,7 @@ def _carry_out(storage: Storage, version: int, settings: ServiceSettings, carrie
         with contextlib.ExitStack() as stack:
             for path in _LOCKS:
                 stack.enter_context(service_lock(storage, settings, path))
-            stack.enter_context(table_lock(storage, settings.lock_seconds))
+            stack.enter_context(table_lock(storage, settings.write.lock))
             if _switch(storage, version, settings):
                 return
     raise CommitConflictError(

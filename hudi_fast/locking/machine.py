@@ -2,7 +2,8 @@
 
 The operating system drops the lock when its holder dies, so there is nothing to clean up after a crash, and no holder
 can be taken for dead. It excludes threads as well as processes, since every acquisition opens the file anew. Writers
-on other machines, and Apache Hudi's own, are not excluded.
+on other machines, and Apache Hudi's own, are not excluded: that takes a lock provider
+(:mod:`hudi_fast.locking.table_lock`). Tables in object stores have no such lock.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from hudi_fast.errors import LockError, LockTimeoutError, TableNotFoundError
 from hudi_fast.storage.base import Storage
 
-__all__ = ["LOCK_PATH", "is_held", "service_lock_path", "table_lock"]
+__all__ = ["LOCK_PATH", "is_held", "machine_lock", "service_lock_path"]
 
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
 
@@ -26,11 +27,11 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 @contextmanager
-def table_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> Iterator[None]:
-    """Hold the table's lock for the duration of the block.
+def machine_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> Iterator[None]:
+    """Hold one of the table's locks of this machine for the duration of the block.
 
     Args:
-        storage: a table that exists, on a local file system.
+        storage: a table that exists; in an object store nothing is held.
         wait_seconds: how long to queue behind other writers.
         path: which of the table's locks.
 
@@ -39,6 +40,9 @@ def table_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> 
         LockTimeoutError: the lock was held by others all that time.
         TableNotFoundError: there is no table (any more).
     """
+    if not storage.is_local:
+        yield
+        return
     descriptor = _acquire(storage, wait_seconds, path)
     try:
         yield
@@ -107,9 +111,11 @@ def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
     """Whether somebody on this machine holds one of the table's locks; for telling, not for relying on it.
 
     Args:
-        storage: a table on a local file system.
+        storage: the table's storage.
         path: which lock.
     """
+    if not storage.is_local:
+        return False
     try:
         descriptor = os.open(storage.fs_path(path), os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,0 +1,32 @@
+"""From options to a lock provider. Only the packages of the provider that is asked for are imported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.locking.provider import LockProvider
+from hudi_fast.storage.base import Storage
+
+__all__ = ["open_provider"]
+
+
+def open_provider(storage: Storage, options: LockOptions) -> LockProvider:
+    """The provider that the options name, which does not hold the lock yet.
+
+    Args:
+        storage: the table's storage.
+        options: name a provider that leaves the machine.
+
+    Raises:
+        ConfigError: a setting or a package is missing.
+        UnsupportedFeatureError: the provider does not do this storage.
+    """
+    opener = _OPENERS.get(options.provider or "")
+    if opener is None:
+        raise UnsupportedFeatureError(f"hoodie.write.lock.provider={options.provider_class} is not supported yet.")
+    return opener(storage, options)
+
+
+_OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {}

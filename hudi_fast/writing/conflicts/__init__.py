@@ -1,0 +1,1 @@
+"""Several writers at once: which of them may land."""

@@ -1,0 +1,131 @@
+"""The last look before a commit of one of several writers: is anybody in its way?
+
+========================================  ===================================================================
+mode                                      what is looked at
+========================================  ===================================================================
+``OPTIMISTIC_CONCURRENCY_CONTROL``        file groups, and the schema
+``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; file groups of bulk inserts alone: all others log beside each
+                                          other into file groups that are known beforehand, and readers merge
+========================================  ===================================================================
+
+Source: ``TransactionUtils.resolveWriteConflictIfAny``, ``HoodieWriteConfig#needResolveWriteConflict`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import CommitConflictError, ConfigError
+from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.commit_metadata import CommitMetadata
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
+from hudi_fast.writing.conflicts.schemas import settled_schema
+from hudi_fast.writing.conflicts.touched import groups_of_commit
+from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.schema_commit import stored_columns
+
+__all__ = ["check_mode", "require_landing", "require_nobody_else", "settled_plan"]
+
+_NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
+_FIRST_NON_BLOCKING = 8
+
+
+def check_mode(plan: WritePlan, options: WriteOptions) -> None:
+    """Refuse a concurrency mode that the table cannot have.
+
+    Raises:
+        ConfigError: non-blocking writes to a table whose file groups are not known beforehand.
+    """
+    if options.lock.mode != _NON_BLOCKING:
+        return
+    bucket, config = plan.index.bucket, plan.config
+    if not config.is_mor or bucket is None or bucket.engine != "SIMPLE":
+        raise ConfigError(
+            "Non-blocking concurrency control requires the MOR table with simple bucket index (hoodie.index.type=BUCKET"
+            f"); {config.name} is {config.table_type} with {options.index_type}. Use OPTIMISTIC_CONCURRENCY_CONTROL."
+        )
+    if config.version < _FIRST_NON_BLOCKING:
+        raise ConfigError(
+            f"Non-blocking concurrency control requires table version {_FIRST_NON_BLOCKING}; {config.name} has version "
+            f"{config.version}. Upgrade it, or use OPTIMISTIC_CONCURRENCY_CONTROL."
+        )
+
+
+def settled_plan(
+    instant: Instant, plan: WritePlan, pinned: TableState, now: TableState, options: WriteOptions
+) -> WritePlan:
+    """The plan with the columns that the table has once the write is visible.
+
+    Raises:
+        CommitConflictError: the write and another one both changed the columns.
+    """
+    if not options.lock.settles_schemas:
+        return plan
+    schema = settled_schema(pinned, now, plan.schema, instant.requested)
+    if schema is plan.schema:
+        return plan
+    history = now.view.history
+    settled = replace(plan, schema=schema, internal=None if history is None else history.versions[-1])
+    columns = with_meta(stored_columns(settled))
+    avro = arrow_to_avro(columns, *record_name_of(plan.config.name), meta_fields=True)
+    return replace(settled, file_schema=columns, avro_schema=avro)
+
+
+def require_landing(
+    instant: Instant,
+    metadata: CommitMetadata,
+    pinned: TableState,
+    now: TableState,
+    plan: WritePlan,
+    options: WriteOptions,
+) -> None:
+    """Make sure that a write is in nobody's way; under the table's lock.
+
+    Args:
+        instant: the write, inflight.
+        metadata: what it did.
+        pinned: the table that it was pinned to.
+        now: the table as it is.
+        plan: of the write.
+        options: mode and strategy.
+
+    Raises:
+        CommitConflictError: others changed its file groups.
+    """
+    if options.lock.mode == _NON_BLOCKING and plan.operation != "bulk_insert":
+        return
+    strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
+    own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
+    require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)
+
+
+def require_nobody_else(instant: Instant, pinned: TableState) -> None:
+    """Make sure that rows which follow from what the table holds still do, where no other writer is expected.
+
+    The lock keeps writers of this machine away, others do not ask for it.
+
+    Args:
+        instant: the write, inflight.
+        pinned: the table that its rows were worked out from.
+
+    Raises:
+        CommitConflictError: another writer has committed since.
+    """
+    now = load_timeline(pinned.storage, pinned.config)
+    others = _writes(now, pinned.config.is_mor) - _writes(pinned.timeline, pinned.config.is_mor) - {instant.requested}
+    if others:
+        raise CommitConflictError(
+            f"{pinned.storage.uri} was written to ({', '.join(sorted(others))}) while {instant.requested} worked out "
+            "what it changes. Its changes are withdrawn; run the operation again.",
+            instant.requested,
+            max(others),
+        )
+
+
+def _writes(timeline: Timeline, is_mor: bool) -> frozenset[str]:
+    """Completed writes that change rows; on merge-on-read tables ``commit`` is a compaction."""
+    return frozenset(one.requested for one in timeline.writes() if not (is_mor and one.action == "commit"))

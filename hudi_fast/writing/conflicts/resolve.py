@@ -1,0 +1,143 @@
+"""May a write land, given what others did since it began? First to complete wins.
+
+::
+
+    timeline at the beginning ─┐
+    timeline now ──────────────┴─► candidates ─► their file groups ─┐
+    own write stats ─► own file groups ─────────────────────────────┴─► none in common, or CommitConflictError
+
+Candidates are all writes that were completed since the table was pinned, whatever their requested times are: what they
+wrote the write has not seen. (Apache Hudi takes the last completed write after its own instant is made, and may miss
+one that comes between; a candidate more only makes a write be done again.) Beside them count, by strategy:
+
+=============  =====================================================================================================
+strategy       pending instants
+=============  =====================================================================================================
+simple         clusterings; replace commits requested later; before table version 8 compactions requested later
+bucket         the same; file groups are compared by the bucket that their file ids begin with
+prefer_writer  none: pending clusterings find out for themselves when they complete
+=============  =====================================================================================================
+
+On merge-on-read tables of version 8 and later a compaction conflicts with no write: log files that were written beside
+it belong to the slice that it makes. Writes that only add file groups conflict with nobody: of two inserts of one new
+key both land.
+
+Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndexConcurrentFileWrites...``,
+``PreferWriterConflictResolutionStrategy``, ``TransactionUtils`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.view.pending import read_clustering_plan
+from hudi_fast.writing.conflicts.touched import FileGroup, touched_groups
+
+__all__ = ["OwnWrite", "candidates", "require_no_conflict"]
+
+_BUCKET_DIGITS = 8
+_THREADS = 8
+_NAMED = 5
+_FIRST_WITH_COMPLETION_TIMES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OwnWrite:
+    """A write that is about to land.
+
+    Attributes:
+        instant: inflight.
+        operation: as commit metadata names it.
+        groups: file groups that it wrote to or ended.
+    """
+
+    instant: Instant
+    operation: str
+    groups: frozenset[FileGroup]
+
+
+def require_no_conflict(
+    storage: Storage, config: TableConfig, own: OwnWrite, before: Timeline, now: Timeline, strategy: str
+) -> None:
+    """Make sure that nobody else changed the file groups of a write since it began; under the table's lock.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        own: the write.
+        before: the timeline that it was pinned to.
+        now: the timeline as it is.
+        strategy: ``simple``, ``bucket`` or ``prefer_writer``.
+
+    Raises:
+        CommitConflictError: somebody did.
+        CorruptTableError: what an instant did cannot be understood.
+    """
+    others = candidates(storage, config, own.instant, before, now, strategy)
+    with ThreadPoolExecutor(_THREADS) as pool:
+        touched = pool.map(lambda one: touched_groups(storage, config, one), others)
+        for other, groups in zip(others, touched, strict=True):
+            common = _in_common(own.groups, groups, strategy)
+            if common:
+                raise _conflict(storage, own, other, common)
+
+
+def candidates(
+    storage: Storage, config: TableConfig, own: Instant, before: Timeline, now: Timeline, strategy: str
+) -> list[Instant]:
+    """The instants that a write may be in conflict with, by requested time.
+
+    Args:
+        storage: the table's storage, for the plans of pending replace commits.
+        config: the table's configuration.
+        own: the write.
+        before: the timeline that it was pinned to.
+        now: the timeline as it is.
+        strategy: see :func:`require_no_conflict`.
+    """
+    modern = config.version >= _FIRST_WITH_COMPLETION_TIMES
+    seen = {one.requested for one in before.writes()}
+    found = [one for one in now.writes() if one.requested not in seen]
+    if config.is_mor:
+        found = [one for one in found if one.action != "commit" or (not modern and one.requested > own.requested)]
+    if strategy != "prefer_writer":
+        found += [one for one in now.pending() if _counts_pending(storage, config, own, one, modern)]
+    return sorted((one for one in found if one.requested != own.requested), key=lambda one: one.requested)
+
+
+def _counts_pending(storage: Storage, config: TableConfig, own: Instant, one: Instant, modern: bool) -> bool:
+    if one.action == "clustering":
+        return True
+    if one.action == "replacecommit":
+        return one.requested > own.requested or read_clustering_plan(storage, config, one) is not None
+    return one.action == "compaction" and not modern and one.requested > own.requested
+
+
+def _in_common(own: frozenset[FileGroup], other: frozenset[FileGroup], strategy: str) -> list[FileGroup]:
+    if strategy != "bucket":
+        return sorted(own & other)
+    buckets = {(partition, file_id[:_BUCKET_DIGITS]) for partition, file_id in other}
+    return sorted(one for one in own if (one[0], one[1][:_BUCKET_DIGITS]) in buckets)
+
+
+def _conflict(storage: Storage, own: OwnWrite, other: Instant, common: Iterable[FileGroup]) -> CommitConflictError:
+    groups = tuple(common)
+    named = ", ".join(f"{partition}/{file_id}" if partition else file_id for partition, file_id in groups[:_NAMED])
+    more = f" and {len(groups) - _NAMED} more" if len(groups) > _NAMED else ""
+    how = "completed" if other.state is State.COMPLETED else "planned"
+    return CommitConflictError(
+        f"Cannot resolve conflicts for overlapping writes to {storage.uri}: {own.operation} {own.instant.requested} "
+        f"changed file groups of {other.action} {other.requested}, which was {how} since it began: {named}{more}. "
+        "Nothing of it is visible; run it again, or let it run again by itself with "
+        "hoodie.write.num.retries.on.conflict.failures.",
+        own.instant.requested,
+        other.requested,
+        groups,
+    )
