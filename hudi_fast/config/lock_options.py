@@ -78,12 +78,12 @@ class LockOptions(OptionValues):
     hive_database: str | None = option_field(f"{_L}hivemetastore.database")
     hive_table: str | None = option_field(f"{_L}hivemetastore.table")
     hive_uris: str | None = option_field(f"{_L}hivemetastore.uris")
-    azure_connection_string: str | None = option_field(f"{_L}azure.connection.string")
-    azure_sas_token: str | None = option_field(f"{_L}azure.sas.token")
+    azure_connection_string: str | None = option_field(f"{_L}azure.connection.string", secret=True)
+    azure_sas_token: str | None = option_field(f"{_L}azure.sas.token", secret=True)
     azure_managed_identity: str | None = option_field(f"{_L}azure.managed.identity.client.id")
     azure_tenant: str | None = option_field(f"{_L}azure.client.tenant.id")
     azure_client: str | None = option_field(f"{_L}azure.client.id")
-    azure_client_secret: str | None = option_field(f"{_L}azure.client.secret")
+    azure_client_secret: str | None = option_field(f"{_L}azure.client.secret", secret=True)
     explicit: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     def __post_init__(self) -> None:

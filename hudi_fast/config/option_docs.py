@@ -17,6 +17,7 @@ from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
 from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
 from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
 from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
+from hudi_fast.config.option_catalog_lock import LOCK_OPTIONS
 from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
 from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
 from hudi_fast.config.option_catalog_stream import STREAM_OPTIONS
@@ -46,6 +47,7 @@ _SECTIONS = (
     ("Writing: index", INDEX_OPTIONS),
     ("Metadata table", METADATA_OPTIONS),
     ("Writing: transactions", TRANSACTION_OPTIONS),
+    ("Several writers", LOCK_OPTIONS),
     ("Table services", SERVICE_OPTIONS),
     ("Compaction", COMPACTION_OPTIONS),
     ("Clustering", CLUSTERING_OPTIONS),

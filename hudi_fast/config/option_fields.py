@@ -16,12 +16,15 @@ from hudi_fast.errors import ConfigError
 __all__ = ["differing_repr", "given_fields", "normalise_fields", "option_field", "option_of_field"]
 
 
-def option_field(key: str) -> Any:
-    """A dataclass field bound to the option of that key; ``Any``, so that the field's annotation is what counts."""
+def option_field(key: str, secret: bool = False) -> Any:
+    """A dataclass field bound to the option of that key; ``Any``, so that the field's annotation is what counts.
+
+    The value of a secret one is not shown.
+    """
     option = find_option(key)
     if option is None:
         raise ConfigError(f"There is no option {key}.")
-    return dataclasses.field(default=option.default, metadata={"option": option})
+    return dataclasses.field(default=option.default, repr=not secret, metadata={"option": option})
 
 
 def option_of_field(field: dataclasses.Field[Any]) -> Option | None:
