@@ -1,0 +1,111 @@
+"""A process that takes a lock of this library at command: see :mod:`locking.contention` for the commands.
+
+Usage: ``python python_lock.py '{"uri": ..., "options": {...}, "storage_options": {...}}'``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from locking.contention import critical_section
+
+from hudi_fast.config.lock_options import LockOptions
+from hudi_fast.locking.open_provider import open_provider
+from hudi_fast.locking.provider import LockProvider
+from hudi_fast.storage.base import Storage
+
+TRY_SECONDS = 30.0
+PAUSE_SECONDS = 0.002
+PATIENCE_SECONDS = 300.0
+
+
+class LockAtCommand:
+    """One table's lock; a provider is opened for each acquisition."""
+
+    def __init__(self, storage: Storage, options: LockOptions) -> None:
+        self._storage = storage
+        self._options = options
+        self._provider: LockProvider | None = None
+
+    def lock(self, seconds: str) -> str:
+        """Try until so many seconds have passed."""
+        if self._provider is not None:
+            self._provider.close()
+        self._provider = open_provider(self._storage, self._options)
+        deadline = time.monotonic() + float(seconds)
+        while True:
+            if self._provider.try_lock(max(deadline - time.monotonic(), 0.0)):
+                return "locked"
+            if time.monotonic() >= deadline:
+                return f"busy {' '.join(self._provider.holder.split())}"
+            time.sleep(PAUSE_SECONDS)
+
+    def held(self) -> str:
+        """Whether a change may be published."""
+        assert self._provider is not None
+        self._provider.require_held()
+        return "held"
+
+    def unlock(self) -> str:
+        """Give the lock up, and the provider with it, as a transaction does."""
+        assert self._provider is not None
+        try:
+            self._provider.unlock()
+        finally:
+            self._provider.close()
+            self._provider = None
+        return "unlocked"
+
+    def contend(self, rounds: str, folder: str) -> str:
+        """Take the lock so many times and do what its holder alone may do."""
+        for _ in range(int(rounds)):
+            with self._taken() as provider:
+                critical_section(Path(folder), f"python{os.getpid()}", provider.require_held)
+        return f"done {rounds}"
+
+    def close(self) -> str:
+        """Nothing is held any more."""
+        if self._provider is not None:
+            self._provider.close()
+            self._provider = None
+        return "closed"
+
+    @contextlib.contextmanager
+    def _taken(self) -> Iterator[LockProvider]:
+        provider = open_provider(self._storage, self._options)
+        try:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not provider.try_lock(TRY_SECONDS):
+                assert time.monotonic() < deadline, f"still held by {provider.holder}"
+                time.sleep(PAUSE_SECONDS)
+            yield provider
+            provider.unlock()
+        finally:
+            provider.close()
+
+
+def main() -> None:
+    """Answer commands until the input ends."""
+    settings = json.loads(sys.argv[1])
+    storage = Storage(settings["uri"], settings["storage_options"])
+    peer = LockAtCommand(storage, LockOptions.from_options(settings["options"]))
+    for line in sys.stdin:
+        name, *arguments = line.split()
+        try:
+            answer = getattr(peer, name)(*arguments)
+        except Exception as error:
+            answer = f"error {type(error).__name__}: {' '.join(str(error).split())}"
+        print(answer, flush=True)
+        if name == "close":
+            break
+    peer.close()
+
+
+if __name__ == "__main__":
+    main()
