@@ -76,6 +76,22 @@ def test_commit_times_are_pushed_into_the_scan_of_base_files(spark, tmp_path):
     assert read.count() == 5
 
 
+def test_few_rows_of_named_columns_are_read_by_the_core(spark, tmp_path):
+    hf.write(plain_rows(range(400)), tmp_path, options())
+    hf.write(plain_rows(range(30), ts=2, text="b"), tmp_path, options())
+    begin = since(completions(tmp_path)[0])
+    named = hf.read(spark, tmp_path, begin, columns=["id", "text"], filter="text like 'b%' and ts = 2")
+    assert "MapInArrow" in named._jdf.queryExecution().executedPlan().toString()
+    lazy = hf.read(spark, tmp_path, begin).select("id", "text")
+    assert "MapInArrow" not in lazy._jdf.queryExecution().executedPlan().toString()
+    assert_same_rows(collect(named), collect(lazy), ignore=())
+    assert named.count() == 30
+    half = hf.write(plain_rows(range(300), ts=3, text="c"), tmp_path, options())
+    many = hf.read(spark, tmp_path, since(completions(tmp_path)[1]), columns=["id"])
+    assert "MapInArrow" not in many._jdf.queryExecution().executedPlan().toString()
+    assert many.count() == half.updates == 300
+
+
 def test_time_travel_takes_every_form_of_a_time(spark, tmp_path):
     first = hf.write(plain_rows(range(10)), tmp_path, options()).instant
     hf.write(plain_rows(range(5, 20), ts=2), tmp_path, options())

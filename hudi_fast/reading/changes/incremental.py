@@ -63,12 +63,14 @@ class IncrementalView:
             where every row does.
         path_glob: pattern that the path of a file slice must end with; empty for all.
         whole: whether the files are those of the whole table.
+        share: part of the rows of these files that the range wrote, as its commits tell; the others were copied.
     """
 
     state: TableState
     instants: tuple[str, ...] | None
     path_glob: str = ""
     whole: bool = False
+    share: float = 1.0
 
     def row_filter(self) -> pc.Expression | None:
         """Which rows belong to the range; None for all."""
@@ -125,7 +127,7 @@ def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
         replaced=_replaced(state, changes),
         as_of=changes.last if options.schema_as_of_end else None,
     )
-    return IncrementalView(replace(state, view=view), instants, glob)
+    return IncrementalView(replace(state, view=view), instants, glob, share=_written_share(changes))
 
 
 def plan_view(
@@ -239,6 +241,12 @@ def _files_of(changes: ChangeRange) -> dict[str, dict[str, FileStat]]:
             files = found.setdefault(partition, {})
             files.update({stat.path: FileStat(stat.path, stat.file_size, 0, False) for stat in stats if stat.path})
     return found
+
+
+def _written_share(changes: ChangeRange) -> float:
+    stats = [stat for one in changes.commits for stat in one.metadata.write_stats()]
+    written = sum(stat.num_inserts + stat.num_update_writes for stat in stats)
+    return min(1.0, written / max(1, sum(stat.num_writes for stat in stats)))
 
 
 def _replaced(state: TableState, changes: ChangeRange) -> dict[tuple[str, str], str]:

@@ -111,7 +111,8 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
                 columns.append(pa.repeat(pa.scalar(None if base is None else base.name, pa.string()), rows.num_rows))
             yield pa.RecordBatch.from_arrays(columns, schema=target)
 
-    return _in_workers(spark, slices, _TASK_BYTES if scan.base_rows else _LIGHT_TASK_BYTES, read, schema)
+    few_rows = scan.filter is not None or not scan.base_rows
+    return _in_workers(spark, slices, _LIGHT_TASK_BYTES if few_rows else _TASK_BYTES, read, schema)
 
 
 def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:

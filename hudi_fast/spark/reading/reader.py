@@ -35,6 +35,8 @@ from hudi_fast.storage.base import Storage
 
 __all__ = ["read"]
 
+_FEW = 0.1
+
 
 def read(
     spark: Any,
@@ -85,7 +87,11 @@ def read(
 def _incremental(
     spark: Any, view: IncrementalView, query: ScanQuery, columns: Sequence[str] | None, filter_: Any
 ) -> Any:
-    """The rows of the view's range; Spark leaves the others out, so that its own scan can read base files."""
+    """The rows of the view's range; Spark leaves the others out, so that its own scan can read base files.
+
+    Few rows of known columns are left to the core's reader, which decodes Parquet faster than Spark does, and hands
+    these rows alone over. It cannot leave out columns that the query will not ask for; Spark's scan can.
+    """
     if isinstance(filter_, pc.Expression):
         return _frame(spark, plan_incremental(view, columns, filter_, query=query))
     asked = None if filter_ is None else understand_filter(spark, spark_schema(readable_schema(view.state)), filter_)
@@ -93,8 +99,10 @@ def _incremental(
     if columns is not None and not isinstance(columns, str):
         looked_at = [*(() if asked is None else asked.columns), *(() if view.instants is None else (COMMIT_TIME,))]
         wanted = list(dict.fromkeys([*columns, *looked_at]))
-    frame = _frame(spark, plan_view(view, wanted, query=query, condition=None if asked is None else asked.condition))
-    if view.instants:
+    condition = None if asked is None else asked.condition
+    few = columns is not None and view.share <= _FEW
+    frame = _frame(spark, plan_view(view, wanted, view.row_filter() if few else None, query=query, condition=condition))
+    if view.instants and not few:
         frame = frame.filter(F.col(COMMIT_TIME).isin(*view.instants))
     if filter_ is not None:
         frame = frame.filter(filter_)
