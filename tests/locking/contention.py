@@ -9,16 +9,15 @@ The critical section makes the file ``inside`` exclusively, reads the number in 
 one, and deletes ``inside``. Who finds the file there has met another holder. Peers note when they had the lock on the
 clock that all processes of a machine share (``CLOCK_MONOTONIC``: ``time.monotonic_ns``, ``System.nanoTime``).
 
-A peer is a process that takes one command per line and answers each with one line (:class:`LinePeer`)::
+A peer is a process that takes one command per line and answers each with one line, as ``jvm_lock.py`` does for Apache
+Hudi and :func:`python_lock` (:class:`LinePeer`, :mod:`locking.python_lock`) for this library::
 
-    lock <seconds>              locked | busy <holder>
-    held                        held                      only Python's: require_held()
-    unlock                      unlocked
-    contend <rounds> <folder>   done <rounds>
-    close                       closed                    the process ends
-    anything that fails         error <class>: <message>
-
-:func:`python_lock` is a peer of this library (:mod:`locking.python_lock`), ``jvm_lock.py`` has those of Apache Hudi.
+    lock <seconds>                                    true | false
+    owner                                             owner <what is known of who holds the lock>
+    held                                              ok: Python's alone, require_held()
+    unlock | close                                    ok
+    contend <rounds> <seconds> fresh|kept <folder>    ok: got through, waiting at most ten times so long for each
+    what fails                                        error <class>: <message>
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ COUNTER, INSIDE = "counter", "inside"
 class Peer(Protocol):
     """Whatever takes a command and answers it: :class:`LinePeer`, or a process of Apache Hudi."""
 
-    def send(self, command: str) -> None: ...
+    def tell(self, command: str) -> None: ...
 
     def answer(self, seconds: float) -> str: ...
 
@@ -70,7 +69,7 @@ class LinePeer:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def send(self, command: str) -> None:
+    def tell(self, command: str) -> None:
         """Ask without waiting for the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{command}\n".encode())
@@ -93,7 +92,7 @@ class LinePeer:
 
     def ask(self, command: str, seconds: float = 60.0) -> str:
         """Ask and wait."""
-        self.send(command)
+        self.tell(command)
         return self.answer(seconds)
 
     def signal(self, number: int) -> None:
@@ -130,7 +129,14 @@ def python_lock(
     return LinePeer([sys.executable, str(script), json.dumps(settings)], {**path, **(environment or {})})
 
 
-def contend(folder: Path, peers: Sequence[Peer], rounds: int, seconds: float = 120.0) -> None:
+def contend(
+    folder: Path,
+    peers: Sequence[Peer],
+    rounds: int,
+    seconds: float = 120.0,
+    try_seconds: float = 5.0,
+    fresh: bool = True,
+) -> None:
     """Let all peers take the lock ``rounds`` times each, at once; fails when two have had it at once.
 
     Args:
@@ -138,14 +144,16 @@ def contend(folder: Path, peers: Sequence[Peer], rounds: int, seconds: float = 1
         peers: started already, and not holding the lock.
         rounds: acquisitions of each.
         seconds: in which all must have got through.
+        try_seconds: of one ``tryLock``; ten times so long is what a round may wait.
+        fresh: Apache Hudi's peers open a provider for each round, as its transactions do; Python's always do.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before = read_counter(folder)
     deadline = time.monotonic() + seconds
     for peer in peers:
-        peer.send(f"contend {rounds} {folder}")
+        peer.tell(f"contend {rounds} {try_seconds} {'fresh' if fresh else 'kept'} {folder}")
     answers = [peer.answer(max(deadline - time.monotonic(), 0.1)) for peer in peers]
-    assert answers == [f"done {rounds}"] * len(peers), answers
+    assert answers == ["ok"] * len(peers), answers
     assert_exclusive(folder, before + rounds * len(peers))
 
 
@@ -189,7 +197,7 @@ def critical_section(folder: Path, name: str, publish: Callable[[], object] = la
     publish()
     (folder / COUNTER).write_text(str(number + 1))
     os.unlink(folder / INSIDE)
-    with open(folder / f"intervals-{name}", "a") as notes:
+    with open(folder / f"history-{name}", "a") as notes:
         notes.write(f"{entered} {time.monotonic_ns()}\n")
 
 
@@ -206,7 +214,7 @@ def assert_exclusive(folder: Path, total: int) -> None:
     counted = read_counter(folder)
     assert counted == total, f"counted {counted} of {total} rounds"
     assert not (folder / INSIDE).exists(), "somebody is inside"
-    lines = [line.split() for path in folder.glob("intervals-*") for line in path.read_text().splitlines()]
+    lines = [line.split() for path in folder.glob("history-*") for line in path.read_text().splitlines()]
     intervals = sorted((int(entered), int(left)) for entered, left in lines)
     overlaps = [(first, second) for first, second in itertools.pairwise(intervals) if first[1] > second[0]]
     assert not overlaps, overlaps
