@@ -1,0 +1,122 @@
+"""A process of Apache Hudi's JVM that holds locks: any of its lock providers, by class, with properties.
+
+Data flow: ``LockPeer.java`` beside this file (and further sources that a test has) is compiled once into a cache folder
+and runs with the bundle of a release of Hudi and PySpark 3.5's jars, without Spark. The process is a
+:class:`locking.contention.LinePeer`: ``lock``, ``unlock``, ``contend`` and ``close`` as there, and beside them::
+
+    open                                opened                 the provider is there; others open it when they need it
+    owner                               owner <text>           what the provider tells of who holds the lock
+    leave                               left                   closes the provider; the next command opens another one
+    contend <rounds> <folder> fresh     done <rounds>          with a provider for each round, as Hudi's transactions do
+
+``HoodieLockException`` from ``tryLock`` is ``busy``; any other exception ``error <exception> <- <its cause> ...``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from locking.contention import LinePeer
+from peer.client import PROJECT, java_command
+from servers.maven_jars import maven_jars
+
+__all__ = ["jvm_lock", "peer_pyspark_jars"]
+
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
+CACHE = PROJECT / "artifacts" / "test_servers"
+LOGGING = """\
+appender.file.type=File
+appender.file.name=file
+appender.file.fileName={file}
+appender.file.layout.type=PatternLayout
+appender.file.layout.pattern=%d %p %c{1} %m%n%throwable
+rootLogger.level=info
+rootLogger.appenderRef.file.ref=file
+"""
+
+
+def peer_pyspark_jars() -> Path:
+    """The folder of PySpark 3.5's jars: Hadoop, ZooKeeper, Hive's metastore and its clients are among them."""
+    found = sorted((PROJECT / ".venv-hudi").glob("lib/python3*/site-packages/pyspark/jars"))
+    if not found:
+        raise FileNotFoundError(f"No PySpark below {PROJECT / '.venv-hudi'}: run `make setup`.")
+    return found[0]
+
+
+@contextlib.contextmanager
+def jvm_lock(
+    provider_class: str,
+    properties: Mapping[str, object],
+    version: str = "1.2.0",
+    sources: Sequence[Path] = (),
+    jars: Sequence[Path | str] = (),
+) -> Iterator[LinePeer]:
+    """One provider of one release of Hudi in a process of its own; ended, and its lock with it, after the block.
+
+    Args:
+        provider_class: the provider's Java class.
+        properties: ``hoodie...`` keys; of the lock's others Hudi's defaults are taken.
+        version: release of Hudi.
+        sources: further Java files that the provider needs, compiled against the same jars.
+        jars: further jars, or folders of jars with ``/*`` at the end, before the others on the class path.
+    """
+    bundle = maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0]
+    class_path = _expanded([*jars, bundle, f"{peer_pyspark_jars()}/*"])
+    classes = _compiled([Path(__file__).with_name("LockPeer.java"), *sources], class_path)
+    with tempfile.TemporaryDirectory(prefix="jvm-lock-") as scratch:
+        file, logging = Path(scratch, "lock.properties"), Path(scratch, "log4j2.properties")
+        file.write_text("".join(f"{_escaped(key)}={_escaped(str(value))}\n" for key, value in properties.items()))
+        logging.write_text(LOGGING.replace("{file}", f"{scratch}/log"))
+        command = [_java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={scratch}"]
+        command += [f"-Dlog4j2.configurationFile={logging}", "-cp", ":".join([str(classes), *class_path])]
+        with LinePeer([*command, "LockPeer", provider_class, str(file)]) as peer:
+            yield peer
+
+
+def _java() -> str:
+    command = java_command()
+    if command is None:
+        raise FileNotFoundError("Java is not installed, neither below JAVA_HOME nor on the path.")
+    return command
+
+
+def _expanded(jars: Sequence[Path | str]) -> list[str]:
+    """Paths of jars; the compiler's module does not know ``/*`` as the commands do."""
+    paths = []
+    for jar in map(str, jars):
+        paths += sorted(map(str, Path(jar[:-2]).glob("*.jar"))) if jar.endswith("/*") else [jar]
+    return paths
+
+
+def _compiled(sources: Sequence[Path], class_path: Sequence[str]) -> Path:
+    """A folder with the classes of the sources: made once for these texts and these jars.
+
+    The compiler is a module of the Java that runs the tests; its command ``javac`` need not be installed.
+    """
+    digest = hashlib.sha256("\n".join([*(file.read_text() for file in sources), *class_path]).encode()).hexdigest()
+    folder = CACHE / "classes" / digest[:16]
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        fresh = Path(tempfile.mkdtemp(prefix="new-", dir=folder.parent))
+        compiler = [_java(), "-m", "jdk.compiler/com.sun.tools.javac.Main", "-nowarn", "-proc:none", "-d", str(fresh)]
+        done = subprocess.run(
+            [*compiler, "-cp", ":".join(class_path), *map(str, sources)], capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            shutil.rmtree(fresh)
+            raise RuntimeError(f"The lock peer could not be compiled: {done.stdout}{done.stderr}")
+        with contextlib.suppress(OSError):  # another process of the tests was first
+            fresh.rename(folder)
+        shutil.rmtree(fresh, ignore_errors=True)
+    return folder
+
+
+def _escaped(text: str) -> str:
+    """A key or value of a Java properties file."""
+    return "".join("\\" + char if char in "\\:=#! " else char for char in text)

@@ -1,0 +1,85 @@
+"""Jars from Maven Central for servers and JVM peers, through Ivy: the client that comes with PySpark 3.5's jars.
+
+Data flow: coordinates -> Ivy resolves them in its cache below the home folder (the one that Spark's ``--packages``
+uses), and over the network what is not there -> paths of the jars, kept in a file of the cache folder, so that the next
+test asks nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from peer.client import PROJECT, java_command
+
+__all__ = ["MavenError", "maven_jars"]
+
+FETCH_SECONDS = 600.0
+
+
+class MavenError(Exception):
+    """The jars could not be had."""
+
+
+def maven_jars(cache: Path, coordinates: Sequence[str], transitive: bool = False) -> list[Path]:
+    """The jars of some releases, in the order of ``coordinates``, and of all they depend on if that is asked for.
+
+    Args:
+        cache: folder of what tests fetch.
+        coordinates: ``group:artifact:version``.
+        transitive: with dependencies of compile and runtime.
+
+    Raises:
+        MavenError: they are not there and cannot be fetched.
+    """
+    name = hashlib.sha256(json.dumps([list(coordinates), transitive]).encode()).hexdigest()[:16]
+    known = cache / "jars" / f"{name}.json"
+    if known.exists():
+        paths = [Path(path) for path in json.loads(known.read_text())]
+        if all(path.exists() for path in paths):
+            return paths
+    paths = _resolve(coordinates, transitive)
+    known.parent.mkdir(parents=True, exist_ok=True)
+    temporary = known.with_suffix(f".{os.getpid()}")
+    temporary.write_text(json.dumps([str(path) for path in paths]))
+    temporary.replace(known)
+    return paths
+
+
+def _resolve(coordinates: Sequence[str], transitive: bool) -> list[Path]:
+    jars = sorted((PROJECT / ".venv-hudi").glob("lib/python3*/site-packages/pyspark/jars/ivy-*.jar"))
+    java = java_command()
+    if not jars or java is None:
+        raise MavenError(f"Ivy needs Java and PySpark below {PROJECT / '.venv-hudi'}: run `make setup`.")
+    with tempfile.TemporaryDirectory() as scratch:
+        description, listed = Path(scratch, "ivy.xml"), Path(scratch, "jars")
+        description.write_text(_description(coordinates, transitive))
+        ivy = [java, "-cp", str(jars[0]), "org.apache.ivy.Main", "-ivy", str(description), "-confs", "default"]
+        ivy += ["-cache", os.path.expanduser("~/.ivy2/cache"), "-types", "jar", "bundle"]
+        done = subprocess.run(
+            [*ivy, "-cachepath", str(listed)], capture_output=True, text=True, timeout=FETCH_SECONDS, check=False
+        )
+        if done.returncode or not listed.exists():
+            raise MavenError(f"Ivy could not get {', '.join(coordinates)}: {(done.stdout + done.stderr)[-3000:]}")
+        found = [Path(path) for path in listed.read_text().strip().split(os.pathsep)]
+    names = [each.split(":")[1] for each in coordinates]
+    rank = {name: place for place, name in enumerate(names)}
+    return sorted(found, key=lambda path: rank.get(path.parent.parent.name, len(rank)))
+
+
+def _description(coordinates: Sequence[str], transitive: bool) -> str:
+    lines = []
+    for each in coordinates:
+        group, artifact, version = each.split(":")
+        conf = "default->runtime,master(*)" if transitive else "default->master(*)"
+        lines.append(f'<dependency org="{group}" name="{artifact}" rev="{version}" conf="{conf}"/>')
+    return (
+        '<ivy-module version="2.0"><info organisation="tests" module="jars"/>'
+        f'<configurations><conf name="default"/></configurations><dependencies>{"".join(lines)}</dependencies>'
+        "</ivy-module>"
+    )
