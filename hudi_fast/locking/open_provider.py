@@ -29,4 +29,19 @@ def open_provider(storage: Storage, options: LockOptions) -> LockProvider:
     return opener(storage, options)
 
 
-_OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {}
+def _dynamodb(storage: Storage, options: LockOptions) -> LockProvider:
+    from hudi_fast.locking.dynamodb import open_dynamodb
+
+    return open_dynamodb(storage, options)
+
+
+def _dynamodb_implicit(storage: Storage, options: LockOptions) -> LockProvider:
+    from hudi_fast.locking.dynamodb import open_dynamodb_implicit
+
+    return open_dynamodb_implicit(storage, options)
+
+
+_OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {
+    "dynamodb": _dynamodb,
+    "dynamodb_implicit": _dynamodb_implicit,
+}
