@@ -9,15 +9,18 @@ The critical section makes the file ``inside`` exclusively, reads the number in 
 one, and deletes ``inside``. Who finds the file there has met another holder. Peers note when they had the lock on the
 clock that all processes of a machine share (``CLOCK_MONOTONIC``: ``time.monotonic_ns``, ``System.nanoTime``).
 
-A peer is a process that takes one command per line and answers each with one line, as ``jvm_lock.py`` does for Apache
-Hudi and :func:`python_lock` (:class:`LinePeer`, :mod:`locking.python_lock`) for this library::
+A peer is a process that takes one command per line and answers each with one line (:class:`LinePeer`)::
 
-    lock <seconds>                                    true | false
-    owner                                             owner <what is known of who holds the lock>
-    held                                              ok: Python's alone, require_held()
-    unlock | close                                    ok
-    contend <rounds> <seconds> fresh|kept <folder>    ok: got through, waiting at most ten times so long for each
-    what fails                                        error <class>: <message>
+    lock <seconds>              locked | busy <holder>
+    owner                       owner <text>              what is known of who holds the lock
+    held                        held                      only Python's: require_held()
+    unlock                      unlocked
+    leave                       left                      closes the provider without giving the lock up first
+    contend <rounds> <folder>   done <rounds>             `fresh` at the end: a provider for each round
+    close                       closed                    the process ends
+    anything that fails         error <class>: <message>
+
+:func:`python_lock` is a peer of this library (:mod:`locking.python_lock`), ``jvm_lock.py`` has those of Apache Hudi.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ COUNTER, INSIDE = "counter", "inside"
 class Peer(Protocol):
     """Whatever takes a command and answers it: :class:`LinePeer`, or a process of Apache Hudi."""
 
-    def tell(self, command: str) -> None: ...
+    def send(self, command: str) -> None: ...
 
     def answer(self, seconds: float) -> str: ...
 
@@ -69,7 +72,7 @@ class LinePeer:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         """Ask without waiting for the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{command}\n".encode())
@@ -92,7 +95,7 @@ class LinePeer:
 
     def ask(self, command: str, seconds: float = 60.0) -> str:
         """Ask and wait."""
-        self.tell(command)
+        self.send(command)
         return self.answer(seconds)
 
     def signal(self, number: int) -> None:
@@ -129,14 +132,7 @@ def python_lock(
     return LinePeer([sys.executable, str(script), json.dumps(settings)], {**path, **(environment or {})})
 
 
-def contend(
-    folder: Path,
-    peers: Sequence[Peer],
-    rounds: int,
-    seconds: float = 120.0,
-    try_seconds: float = 5.0,
-    fresh: bool = True,
-) -> None:
+def contend(folder: Path, peers: Sequence[Peer], rounds: int, seconds: float = 120.0, fresh: bool = False) -> None:
     """Let all peers take the lock ``rounds`` times each, at once; fails when two have had it at once.
 
     Args:
@@ -144,16 +140,15 @@ def contend(
         peers: started already, and not holding the lock.
         rounds: acquisitions of each.
         seconds: in which all must have got through.
-        try_seconds: of one ``tryLock``; ten times so long is what a round may wait.
         fresh: Apache Hudi's peers open a provider for each round, as its transactions do; Python's always do.
     """
     folder.mkdir(parents=True, exist_ok=True)
     before = read_counter(folder)
     deadline = time.monotonic() + seconds
     for peer in peers:
-        peer.tell(f"contend {rounds} {try_seconds} {'fresh' if fresh else 'kept'} {folder}")
+        peer.send(f"contend {rounds} {folder}{' fresh' if fresh else ''}")
     answers = [peer.answer(max(deadline - time.monotonic(), 0.1)) for peer in peers]
-    assert answers == ["ok"] * len(peers), answers
+    assert answers == [f"done {rounds}"] * len(peers), answers
     assert_exclusive(folder, before + rounds * len(peers))
 
 
@@ -197,7 +192,7 @@ def critical_section(folder: Path, name: str, publish: Callable[[], object] = la
     publish()
     (folder / COUNTER).write_text(str(number + 1))
     os.unlink(folder / INSIDE)
-    with open(folder / f"history-{name}", "a") as notes:
+    with open(folder / f"intervals-{name}", "a") as notes:
         notes.write(f"{entered} {time.monotonic_ns()}\n")
 
 
@@ -214,7 +209,7 @@ def assert_exclusive(folder: Path, total: int) -> None:
     counted = read_counter(folder)
     assert counted == total, f"counted {counted} of {total} rounds"
     assert not (folder / INSIDE).exists(), "somebody is inside"
-    lines = [line.split() for path in folder.glob("history-*") for line in path.read_text().splitlines()]
+    lines = [line.split() for path in folder.glob("intervals-*") for line in path.read_text().splitlines()]
     intervals = sorted((int(entered), int(left)) for entered, left in lines)
     overlaps = [(first, second) for first, second in itertools.pairwise(intervals) if first[1] > second[0]]
     assert not overlaps, overlaps

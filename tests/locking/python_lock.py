@@ -20,7 +20,9 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
 
+TRY_SECONDS = 30.0
 PAUSE_SECONDS = 0.002
+PATIENCE_SECONDS = 300.0
 
 
 class LockAtCommand:
@@ -39,16 +41,16 @@ class LockAtCommand:
         deadline = time.monotonic() + float(seconds)
         while True:
             if self._provider.try_lock(max(deadline - time.monotonic(), 0.0)):
-                return "true"
+                return "locked"
             if time.monotonic() >= deadline:
-                return "false"
+                return f"busy {' '.join(self._provider.holder.split())}"
             time.sleep(PAUSE_SECONDS)
 
     def held(self) -> str:
         """Whether a change may be published."""
         assert self._provider is not None
         self._provider.require_held()
-        return "ok"
+        return "held"
 
     def unlock(self) -> str:
         """Give the lock up, and the provider with it, as a transaction does."""
@@ -58,32 +60,37 @@ class LockAtCommand:
         finally:
             self._provider.close()
             self._provider = None
-        return "ok"
+        return "unlocked"
 
     def owner(self) -> str:
         """Who held the lock at the last try."""
         return f"owner {'' if self._provider is None else ' '.join(self._provider.holder.split())}"
 
-    def contend(self, rounds: str, seconds: str, _fresh: str, folder: str) -> str:
+    def contend(self, rounds: str, folder: str, _fresh: str = "") -> str:
         """Take the lock so many times and do what its holder alone may do."""
         for _ in range(int(rounds)):
-            with self._taken(float(seconds)) as provider:
-                critical_section(Path(folder), str(os.getpid()), provider.require_held)
-        return "ok"
+            with self._taken() as provider:
+                critical_section(Path(folder), f"python{os.getpid()}", provider.require_held)
+        return f"done {rounds}"
 
-    def close(self) -> str:
+    def leave(self) -> str:
         """Nothing is held any more."""
         if self._provider is not None:
             self._provider.close()
             self._provider = None
-        return "ok"
+        return "left"
+
+    def close(self) -> str:
+        """The same; the process ends."""
+        self.leave()
+        return "closed"
 
     @contextlib.contextmanager
-    def _taken(self, seconds: float) -> Iterator[LockProvider]:
+    def _taken(self) -> Iterator[LockProvider]:
         provider = open_provider(self._storage, self._options)
         try:
-            deadline = time.monotonic() + 10 * seconds
-            while not provider.try_lock(seconds):
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not provider.try_lock(TRY_SECONDS):
                 assert time.monotonic() < deadline, f"still held by {provider.holder}"
                 time.sleep(PAUSE_SECONDS)
             yield provider
@@ -98,12 +105,14 @@ def main() -> None:
     storage = Storage(settings["uri"], settings["storage_options"])
     peer = LockAtCommand(storage, LockOptions.from_options(settings["options"]))
     for line in sys.stdin:
-        name, *arguments = line.rstrip("\n").split(" ", 4)
+        name, *arguments = line.split()
         try:
             answer = getattr(peer, name)(*arguments)
         except Exception as error:
             answer = f"error {type(error).__name__}: {' '.join(str(error).split())}"
         print(answer, flush=True)
+        if name == "close":
+            break
     peer.close()
 
 

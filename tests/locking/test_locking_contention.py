@@ -25,6 +25,6 @@ def test_a_lost_update_and_an_overlap_are_noticed(tmp_path: Path) -> None:
     with pytest.raises(AssertionError):
         assert_exclusive(tmp_path, 2)
     assert_exclusive(tmp_path, 1)
-    (tmp_path / "history-two").write_text("5 9\n8 12\n")
+    (tmp_path / "intervals-two").write_text("5 9\n8 12\n")
     with pytest.raises(AssertionError):
         assert_exclusive(tmp_path, 1)
