@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 from golden import Golden, unzip_golden
-from peer.client import RealHudi, java_command
+from peer.client import PROJECT, RealHudi, java_command
+from servers.s3 import S3Server, ServerError, start_s3
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
@@ -149,3 +150,13 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server of this machine."""
+    try:
+        with start_s3(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("s3")) as server:
+            yield server
+    except ServerError as error:
+        pytest.skip(str(error))

@@ -5,6 +5,17 @@ and never starts with one. Nothing above this folder knows whether the root is a
 
 Creating a file that must not exist yet is an operation of its own (:meth:`Storage.create_exclusive`): the timeline
 rests on it, and object stores need a conditional request for it.
+
+::
+
+                        this machine                    an object store
+    create_exclusive    written beside, then linked     a conditional request; its outcome is found out
+    write_bytes         written beside, then renamed    one request
+    make_dir            a folder                        an empty object ``<folder>/``, as Hadoop makes it; a folder
+                                                        is otherwise there as long as something is in it
+    delete_dir          a folder                        all objects below it
+    move, exchange,     yes                             refused: no store can
+    set_modified
 """
 
 from __future__ import annotations
@@ -15,13 +26,17 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.storage.conditional import ConditionalStore
+from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
+from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_settled, patiently
+from hudi_fast.storage.option_names import StorageOptions
+from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
 __all__ = ["FileStat", "Storage", "check_relative"]
 
@@ -49,25 +64,26 @@ class FileStat:
 
 
 class Storage:
-    """Files below one base path, on any :mod:`pyarrow.fs` file system.
+    """Files below one base path, on this machine or in an object store: see :mod:`hudi_fast.storage.places`.
 
     Picklable: workers open the same root again. Thread-safe.
 
     Args:
-        uri: a local path or a URI that pyarrow understands (``file:///...``).
-        options: query parameters for :func:`pyarrow.fs.FileSystem.from_uri`; none for local paths.
+        uri: a local path or a URI (``file:///...``, ``s3://bucket/folder``).
+        options: how to reach it, credentials among them; none for local paths. No message or representation has them.
         root: where the files are, as the file system names it, if that is not what ``uri`` says: see :meth:`rooted_at`.
     """
 
     def __init__(
-        self, uri: str | os.PathLike[str], options: Mapping[str, str] | None = None, root: str | None = None
+        self, uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None, root: str | None = None
     ) -> None:
         if not isinstance(uri, str | os.PathLike) or not os.fspath(uri):
             raise ConfigError(f"A path is text or a pathlib.Path, and not empty; got {uri!r}.")
-        self.uri = _normal_uri(os.fspath(uri))
-        self.options = dict(options or {})
-        self.fs, own_root = _open_file_system(self.uri, self.options)
-        self._root = own_root if root is None else root
+        self.uri = normal_uri(os.fspath(uri))
+        self.options = StorageOptions(options)
+        place = open_place(self.uri, self.options)
+        self.fs, self._store = place.fs, place.store
+        self._root = place.root if root is None else root
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.uri, self.options, self._root)
@@ -97,6 +113,19 @@ class Storage:
     def absolute(self, path: str) -> str:
         """``path`` below the base path as the user gave it: the form that plans and metadata on the timeline carry."""
         return f"{self.uri}/{path}" if path else self.uri
+
+    def conditional(self) -> ConditionalStore:
+        """See :func:`hudi_fast.storage.conditional.conditional_store`."""
+        return LocalConditionalStore(self._root) if self.is_local else RootedStore(self._objects(), self._root)
+
+    def check_writable(self) -> None:
+        """Refuse to write where no file can be created on the condition that there is none yet.
+
+        Raises:
+            UnsupportedFeatureError: such a place.
+        """
+        if not self.is_local:
+            self._objects()
 
     # ---- reading
 
@@ -128,23 +157,27 @@ class Storage:
     def write_bytes(self, path: str, data: bytes) -> None:
         """Create or replace a file; readers see the old content or the new, never a part."""
         target = self.fs_path(path)
-        self._make_parent(path)
         if not self.is_local:
-            with self.fs.open_output_stream(target) as sink:
-                sink.write(data)
+            store = self._objects()
+            patiently(lambda: store.put(target, data))
             return
+        self._make_parent(path)
         temporary = self._write_temporary(target, data)
         os.replace(temporary, target)
         self._drop_checksum_sidecar(target)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Create a file with all its content, or raise ``FileExistsError`` and leave the existing one alone."""
-        if not self.is_local:
-            raise UnsupportedFeatureError(
-                f"Writing to {self.uri} is not supported yet: creating a file only if it is absent is implemented "
-                "for local file systems alone."
-            )
+        """Create a file with all its content, or raise ``FileExistsError`` and leave the existing one alone.
+
+        Raises:
+            FileExistsError: there is one.
+            OSError: it was not created, or, in an object store, nobody knows.
+        """
         target = self.fs_path(path)
+        if not self.is_local:
+            if not create_settled(self._objects(), target, data):
+                raise FileExistsError(f"{self.absolute(path)} is there already.")
+            return
         self._make_parent(path)
         temporary = self._write_temporary(target, data)
         try:
@@ -154,26 +187,41 @@ class Storage:
         self._drop_checksum_sidecar(target)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A stream into a new file (or over an old one); its folder is made if needed."""
+        """A stream into a new file (or over an old one); its folder is made if needed.
+
+        In an object store the file appears when the stream is closed.
+        """
+        self.check_writable()
         self._make_parent(path)
         return self.fs.open_output_stream(self.fs_path(path))
 
     def make_dir(self, path: str) -> None:
         """Make a folder and its parents; fine if it is there."""
-        self.fs.create_dir(self.fs_path(path), recursive=True)
+        if self.is_local:
+            self.fs.create_dir(self.fs_path(path), recursive=True)
+        else:
+            store, name = self._objects(), f"{self.fs_path(path)}/"
+            patiently(lambda: store.put(name, b""))
 
     def delete_file(self, path: str) -> bool:
         """Delete a file; False when there was none."""
+        if not self.is_local:
+            store, name = self._objects(), self.fs_path(path)
+            found = patiently(lambda: store.mark_of(name)) is not None
+            if found:
+                patiently(lambda: store.delete([name]))
+            return found
         try:
             self.fs.delete_file(self.fs_path(path))
         except FileNotFoundError:
             return False
-        if self.is_local:
-            self._drop_checksum_sidecar(self.fs_path(path))
+        self._drop_checksum_sidecar(self.fs_path(path))
         return True
 
     def delete_dir(self, path: str) -> bool:
         """Delete a folder and all below it; False when there was none."""
+        if not self.is_local:
+            return self._delete_below(path)
         try:
             self.fs.delete_dir(self.fs_path(path))
         except FileNotFoundError:
@@ -181,7 +229,12 @@ class Storage:
         return True
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or folder; a file at the target is replaced where the file system can."""
+        """Rename a file or folder of a local storage; a file at the target is replaced.
+
+        Raises:
+            UnsupportedFeatureError: an object store: nothing is renamed there.
+        """
+        self._require_local(f"{source} cannot be moved to {target}")
         self._make_parent(target)
         self.fs.move(self.fs_path(source), self.fs_path(target))
 
@@ -193,15 +246,42 @@ class Storage:
         Raises:
             UnsupportedFeatureError: an object store: its times are its own.
         """
-        if not self.is_local:
-            raise UnsupportedFeatureError(f"The time of a file of {self.uri} cannot be set: {path}.")
+        self._require_local(f"The time of {path} cannot be set")
         os.utime(self.fs_path(path), ns=(modified_ms * 1_000_000,) * 2)
 
     def exchange(self, other: Storage) -> None:
-        """Let the root folders of two local storages change places, at once where the operating system can."""
+        """Let the root folders of two local storages change places, at once where the operating system can.
+
+        Raises:
+            UnsupportedFeatureError: an object store.
+        """
+        self._require_local("Two folders cannot change places")
         exchange_folders(self._root, other._root)
 
     # ---- inside
+
+    def _objects(self) -> ObjectStore:
+        if self._store is None:
+            raise UnsupportedFeatureError(
+                f"Writing to {self.uri} is not supported: through {scheme_of(self.uri)}:// no file can be created on "
+                "the condition that there is none yet, so writers would overwrite each other."
+            )
+        return self._store
+
+    def _require_local(self, what: str) -> None:
+        if not self.is_local:
+            raise UnsupportedFeatureError(f"{what}: {self.uri} is an object store.")
+
+    def _delete_below(self, path: str) -> bool:
+        """Objects first, the folders' own last, the root's after all others."""
+        store, top = self._objects(), self.fs_path(path)
+        entries = self.list_dir(path, recursive=True)
+        names = [self.fs_path(one.path) for one in entries if not one.is_dir]
+        folders = [f"{self.fs_path(one.path)}/" for one in reversed(entries) if one.is_dir]
+        if not entries and not self.exists(path):
+            return False
+        patiently(lambda: store.delete([*names, *folders, f"{top}/"]))
+        return True
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
         is_dir = info.type == pafs.FileType.Directory
@@ -210,6 +290,8 @@ class Storage:
         return FileStat(relative, 0 if is_dir else int(info.size or 0), int(modified), is_dir)
 
     def _make_parent(self, path: str) -> None:
+        if not self.is_local:
+            return  # object stores have no folders
         folder = path.rpartition("/")[0]
         self.fs.create_dir(self.fs_path(folder), recursive=True)
 
@@ -239,27 +321,3 @@ def check_relative(path: str) -> str:
     if path.startswith("/") or any(part == ".." for part in path.split("/")):
         raise ConfigError(f"The path {path!r} leaves the table's base path.")
     return path
-
-
-def _normal_uri(uri: str) -> str:
-    if "://" not in uri:
-        if uri.startswith("file:/"):
-            return unquote(uri[len("file:") :]).rstrip("/") or "/"
-        return os.path.abspath(os.path.expanduser(uri)).rstrip("/") or "/"
-    parsed = urlparse(uri)
-    if parsed.scheme == "file":
-        return unquote(parsed.path).rstrip("/") or "/"
-    return uri.rstrip("/")
-
-
-def _open_file_system(uri: str, options: Mapping[str, str]) -> tuple[pafs.FileSystem, str]:
-    if "://" not in uri:
-        if options:
-            raise ConfigError(f"A local path takes no storage options; got {sorted(options)} for {uri}.")
-        return pafs.LocalFileSystem(), uri
-    query = "&".join(f"{key}={value}" for key, value in sorted(options.items()))
-    try:
-        file_system, root = pafs.FileSystem.from_uri(f"{uri}?{query}" if query else uri)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise ConfigError(f"No file system for {uri!r}: {error}") from error
-    return file_system, root.rstrip("/")

@@ -1,0 +1,93 @@
+"""Storage options: names of several libraries for one thing, and values that no representation shows.
+
+Keys are compared without regard to case. Nothing here puts a value into a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hudi_fast.errors import ConfigError
+
+__all__ = ["StorageOptions", "checked_options", "is_true"]
+
+
+class StorageOptions(Mapping[str, Any]):
+    """Options that show their names alone. Picklable: workers need the values.
+
+    Args:
+        options: name -> value.
+
+    Raises:
+        ConfigError: they are no mapping of texts.
+    """
+
+    __slots__ = ("_values",)
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        if options is not None and not isinstance(options, Mapping):
+            raise ConfigError(f"storage_options are names and values, not {type(options).__name__}.")
+        wrong = [type(name).__name__ for name in options or () if not isinstance(name, str)]
+        if wrong:
+            raise ConfigError(f"The names of storage_options are texts; found {wrong[0]}.")
+        self._values = dict(options or {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return "{" + ", ".join(f"{name!r}: ***" for name in sorted(self._values)) + "}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._values,)
+
+
+def checked_options(options: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, str]:
+    """Options under the names that this library uses; None and empty values are left out.
+
+    Args:
+        options: as given.
+        names: own name -> other names for it, separated by spaces.
+        where: what they are for, for messages.
+
+    Raises:
+        ConfigError: a name is unknown, or two names for one thing come with different values.
+    """
+    known = {name: own for own, others in names.items() for name in (own, *others.split())}
+    found: dict[str, str] = {}
+    said_as: dict[str, str] = {}
+    for name, value in options.items():
+        own = known.get(name.lower())
+        if own is None:
+            raise ConfigError(
+                f"The storage option {name!r} is unknown for {where}. Known are {', '.join(sorted(names))}, and other "
+                f"libraries' names for them."
+            )
+        text = str(value).strip().lower() if isinstance(value, bool) else "" if value is None else str(value).strip()
+        if not text:
+            continue
+        if found.get(own, text) != text:
+            raise ConfigError(f"The storage options {said_as[own]!r} and {name!r} say different things; give one.")
+        found[own], said_as[own] = text, name
+    return found
+
+
+def is_true(said: Mapping[str, str], name: str, default: bool = False) -> bool:
+    """A yes or no of :func:`checked_options`.
+
+    Raises:
+        ConfigError: neither.
+    """
+    text = said.get(name)
+    if text is None:
+        return default
+    if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
+        raise ConfigError(f"The storage option {name} is true or false.")
+    return text.lower() in ("true", "1", "yes")

@@ -1,0 +1,136 @@
+"""From a URI and storage options to the file system that has the table's files.
+
+::
+
+    no scheme, file://        this machine                                     read, written
+    s3:// s3a:// s3n://       Amazon S3 and what speaks its protocol           read, written (boto3)
+    gs:// gcs://              Google Cloud Storage                             read, written (google-cloud-storage)
+    abfs[s]:// wasb[s]:// az://   Azure Blob Storage                           read, written (azure-storage-blob)
+    hdfs:// viewfs://         Hadoop, through libhdfs                          read
+    any other that fsspec knows                                                read
+
+Only where a file can be created on the condition that there is none yet can a table be written.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.object_store import ObjectStore
+
+__all__ = ["Place", "normal_uri", "open_place", "scheme_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a table's files are.
+
+    Attributes:
+        fs: reads and lists them, and streams into new ones.
+        root: the base path, as ``fs`` names it.
+        store: writes whole objects; None on this machine, and where tables are read only.
+    """
+
+    fs: pafs.FileSystem
+    root: str
+    store: ObjectStore | None
+
+
+def normal_uri(uri: str) -> str:
+    """A path of this machine, absolute; any other URI as it is, without slashes at its end."""
+    if "://" not in uri:
+        if uri.startswith("file:/"):
+            return unquote(uri[len("file:") :]).rstrip("/") or "/"
+        return os.path.abspath(os.path.expanduser(uri)).rstrip("/") or "/"
+    if scheme_of(uri) == "file":
+        return unquote(urlsplit(uri).path).rstrip("/") or "/"
+    return uri.rstrip("/")
+
+
+def scheme_of(uri: str) -> str:
+    """The scheme in small letters; ``file`` for a path without one."""
+    return uri.partition("://")[0].lower() if "://" in uri else "file"
+
+
+def open_place(uri: str, options: Mapping[str, Any]) -> Place:
+    """The file system of a normal URI.
+
+    Raises:
+        ConfigError: there is none, or it does not take these options.
+    """
+    scheme = scheme_of(uri)
+    if scheme == "file":
+        if options:
+            raise ConfigError(f"A local path takes no storage options; got {sorted(options)} for {uri}.")
+        return Place(pafs.LocalFileSystem(), uri, None)
+    opener = _OPENERS.get(scheme)
+    if opener is not None:
+        return opener(uri, options)
+    return _hadoop(uri, options) if scheme in ("hdfs", "viewfs") else _by_fsspec(uri, options)
+
+
+def _s3(uri: str, options: Mapping[str, Any]) -> Place:
+    from hudi_fast.storage.s3 import S3Store
+    from hudi_fast.storage.s3_options import S3Options
+
+    bucket, root = _bucket(uri)
+    chosen = S3Options.of(options).located(bucket)
+    return Place(chosen.file_system(), root, S3Store(chosen))
+
+
+def _bucket(uri: str) -> tuple[str, str]:
+    """The bucket, and the full name of the base path."""
+    rest = uri.partition("://")[2]
+    bucket, _, key = rest.partition("/")
+    if "@" in bucket or ":" in bucket or "?" in rest:
+        raise ConfigError(
+            f"The path of a table in {scheme_of(uri)}:// is a bucket and a folder: no keys, hosts or parameters. They "
+            "are storage_options."
+        )
+    parts = key.split("/") if key else []
+    if not bucket or any(part in ("", ".", "..") for part in parts):
+        raise ConfigError(
+            f"{uri} is no path of a table: it is {scheme_of(uri)}://bucket/folder, and no folder is empty."
+        )
+    return bucket, "/".join((bucket, *parts))
+
+
+def _hadoop(uri: str, options: Mapping[str, Any]) -> Place:
+    if options:
+        raise ConfigError(f"hdfs:// takes no storage options but Hadoop's own files; got {sorted(options)} for {uri}.")
+    return _by_arrow(uri)
+
+
+def _by_arrow(uri: str) -> Place:
+    try:
+        file_system, root = pafs.FileSystem.from_uri(uri)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, OSError) as error:
+        raise ConfigError(f"No file system for {uri!r}: {error}") from error
+    return Place(file_system, root.rstrip("/"), None)
+
+
+def _by_fsspec(uri: str, options: Mapping[str, Any]) -> Place:
+    scheme = scheme_of(uri)
+    fsspec = import_extra("fsspec", "fsspec", f"A table at {scheme}://")
+    try:
+        made = fsspec.filesystem(scheme, **options)
+    except (ValueError, ImportError, TypeError) as error:
+        raise ConfigError(f"No file system for {uri!r}: fsspec has none for {scheme}:// ({_kind(error)}).") from None
+    return Place(pafs.PyFileSystem(pafs.FSSpecHandler(made)), made._strip_protocol(uri).rstrip("/"), None)
+
+
+def _kind(error: Exception) -> str:
+    """What went wrong in as far as it cannot hold a value that was handed over."""
+    return str(error) if isinstance(error, ImportError) else type(error).__name__
+
+
+_OPENERS: dict[str, Callable[[str, Mapping[str, Any]], Place]] = {"s3": _s3, "s3a": _s3, "s3n": _s3}

@@ -1,0 +1,174 @@
+"""Conditional writes on Amazon S3 and what speaks its protocol, through boto3.
+
+========  ======================  ==========================================
+write     header                  answers
+========  ======================  ==========================================
+create    ``If-None-Match: *``    200 yes, 412 there is one
+replace   ``If-Match: <ETag>``    200 yes, 412 it has changed, 404 it is gone
+========  ======================  ==========================================
+
+429, and 503 when S3 says so itself, ask to slow down; everything else (409 of writes at once, 5xx, a connection that
+broke) leaves open what happened. boto3 tries nothing again. A server other than Amazon's that ignores these headers
+would let writers overwrite each other: the first write that one of them lets through is therefore sent once more, and
+has to be refused then.
+
+Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.storage.conditional import ThrottledError, Versioned
+from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.s3_options import S3Options
+
+__all__ = ["S3Store"]
+
+_MARK = "hudi-fast-mark"
+_SLOW_DOWN = frozenset({"SlowDown", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
+_GONE = frozenset({"404", "NoSuchKey"})
+_DELETE_AT_ONCE = 1000
+
+
+class S3Store:
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects when it is first asked for something.
+
+    Args:
+        options: how to reach it.
+    """
+
+    def __init__(self, options: S3Options) -> None:
+        self._options = options
+        self._made: Any = None
+        self._lock = threading.Lock()
+        self._proven: set[str] = set() if options.endpoint_url else {"If-None-Match", "If-Match"}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._options!r})"
+
+    def read(self, name: str) -> Versioned | None:
+        """See ``ConditionalStore``."""
+        try:
+            answer = self._client.get_object(**_object(name))
+            return Versioned(answer["Body"].read(), answer["ETag"])
+        except self._failures as error:
+            if _code(error) in _GONE:
+                return None
+            raise _told("read", name, error) from error
+
+    def create(self, name: str, data: bytes, mark: str = "") -> str | None:
+        """See ``ObjectStore``."""
+        metadata = {"Metadata": {_MARK: mark}} if mark else {}
+        return self._conditional(name, data, "If-None-Match", {"IfNoneMatch": "*", **metadata})
+
+    def replace(self, name: str, data: bytes, version: str) -> str | None:
+        """See ``ConditionalStore``."""
+        return self._conditional(name, data, "If-Match", {"IfMatch": version})
+
+    def mark_of(self, name: str) -> str | None:
+        """See ``ObjectStore``."""
+        try:
+            return str(self._client.head_object(**_object(name))["Metadata"].get(_MARK, ""))
+        except self._failures as error:
+            if _code(error) in _GONE:
+                return None
+            raise _told("look at", name, error) from error
+
+    def put(self, name: str, data: bytes) -> None:
+        """See ``ObjectStore``."""
+        try:
+            self._client.put_object(**_object(name), Body=data)
+        except self._failures as error:
+            raise _told("write", name, error) from error
+
+    def delete(self, names: Sequence[str]) -> None:
+        """See ``ObjectStore``."""
+        for start in range(0, len(names), _DELETE_AT_ONCE):
+            self._delete_some(names[start : start + _DELETE_AT_ONCE])
+
+    def _delete_some(self, names: Sequence[str]) -> None:
+        try:
+            if len(names) == 1:
+                self._client.delete_object(**_object(names[0]))
+                return
+            keys = [{"Key": _object(name)["Key"]} for name in names]
+            bucket = _object(names[0])["Bucket"]
+            answer = self._client.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
+        except self._failures as error:
+            raise _told("delete", names[0], error) from error
+        for failed in answer.get("Errors", ()):
+            if failed.get("Code") not in _GONE:
+                raise OSError(f"s3://{bucket}/{failed.get('Key')} could not be deleted: {failed.get('Message')}")
+
+    def _conditional(self, name: str, data: bytes, header: str, more: dict[str, Any]) -> str | None:
+        version = self._put_if(name, data, more)
+        if version is not None and header not in self._proven:
+            self._prove(name, data, header, more, version)
+        return version
+
+    def _prove(self, name: str, data: bytes, header: str, more: dict[str, Any], version: str) -> None:
+        """The same condition cannot hold twice."""
+        if version == more.get("IfMatch"):
+            return
+        try:
+            again = self._put_if(name, data, more)
+        except OSError:
+            return  # the next write is asked
+        if again is not None:
+            raise UnsupportedFeatureError(
+                f"The server {self._options.endpoint_url} ignores the header {header}: it overwrote s3://{name}, which "
+                "was to be written only if nobody else had. Tables cannot be written there."
+            )
+        self._proven.add(header)
+
+    def _put_if(self, name: str, data: bytes, more: dict[str, Any]) -> str | None:
+        try:
+            return str(self._client.put_object(**_object(name), Body=data, **more)["ETag"])
+        except self._failures as error:
+            if _status(error) == 412 or (_code(error) in _GONE and "IfMatch" in more):
+                return None
+            raise _told("write", name, error) from error
+
+    @property
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._options.client()
+            return self._made
+
+    @property
+    def _failures(self) -> tuple[type[Exception], ...]:
+        botocore = import_extra("botocore.exceptions", "s3", "S3")
+        return botocore.ClientError, botocore.BotoCoreError, import_extra("urllib3.exceptions", "s3", "S3").HTTPError
+
+
+def _object(name: str) -> dict[str, str]:
+    bucket, _, key = name.partition("/")
+    return {"Bucket": bucket, "Key": key}
+
+
+def _status(error: Exception) -> int:
+    answer = getattr(error, "response", None) or {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _code(error: Exception) -> str:
+    answer = getattr(error, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code", ""))
+
+
+def _told(what: str, name: str, error: Exception) -> OSError:
+    text = f"S3 did not {what} s3://{name}: {_code(error) or type(error).__name__}"
+    detail = (getattr(error, "response", None) or {}).get("Error", {}).get("Message")
+    text += f" ({detail})" if detail else ""
+    if _status(error) == 429 or (_status(error) == 503 and _code(error) in _SLOW_DOWN):
+        return ThrottledError(text)
+    if _status(error) in (401, 403) or type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
+        return PermissionError(text)
+    if _code(error) == "NoSuchBucket":
+        return FileNotFoundError(text)
+    return OSError(text)

@@ -1,0 +1,164 @@
+"""An S3 server in a process of its own: versitygw over a folder where Go can build it, else moto, which is Python.
+
+::
+
+    start_s3(cache, folder) ─► S3Server(url, storage_options, bucket)      stopped when the block ends
+
+versitygw is built once into the cache folder (a minute). moto comes from PyPI with the development extra.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import boto3
+import botocore.config
+
+__all__ = ["ACCESS_KEY", "REGION", "SECRET_KEY", "S3Server", "ServerError", "free_port", "start_s3"]
+
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+ACCESS_KEY, SECRET_KEY, REGION = "hudi-fast-test", "shown-to-nobody-5511", "us-east-1"
+BUCKET = "tables"
+BUILD_SECONDS, START_SECONDS = 900.0, 30.0
+
+
+class ServerError(Exception):
+    """The server cannot be had, or did not start."""
+
+
+@dataclass(frozen=True)
+class S3Server:
+    """A server that runs.
+
+    Attributes:
+        url: ``http://127.0.0.1:<port>``.
+        bucket: is there and is empty at first.
+        kind: ``versitygw`` or ``moto``.
+    """
+
+    url: str
+    bucket: str
+    kind: str
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """``storage_options`` for it."""
+        return self.options_at(self.url)
+
+    def options_at(self, url: str) -> Mapping[str, str]:
+        """The same for something in front of it."""
+        return {"endpoint_url": url, "access_key": ACCESS_KEY, "secret_key": SECRET_KEY, "region": REGION}
+
+    def path(self, name: str) -> str:
+        """A place for a table."""
+        return f"s3://{self.bucket}/{name}"
+
+
+@contextlib.contextmanager
+def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3Server]:
+    """Run a server for the duration of the block.
+
+    Args:
+        cache: folder of what tests fetch and build.
+        folder: the server's own.
+        kind: ``versitygw`` or ``moto``; None for the first of them that can be had.
+
+    Raises:
+        ServerError: it cannot.
+    """
+    binary = None if kind == "moto" else versitygw(cache)
+    if binary is None and kind == "versitygw":
+        raise ServerError("versitygw cannot be built: Go is not installed, or its proxy cannot be reached.")
+    port = free_port()
+    data = folder / "objects"
+    data.mkdir(parents=True, exist_ok=True)
+    if binary is not None:
+        command = [str(binary), "--quiet", "--port", f"127.0.0.1:{port}", "--region", REGION, "--keep-alive"]
+        command += ["posix", str(data)]
+    else:
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY, "PYTHONWARNINGS": "ignore"}
+    with open(folder / "s3.log", "wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **keys})
+    try:
+        server = S3Server(f"http://127.0.0.1:{port}", BUCKET, "moto" if binary is None else "versitygw")
+        wait_for(process, server.url, folder / "s3.log")
+        make_bucket(server)
+        yield server
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def versitygw(cache: Path) -> Path | None:
+    """The program, built if need be; None when it cannot be."""
+    place = cache / "versitygw"
+    if not (place / "versitygw").exists():
+        go = shutil.which("go")
+        if go is None:
+            return None
+        place.mkdir(parents=True, exist_ok=True)
+        try:
+            subprocess.run(
+                [go, "install", VERSITYGW],
+                env={**os.environ, "GOBIN": str(place)},
+                capture_output=True,
+                timeout=BUILD_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+    return place / "versitygw"
+
+
+def make_bucket(server: S3Server) -> None:
+    """The bucket of all tests."""
+    client = boto3.client(
+        "s3",
+        endpoint_url=server.url,
+        aws_access_key_id=ACCESS_KEY,
+        aws_secret_access_key=SECRET_KEY,
+        region_name=REGION,
+        config=botocore.config.Config(s3={"addressing_style": "path"}),
+    )
+    client.create_bucket(Bucket=server.bucket)
+    client.close()
+
+
+def wait_for(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """Until the server answers, whatever it says."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        try:
+            urllib.request.urlopen(url, timeout=1).close()
+            return
+        except urllib.error.HTTPError as answer:
+            answer.close()
+            return
+        except OSError:
+            time.sleep(0.05)
+    raise ServerError(f"The S3 server did not start: {log.read_text(errors='replace')[-2000:]}")
+
+
+def free_port() -> int:
+    """A port that nobody listens to at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
