@@ -61,6 +61,8 @@ class ConditionalStore(Protocol):
     def replace(self, path: str, data: bytes, version: str) -> str | None:
         """Write over that version of a file; the new version, or None when the file has changed or is gone.
 
+        Some stores make the version of the content alone: let no content of a file come a second time.
+
         Raises:
             ThrottledError: nothing was written, try again later.
             OSError: whether it was written is unknown.

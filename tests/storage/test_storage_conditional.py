@@ -70,15 +70,15 @@ def test_of_several_at_once_one_creates_and_one_replaces(store: ConditionalStore
 
     def create(number: int) -> str | None:
         barrier.wait()
-        return store.create("raced", b"made by %d" % number)
+        return store.create("raced", b"0 by %d" % number)
 
     def replace(number: int) -> str | None:
         barrier.wait()
         assert version is not None
-        return store.replace("raced", b"replaced by %d" % number, version)
+        return store.replace("raced", b"%d by %d" % (turn, number), version)
 
     with ThreadPoolExecutor(6) as pool:
-        for _ in range(3):
+        for turn in range(3):
             found = store.read("raced")
             version = None if found is None else found.version
             answers = list(pool.map(create if version is None else replace, range(6)))
@@ -87,7 +87,7 @@ def test_of_several_at_once_one_creates_and_one_replaces(store: ConditionalStore
             now = store.read("raced")
             assert now is not None
             assert now.version == answers[winners[0]]
-            assert now.data.endswith(b"by %d" % winners[0])
+            assert now.data == b"%d by %d" % (turn, winners[0])
 
 
 def test_nothing_temporary_is_left_beside(store: ConditionalStore, place: Storage) -> None:
