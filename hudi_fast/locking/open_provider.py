@@ -41,7 +41,14 @@ def _dynamodb_implicit(storage: Storage, options: LockOptions) -> LockProvider:
     return open_dynamodb_implicit(storage, options)
 
 
+def _file_system(storage: Storage, options: LockOptions) -> LockProvider:
+    from hudi_fast.locking.file_system import open_file_system_lock
+
+    return open_file_system_lock(storage, options)
+
+
 _OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {
+    "file_system": _file_system,
     "dynamodb": _dynamodb,
     "dynamodb_implicit": _dynamodb_implicit,
 }
