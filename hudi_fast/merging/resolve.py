@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log_blocks import LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
@@ -76,18 +76,15 @@ def resolve_slice(
 
     Raises:
         CorruptTableError: a file of the slice cannot be understood.
-        UnsupportedFeatureError: an entry has some columns alone, and its row is of a commit that is not merged.
     """
     logged = read_entries(merge, blocks, schema, base_instant)
     count, entries = logged.count, fold(merge.rules, logged)
     none = np.zeros(0, dtype=np.int64)
     if reader is None or not reader.num_rows or not entries.count:
-        _require_whole_rows(merge, entries, ~entries.deletes)
         return ResolvedSlice(entries, BaseChanges(none, none, none), np.flatnonzero(~entries.deletes), count)
     matches = _matches(merge, entries, schema, reader)
     met = np.zeros(entries.count, dtype=np.bool_)
     met[matches.entries] = True
-    _require_whole_rows(merge, entries, ~(met | entries.deletes))
     changes = settle(
         merge.rules,
         matches.base_rows,
@@ -99,17 +96,6 @@ def resolve_slice(
         partial=entries.column_set is not None,
     )
     return ResolvedSlice(entries, changes, np.flatnonzero(~(met | entries.deletes)), count)
-
-
-def _require_whole_rows(merge: SliceMerge, entries: LogEntries, alone: npt.NDArray[np.bool_]) -> None:
-    """An entry without all columns cannot be a row, unless the table has none with that key."""
-    if merge.commit_times is not None and entries.column_set is not None and alone.any():
-        raise UnsupportedFeatureError(
-            f"Rows of {merge.storage.uri} were updated in some columns alone, and their other columns were written by "
-            "commits that are not in the range: an incremental query of such log files is supported from `earliest` on "
-            "only (without an end). Read the change feed instead, or have updates write whole rows "
-            "(hoodie.spark.sql.merge.into.partial.updates=false)."
-        )
 
 
 @dataclass(frozen=True)

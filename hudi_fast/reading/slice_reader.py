@@ -6,6 +6,8 @@
     with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
     unmerged, if asked ─ base file's rows, then those of the log ───┘
 
+An incremental query whose log files bring parts of rows reads the whole slice (:mod:`hudi_fast.reading.whole_slice`).
+
 Who reads base files by other means asks for the rows that come from the log (``SliceScan.base_rows``), and for the
 numbers of the rows of the base file that these take the place of (:func:`hidden_rows`).
 
@@ -18,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +29,14 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.log_blocks import HeaderKey, LogBlock
+from hudi_fast.formats.log_blocks import LogBlock
 from hudi_fast.formats.parquet_base import BaseFileReader
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
+from hudi_fast.reading.whole_slice import brings_parts, whole_slice
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
@@ -82,6 +85,9 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
         CorruptTableError: one of its files cannot be read.
     """
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
+    if scan.merge is not None and scan.merge.commit_times is not None and not scan.unmerged and brings_parts(blocks):
+        merge, slice_ = whole_slice(scan.merge, slice_)
+        scan, blocks = replace(scan, merge=merge), visible_blocks(merge, slice_)
     base = slice_.base_file
     with nullcontext() if base is None else open_base(scan.storage, base) as reader:
         if blocks:
@@ -148,8 +154,7 @@ def _read_with_log(
 
 def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
     """Whether what comes from the log is the same whatever the base file holds."""
-    partial = any(block.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true" for block in blocks)
-    return not (merge.rules.compares or merge.rules.blends or partial)
+    return not (merge.rules.compares or merge.rules.blends or brings_parts(blocks))
 
 
 def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:

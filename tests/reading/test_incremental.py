@@ -281,3 +281,18 @@ def test_the_bounds_may_be_dates_and_times(tmp_path: Path) -> None:
     assert keys(table.incremental(f"{moments[2]:%Y-%m-%d %H:%M:%S}.{times[2][14:]}")) == named(18, 19, 20, 21)
     with pytest.raises(hf.ConfigError, match="has a time zone"):
         table.incremental(moments[0].astimezone())
+
+
+def test_rows_that_were_updated_in_some_columns_come_whole(tmp_path: Path) -> None:
+    hf.write(plain_rows(range(10)), tmp_path, mor_options())
+    table = hf.HudiTable.open(tmp_path)
+    begin = places(tmp_path)[-1]
+    table.update(pc.field("id") == "k00003", {"text": "'new'"})
+    hf.write(plain_rows([4], ts=2, text="b"), tmp_path, mor_options())
+    rows = table.incremental(begin, columns=["id", "part", "ts", "text"]).sort_by("id").to_pylist()
+    assert rows == [
+        {"id": "k00003", "part": "p1", "ts": 1, "text": "new"},
+        {"id": "k00004", "part": "p0", "ts": 2, "text": "b4"},
+    ]
+    updated = table.incremental(begin, places(tmp_path)[1], columns=["id", "text"], filter=pc.field("ts") == 1)
+    assert updated.to_pylist() == [{"id": "k00003", "text": "new"}]

@@ -21,11 +21,11 @@ from hudi_fast.view.table_state import load_state
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
-ONE_OF_EACH = ("cow_v9_mixed", "mor_v9_compacted")
+ONE_OF_EACH = ("cow_v9_mixed", "mor_v9_compacted", "mor_v9_partial_update_logs")
 GOLDEN = [
     pytest.param(name, marks=() if name in ONE_OF_EACH else pytest.mark.long)
     for name in golden_names()
-    if not name.startswith("hudi_rs/") and name not in ("cow_v9_nometa", "mor_v9_partial_update_logs")
+    if not name.startswith("hudi_rs/") and name != "cow_v9_nometa"
 ]
 
 
