@@ -1,0 +1,271 @@
+"""Was anything lost? A history against what a serial world allows.
+
+::
+
+    History ─► which attempts landed, by the timeline and its archive      against what writers were told
+            ─► replay                                                      against lost updates, duplicate keys
+            ─► reads during the history, snapshot, looks back, increments  against the states of the replay
+            ─► times, files, pending instants, metadata table              against the rules of the format
+
+Every check returns sentences that say what is wrong; none is a history in which nothing was lost.
+"""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from concurrency.history import Done, History
+from concurrency.replay import Landed, States, effect, replay, shown
+from concurrency.script import rows_seen
+from concurrency.worlds import WRITES
+from small_tables import assert_tidy
+
+import hudi_fast as hf
+from hudi_fast.errors import ConfigError
+from hudi_fast.metadata.state import open_state
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archived import ArchivedTimeline
+
+__all__ = ["Verdict", "check"]
+
+_LOOKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a history was.
+
+    Attributes:
+        wrong: what must not be; empty when nothing was lost.
+        outcomes: operations by verb and outcome.
+        conflicts: operations that were refused because of another writer.
+        duplicates: keys that two inserts put there, which indexes by file groups admit.
+        refused_looks: looks back, or at changes, that the table refused: files are gone, or a write was under way.
+    """
+
+    wrong: tuple[str, ...]
+    outcomes: Counter[str]
+    conflicts: int
+    duplicates: int
+    refused_looks: int
+
+
+@dataclass(slots=True)
+class _Timeline:
+    """Instants of the table and of its archive, by requested time."""
+
+    completed: dict[str, str]
+    pending: set[str]
+    rolled_back: dict[str, str]
+
+
+def check(history: History, looks: int = _LOOKS) -> Verdict:
+    """Judge a history.
+
+    Args:
+        history: what happened; its table is there still.
+        looks: how many looks back, and at changes.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _check(history, looks)
+
+
+def _check(history: History, looks: int) -> Verdict:
+    wrong: list[str] = []
+    refused = 0
+    states = None
+    try:
+        timeline = _timeline(history)
+        landed = list(_landed(history, timeline))
+        states = replay(history.world, landed)
+        wrong += _told_the_truth(history, timeline, states)
+        wrong += states.faults
+        wrong += _reads(history, states)
+        wrong += _final(history, states)
+        wrong += _times(history, states)
+        wrong += _alive_ones_left_alone(history, timeline)
+        wrong += _in_order(history)
+        found, refused = _looks_back(history, states, looks)
+        wrong += found
+    except Exception as error:  # the table cannot be understood any more
+        wrong.append(f"UNREADABLE: {type(error).__name__}: {error}")
+    conflicts = sum("Conflict" in one.error for one in history.done)
+    outcomes = Counter(f"{one.op.verb} {one.outcome}" for one in history.done)
+    return Verdict(tuple(wrong), outcomes, conflicts, len(states.duplicates) if states else 0, refused)
+
+
+def _timeline(history: History) -> _Timeline:
+    state = open_state(Storage(history.table))
+    found = hf.HudiTable(state.storage).history(archived=True).to_pylist()
+    completed = {one["instant"]: one["completion"] or "" for one in found if one["state"] == "COMPLETED"}
+    pending = {one["instant"] for one in found if one["state"] != "COMPLETED"}
+    undone = {
+        target: one["instant"]
+        for one in found
+        if one["action"] == "rollback" and one["state"] == "COMPLETED"
+        for target in ([one["rolled_back"]] if isinstance(one["rolled_back"], str) else one["rolled_back"] or [])
+    }
+    return _Timeline(completed, pending, undone)
+
+
+def _landed(history: History, timeline: _Timeline) -> Iterator[Landed]:
+    for done in history.done:
+        if done.op.verb in WRITES:
+            for attempt in done.attempts:
+                if attempt.is_write and attempt.tried is not None and attempt.instant.requested in timeline.completed:
+                    yield Landed(done, attempt, attempt.published or attempt.tried)
+
+
+def _told_the_truth(history: History, timeline: _Timeline, states: States) -> Iterator[str]:
+    """What a writer was told agrees with the timeline."""
+    landed = Counter(id(one.done) for one in states.landed)
+    by_instant = {one.attempt.instant.requested: one for one in states.landed}
+    injected = any(one.kind in ("before", "after", "tear", "kill") for one in history.world.faults)
+    for done in history.done:
+        times = landed[id(done)]
+        if times > 1:
+            yield f"LANDED TWICE: {done.name}"
+        if done.outcome == "landed" and (done.instant not in by_instant or by_instant[done.instant].done is not done):
+            yield f"LOST COMMIT: {done.name} was told that {done.instant} landed; it is not on the timeline"
+        if done.outcome in ("refused", "empty", "crashed") and times:
+            yield f"LANDED ALL THE SAME: {done.name} was told {done.outcome} ({done.error})"
+        if done.outcome == "crashed" and not injected:
+            yield f"CRASHED: {done.name}: {done.error}"
+        if done.outcome == "empty":
+            gone, made = effect(history.world, done, states.pinned([one for one in done.attempts if one.is_write][-1]))
+            if gone or made:
+                yield f"DID NOTHING: {done.name} found nothing to do, where there were {sorted({*gone, *made})}"
+        if done.op.verb == "read" and done.outcome == "refused" and not injected:
+            yield f"READ FAILED: {done.name}: {done.error}"
+
+
+def _reads(history: History, states: States) -> Iterator[str]:
+    """A reader sees the table as it was at some moment of its reading."""
+    for done in history.done:
+        if done.outcome == "read" and done.rows is not None and done.end is not None:
+            if not any(_same(done.rows, states.states[n], states) for n in _visible(states, done)):
+                allowed = " or ".join(str(shown(states.states[n])) for n in _visible(states, done))
+                yield f"TORN READ: {done.name} saw {done.rows}; the table was {allowed}"
+
+
+def _visible(states: States, done: Done) -> list[int]:
+    """Numbers of the states that the table may have had while an operation ran."""
+    assert done.end is not None
+    first = sum(one.at < done.begin for one in states.landed)
+    last = sum((one.attempt.tried or one.at) < done.end for one in states.landed)
+    return list(range(first, last + 1))
+
+
+def _final(history: History, states: States) -> Iterator[str]:
+    """At the end: rows, files, pending instants, the metadata table."""
+    table = hf.HudiTable.open(history.table)
+    if history.trouble:
+        yield f"NO RECOVERY: {history.trouble}"
+    for when, rows in (
+        ("after the last writer", history.before_recovery),
+        ("after recovery", rows_seen(table.to_arrow(columns=["id", "v"]))),
+    ):
+        if not _same(rows, states.states[-1], states):
+            yield f"WRONG ROWS {when}: {rows} where {shown(states.states[-1])} were written"
+    result = table.services.validate()
+    if result.differences.num_rows:
+        yield f"METADATA TABLE: {result.differences.to_pylist()[:3]}"
+    try:
+        assert_tidy(history.table)
+    except AssertionError as error:
+        yield f"UNTIDY: {str(error)[:600]}"
+
+
+def _times(history: History, states: States) -> Iterator[str]:
+    """Times are unique, grow in the order of requests, and completions in that of publishing."""
+    attempts = sorted((one for done in history.done for one in done.attempts), key=lambda one: one.pinned)
+    requested = [one.instant.requested for one in attempts]
+    for earlier, later in zip(requested, requested[1:], strict=False):
+        if later <= earlier:
+            yield f"TIMES: {later} was requested after {earlier}"
+    if history.world.version < 8:
+        return
+    completions = [one.attempt.completion for one in states.landed]
+    for earlier, later in zip(completions, completions[1:], strict=False):
+        if later <= earlier:
+            yield f"TIMES: the completion {later} came after {earlier}"
+    for one in states.landed:
+        if one.attempt.completion <= one.attempt.instant.requested:
+            yield f"TIMES: {one.attempt.instant.requested} was complete at {one.attempt.completion}"
+
+
+def _alive_ones_left_alone(history: History, timeline: _Timeline) -> Iterator[str]:
+    """Nobody's work was rolled back by others while it was alive, unless its signs of life may have come late."""
+    if (
+        not history.world.is_calm
+        or int(history.world.options.get("hoodie.client.heartbeat.interval_in_ms", 60_000)) < 1000
+    ):
+        return
+    makers = {one.instant.requested: done for done in history.done for one in done.attempts}
+    begun = {one.instant.requested: one.pinned for done in history.done for one in done.attempts}
+    for target, rollback in timeline.rolled_back.items():
+        owner, undoer = makers.get(target), makers.get(rollback)
+        if owner is None or undoer is None or owner.writer == undoer.writer:
+            continue
+        if owner.end is not None and begun[rollback] < owner.end:
+            yield f"ROLLED BACK ALIVE: {target} of {owner.name} by {undoer.name}"
+
+
+def _in_order(history: History) -> Iterator[str]:
+    """Sections of the lock exclude each other: nobody makes an instant visible while another does."""
+    windows = sorted(
+        (one.tried, one.published, done.name)
+        for done in history.done
+        for one in done.attempts
+        if one.tried is not None and one.published is not None
+    )
+    for (_, ended, first), (begun, _, second) in zip(windows, windows[1:], strict=False):
+        if begun < ended:
+            yield f"TWO AT ONCE: {first} and {second} published at the same time"
+
+
+def _looks_back(history: History, states: States, looks: int) -> tuple[list[str], int]:
+    """Looks at the past and at changes find what the replay says, or are refused because files are gone."""
+    table, wrong, refused = hf.HudiTable.open(history.table), list[str](), 0
+    chance = random.Random(history.world.seed)
+    chosen = chance.sample(states.landed, min(looks, len(states.landed)))
+    for one in chosen:
+        instant = one.attempt.instant.requested
+        try:
+            rows = rows_seen(table.to_arrow(columns=["id", "v"], as_of=instant))
+            wanted = states.without_later(history.world, instant)
+            if not _same(rows, wanted, states):
+                wrong.append(f"LOOK BACK to {instant}: {rows} where {shown(wanted)} were")
+        except ConfigError:
+            refused += 1
+    for one in chosen[:1]:
+        changed, refusals = _changes(history, table, states, one)
+        wrong, refused = wrong + changed, refused + refusals
+    return wrong, refused
+
+
+def _changes(history: History, table: hf.HudiTable, states: States, one: Landed) -> tuple[list[str], int]:
+    begin = one.attempt.completion if history.world.version >= 8 else one.attempt.instant.requested
+    try:
+        rows = rows_seen(table.incremental(begin, columns=["id", "v"]))
+    except ConfigError:
+        return [], 1
+    if history.world.version >= 8:
+        later = {each.attempt.instant.requested for each in states.landed if each.attempt.completion > begin}
+    else:
+        later = {each.attempt.instant.requested for each in states.landed if each.attempt.instant.requested > begin}
+    wanted = {key: tuple(row for row in rows if row.instant in later) for key, rows in states.states[-1].items()}
+    if _same(rows, wanted, states):
+        return [], 0
+    return [f"CHANGES since {begin}: {rows} where {shown(wanted)} were written"], 0
+
+
+def _same(rows: list[list[Any]], state: Any, states: States) -> bool:
+    wanted = [row for row in shown(state) if row[0] not in states.unsure]
+    return [row for row in rows if row[0] not in states.unsure] == wanted

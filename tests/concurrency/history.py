@@ -1,0 +1,261 @@
+"""Histories: a world is run, and what its writers told is put together.
+
+::
+
+    World ─► table with its first rows ─► writers, processes or threads, at once ─► events ─► recovery ─► History
+                                                                                                  └─► checker
+
+Recovery is what comes after the last writer: signs of life run out (files are made old, nobody waits), a clean rolls
+back what died, and what waits on the timeline is carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from concurrency.script import Event, rows_seen, run_first, run_script
+from concurrency.worlds import Op, World, world_to_json
+from concurrency.writer_process import Nursery, WriterLink, resume_when_stopped
+
+import hudi_fast as hf
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
+
+__all__ = ["FIRST", "Attempt", "Done", "History", "WriterPool", "run_in_processes", "run_in_threads"]
+
+FIRST = -1
+"""Number of the writer that made the table."""
+
+_OLD_SECONDS = 86_400
+
+
+@dataclass(slots=True)
+class Attempt:
+    """An instant that an operation put on the timeline.
+
+    Attributes:
+        instant: as it was requested.
+        pinned: when its requested file was about to be made: it saw what was visible then.
+        tried: when its completed file was about to be made; None when it did not come so far.
+        published: when that call had returned; None when it did not.
+        completion: the completion time that it was to have; "" before table version 8.
+    """
+
+    instant: Instant
+    pinned: int
+    tried: int | None = None
+    published: int | None = None
+    completion: str = ""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it is a write, and not the rollback of one."""
+        return self.instant.action in WRITE_ACTIONS
+
+
+@dataclass(slots=True)
+class Done:
+    """What became of an operation.
+
+    Attributes:
+        writer: number of the writer; :data:`FIRST` for the table's maker.
+        number: of the operation.
+        op: the operation.
+        begin: monotonic nanoseconds.
+        end: likewise; None when the writer was killed in its midst.
+        outcome: see ``script``; ``unknown`` when it was killed.
+        instant: what it was told to have written.
+        error: the error, as text.
+        rows: what it read.
+        attempts: what it put on the timeline, in order.
+    """
+
+    writer: int
+    number: int
+    op: Op
+    begin: int
+    end: int | None = None
+    outcome: str = "unknown"
+    instant: str = ""
+    error: str = ""
+    rows: list[list[Any]] | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        return f"writer {self.writer} op {self.number} {self.op.verb} {','.join(self.op.keys) or self.op.partition}"
+
+
+@dataclass(slots=True)
+class History:
+    """What happened in a world.
+
+    Attributes:
+        world: the world.
+        table: base path of the table that is left.
+        done: operations that began.
+        before_recovery: rows that a reader saw when the last writer had ended.
+        trouble: why recovery failed; empty when it did not.
+        killed: writers that died.
+        seconds: from the first operation to the last.
+    """
+
+    world: World
+    table: Path
+    done: list[Done]
+    before_recovery: list[list[Any]]
+    trouble: str
+    killed: int
+    seconds: float
+
+
+class WriterPool:
+    """Writers that wait for work, as many as a world needs; those that were killed are replaced."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        self._nursery = nursery
+        self._idle: list[WriterLink] = []
+
+    def take(self, count: int) -> list[WriterLink]:
+        """So many writers."""
+        return [self._idle.pop() if self._idle else self._nursery.writer() for _ in range(count)]
+
+    def give_back(self, writers: Sequence[WriterLink]) -> None:
+        """They live and have nothing to do."""
+        self._idle.extend(writers)
+
+    def close(self) -> None:
+        """Let all of them end."""
+        for writer in self._idle:
+            writer.close()
+        self._idle.clear()
+
+
+def run_in_processes(world: World, folder: Path, pool: WriterPool, mutations: tuple[str, ...] = ()) -> History:
+    """Run a world whose writers are processes.
+
+    Args:
+        world: the world.
+        folder: empty, for the table and what is beside it.
+        pool: where writers come from.
+        mutations: parts of the product that its writers do without.
+    """
+    table, first = folder / "table", list[Event]()
+    run_first(world, table, first.append)
+    count = len(world.scripts)
+    files = [folder / f"events{number}" for number in range(count)]
+    writers = pool.take(count)
+    started, ended = time.monotonic(), threading.Event()
+    for number, writer in enumerate(writers):
+        job = {"world": world_to_json(world), "writer": number, "table": str(table), "mutations": list(mutations)}
+        writer.send({**job, "events": str(files[number])})
+    stops = [
+        max((one.ms for one in world.faults if (one.kind, one.writer) == ("stop", n)), default=0) for n in range(count)
+    ]
+    if any(stops):
+        threading.Thread(target=resume_when_stopped, args=(writers, stops, ended), daemon=True).start()
+    alive = [writer for writer in writers if _finished(writer)]
+    ended.set()
+    seconds = time.monotonic() - started
+    pool.give_back(alive)
+    events = [_read_events(path) for path in files]
+    return _history(world, table, first, events, count - len(alive), seconds)
+
+
+def run_in_threads(world: World, folder: Path) -> History:
+    """Run a world whose writers are threads of this process; a kill is an error of all that a writer does then."""
+    table, first = folder / "table", list[Event]()
+    run_first(world, table, first.append)
+    events: list[list[Event]] = [[] for _ in world.scripts]
+    threads = [
+        threading.Thread(target=run_script, args=(world, number, table, events[number].append, False))
+        for number in range(len(world.scripts))
+    ]
+    started = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    killed = sum(any(one.kind == "kill" and one.writer == n for one in world.faults) for n in range(len(threads)))
+    return _history(world, table, first, events, killed, time.monotonic() - started)
+
+
+def _finished(writer: WriterLink) -> bool:
+    if writer.wait():
+        return True
+    writer.close()
+    return False
+
+
+def _read_events(path: Path) -> list[Event]:
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith(b"]")]
+
+
+def _history(
+    world: World, table: Path, first: list[Event], events: list[list[Event]], killed: int, seconds: float
+) -> History:
+    scripts = {FIRST: tuple(Op("upsert", keys, value=n + 1) for n, keys in enumerate(world.first))}
+    scripts |= dict(enumerate(world.scripts))
+    done = _put_together(FIRST, scripts[FIRST], first)
+    for number, told in enumerate(events):
+        done += _put_together(number, scripts[number], told)
+    seen = rows_seen(hf.HudiTable.open(table).to_arrow(columns=["id", "v"]))
+    return History(world, table, done, seen, _recover(world, table), killed, seconds)
+
+
+def _put_together(writer: int, script: Sequence[Op], events: list[Event]) -> list[Done]:
+    done: list[Done] = []
+    for event in events:
+        if event[0] == "begin":
+            done.append(Done(writer, event[1], script[event[1]], event[2]))
+        elif event[0] == "made":
+            _note_file(done[-1], *event[2:])
+        elif event[0] == "end":
+            _, _, done[-1].end, done[-1].outcome, done[-1].instant, done[-1].error, done[-1].rows = event
+    return done
+
+
+def _note_file(done: Done, file: str, begun: int, ended: int, sure: bool) -> None:
+    instant = parse_instant_file(file, 2)
+    if instant is None:
+        return
+    if file.endswith(".requested"):
+        if not sure:
+            done.attempts.append(Attempt(instant, begun))
+    elif instant.is_completed:
+        for attempt in done.attempts:
+            if attempt.instant.requested == instant.requested:
+                attempt.tried, attempt.completion = begun, instant.completion or ""
+                attempt.published = ended if sure else attempt.published
+
+
+def _recover(world: World, table: Path) -> str:
+    """Finish what the writers left; what went wrong, as text."""
+    signs = table / ".hoodie" / ".heartbeat"
+    past = time.time() - _OLD_SECONDS
+    for file in signs.iterdir() if signs.is_dir() else ():
+        os.utime(file, (past, past))
+    services, options = hf.HudiTable.open(table).services, dict(world.options)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            services.clean(options)
+            services.run_pending(options)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def kill(writer: WriterLink) -> None:
+    """End a writer as a crash would."""
+    writer.signal(signal.SIGKILL)

@@ -1,0 +1,299 @@
+"""Small worlds for histories: a table, its writers and what they will try, all of it from one seed.
+
+::
+
+    seed ─► world_of ─► World: table kind, options, rows at the beginning, each writer's operations, faults
+
+Worlds are small on purpose: few keys and few file groups, so that writers meet. Values are unique, so that a row says
+which operation wrote it. A world is plain data and travels as JSON.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = [
+    "FAULT_STEPS",
+    "READS",
+    "SERVICES",
+    "WRITES",
+    "Fault",
+    "Op",
+    "World",
+    "partition_of",
+    "rows_for",
+    "world_from_json",
+    "world_of",
+    "world_to_json",
+]
+
+WRITES = ("upsert", "insert", "delete", "increment", "insert_overwrite", "delete_partition")
+SERVICES = ("compact", "cluster", "plan_compact", "plan_cluster", "clean", "archive", "index", "drop_index", "pending")
+READS = ("read",)
+FAULT_STEPS = (
+    "requested",
+    "inflight",
+    "completed",
+    "metadata_requested",
+    "metadata_completed",
+    "metadata_data",
+    "data",
+    "marker",
+    "heartbeat",
+    "delete",
+)
+"""Names of storage calls that faults aim at: see ``faults.step_of``."""
+
+_L = "hoodie.write.lock."
+_OCC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+_NBCC = "NON_BLOCKING_CONCURRENCY_CONTROL"
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """One operation of a writer.
+
+    Attributes:
+        verb: one of :data:`WRITES`, :data:`SERVICES` or :data:`READS`.
+        keys: record keys that it is about.
+        partition: partition path, of ``insert_overwrite`` and ``delete_partition``.
+        value: what it writes; unique in its world.
+    """
+
+    verb: str
+    keys: tuple[str, ...] = ()
+    partition: str = ""
+    value: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong for one writer.
+
+    Attributes:
+        kind: ``kill``, ``stop``, ``before``, ``after``, ``tear`` (see ``FaultyStorage``), ``skew``, ``step_back``.
+        writer: whose.
+        step: a name of :data:`FAULT_STEPS`, or "" for any storage call.
+        at: which call of that kind, from 0; of ``skew`` and ``step_back`` the operation that it begins with.
+        ms: how long a stop lasts, or how far the clock is off.
+        late: whether a kill or stop comes after the call.
+    """
+
+    kind: str
+    writer: int
+    step: str = ""
+    at: int = 0
+    ms: int = 0
+    late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One history to be.
+
+    Attributes:
+        seed: what it was made of.
+        options: of all writers.
+        first: keys of the rows at the beginning, one tuple for each commit.
+        partitions: how many.
+        scripts: operations by writer.
+        faults: what goes wrong.
+        machines: whether each writer is on a machine of its own: then locks of the machine exclude nobody.
+        provider: who keeps the lock: ``machine`` (the table's lock file), ``lease`` or the kind of a real provider.
+    """
+
+    seed: int
+    options: Mapping[str, str]
+    first: tuple[tuple[str, ...], ...]
+    partitions: int
+    scripts: tuple[tuple[Op, ...], ...]
+    faults: tuple[Fault, ...] = ()
+    machines: bool = False
+    provider: str = "machine"
+
+    @property
+    def is_mor(self) -> bool:
+        """Whether the table is MERGE_ON_READ."""
+        return self.options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether keys have their file groups beforehand, so that no key can be there twice."""
+        return self.options.get("hoodie.index.type") == "BUCKET"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether conflicts are looked for."""
+        return self.options["hoodie.write.concurrency.mode"] == _OCC
+
+    @property
+    def version(self) -> int:
+        """Table version."""
+        return int(self.options["hoodie.write.table.version"])
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether no sign of life can come late: nobody is stopped or has a clock that is off."""
+        return not any(one.kind in ("stop", "skew", "step_back") for one in self.faults)
+
+
+def partition_of(key: str, partitions: int) -> str:
+    """The partition path of a key: by its last digit."""
+    return f"p{int(key[-1]) % partitions}"
+
+
+def rows_for(keys: tuple[str, ...], value: int, partitions: int) -> pa.Table:
+    """Rows with these keys: ``id``, ``p``, ``v``."""
+    places = [partition_of(key, partitions) for key in keys]
+    return pa.table(
+        {
+            "id": pa.array(list(keys), pa.string()),
+            "p": pa.array(places, pa.string()),
+            "v": pa.array([value] * len(keys), pa.int64()),
+        }
+    )
+
+
+def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None, steps: int | None = None) -> World:
+    """The world of a seed.
+
+    Args:
+        seed: any number; the same number gives the same world.
+        faults: kinds of faults that may happen; none for a world in which all goes well.
+        writers: how many; None: 2 to 4.
+        steps: operations of each; None: 3 to 6.
+    """
+    chance = random.Random(seed)
+    options = _options(chance)
+    partitions = chance.choice((1, 2, 2))
+    keys = tuple(f"k{number}" for number in range(chance.choice((2, 4, 6, 8))))
+    first = tuple(keys[start :: chance.choice((1, 2))] for start in range(1))
+    if chance.random() < 0.4 and len(keys) > 2:
+        first = (keys[::2], keys[1::2])
+    count = writers or chance.choice((2, 2, 3, 3, 4))
+    verbs = _verbs(chance, options)
+    scripts = tuple(
+        tuple(
+            _op(chance, verbs, keys, partitions, writer, number)
+            for number in range(steps or chance.choice((3, 4, 5, 6)))
+        )
+        for writer in range(count)
+    )
+    made = World(seed, options, first, partitions, scripts)
+    if not faults:
+        return made
+    rule = {"hoodie.client.heartbeat.interval_in_ms": "100", "hoodie.client.heartbeat.tolerable.misses": "2"}
+    return replace(made, options={**options, **rule}, faults=_faults(chance, faults, count))
+
+
+def _options(chance: random.Random) -> dict[str, str]:
+    kind = chance.choice(("COPY_ON_WRITE", "MERGE_ON_READ"))
+    version = chance.choice(("6", "8", "9", "9"))
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.write.table.version": version,
+        "hoodie.write.concurrency.mode": _OCC,
+        f"{_L}provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.table.services.enabled": "false",
+        "hoodie.index.bloom.num_entries": "20",
+        "hoodie.bloom.index.filter.dynamic.max.entries": "60",
+        "hoodie.metadata.compact.max.delta.commits": chance.choice(("3", "10")),
+        "hoodie.write.num.retries.on.conflict.failures": chance.choice(("0", "1", "4")),
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.cleaner.fileversions.retained": chance.choice(("1", "3")),
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hudi_fast.threads": "1",
+    }
+    if chance.random() < 0.5:
+        options["hoodie.metadata.index.column.stats.enable"] = "false"
+    if chance.random() < 0.4:
+        options["hoodie.parquet.small.file.limit"] = "0"
+    index = chance.choice(("SIMPLE", "BLOOM", "BUCKET", "BUCKET", "RECORD"))
+    if index == "BUCKET":
+        options |= {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": chance.choice(("1", "2", "3"))}
+        if kind == "MERGE_ON_READ" and version != "6" and chance.random() < 0.4:
+            options["hoodie.write.concurrency.mode"] = _NBCC
+    elif index == "RECORD":
+        options |= {
+            "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+            "hoodie.metadata.record.index.min.filegroup.count": "1",
+        }
+    else:
+        options["hoodie.index.type"] = index
+    return options
+
+
+def _verbs(chance: random.Random, options: Mapping[str, str]) -> list[str]:
+    """Verbs as often as they are to come."""
+    if options["hoodie.write.concurrency.mode"] == _NBCC:
+        return ["upsert"] * 5 + ["delete", "read", "compact", "compact", "plan_compact", "pending", "clean"]
+    verbs = ["upsert"] * 4 + ["increment"] * 4 + ["insert", "insert", "delete", "read", "read"]
+    verbs += ["insert_overwrite", "delete_partition"] if chance.random() < 0.5 else []
+    services = ["clean", "pending"]
+    if chance.random() < 0.5:
+        services += ["archive"]
+    if options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
+        services += ["compact", "compact", "plan_compact"]
+    if options.get("hoodie.index.type") != "BUCKET" and chance.random() < 0.5:
+        services += ["cluster", "plan_cluster"]
+    if chance.random() < 0.25:
+        services += ["index", "drop_index"]
+    return verbs + services
+
+
+def _op(
+    chance: random.Random, verbs: list[str], keys: tuple[str, ...], partitions: int, writer: int, number: int
+) -> Op:
+    verb = chance.choice(verbs)
+    value = 1_000_000 * (writer + 1) + 1000 * (number + 1)
+    some = tuple(sorted(chance.sample(keys, chance.choice((1, 1, 2)))))
+    if verb in ("upsert", "delete", "increment"):
+        return Op(verb, some, value=value)
+    if verb == "insert":
+        return Op(verb, tuple(f"w{writer}n{number}x{digit}" for digit in range(chance.choice((1, 2)))), value=value)
+    if verb in ("insert_overwrite", "delete_partition"):
+        place = f"p{chance.randrange(partitions)}"
+        inside = tuple(key for key in some if partition_of(key, partitions) == place)
+        if verb == "delete_partition" or not inside:
+            return Op("delete_partition", (), place, value)
+        return Op(verb, inside, place, value)
+    return Op(verb, value=value)
+
+
+def _faults(chance: random.Random, kinds: tuple[str, ...], writers: int) -> tuple[Fault, ...]:
+    return tuple(_fault(chance, chance.choice(kinds), writers) for _ in range(chance.choice((1, 1, 2))))
+
+
+def _fault(chance: random.Random, kind: str, writers: int) -> Fault:
+    writer = chance.randrange(writers)
+    if kind in ("skew", "step_back"):
+        ms = chance.choice((-10_000, -400, -150, 150, 400, 10_000)) if kind == "skew" else -chance.choice((50, 5000))
+        return Fault(kind, writer, at=chance.randrange(3), ms=ms)
+    ms = chance.choice((100, 400)) if kind == "stop" else 0
+    late = chance.random() < 0.5
+    if chance.random() < 0.5:
+        return Fault(kind, writer, chance.choice(FAULT_STEPS), chance.randrange(4), ms, late)
+    return Fault(kind, writer, "", chance.randrange(600), ms, late)
+
+
+def world_to_json(world: World) -> dict[str, Any]:
+    """The world as plain data."""
+    return asdict(world)
+
+
+def world_from_json(data: Mapping[str, Any]) -> World:
+    """The world of :func:`world_to_json`."""
+    scripts = tuple(tuple(Op(**{**op, "keys": tuple(op["keys"])}) for op in script) for script in data["scripts"])
+    faults = tuple(Fault(**fault) for fault in data["faults"])
+    first = tuple(tuple(keys) for keys in data["first"])
+    return World(**{**data, "scripts": scripts, "faults": faults, "first": first})
