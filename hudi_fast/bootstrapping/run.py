@@ -27,7 +27,6 @@ from hudi_fast.bootstrapping.staging import find_place, staged
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError
-from hudi_fast.locking.table_lock import Held
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.metadata_writer.runner import in_threads as index_in_threads
@@ -156,5 +155,5 @@ def _keep(storage: Storage, plan: BootstrapPlan, carriers: BootstrapCarriers) ->
     def record(_storage: Storage, instant: Instant, done: CommitMetadata) -> None:
         record_in_metadata(state, draft, options.metadata, instant.requested, done, clock, carriers.index)
 
-    commit(transaction, metadata, Held(), [record])  # nobody else knows of it yet
+    commit(transaction, metadata, [record])
     return stats

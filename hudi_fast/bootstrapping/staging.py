@@ -29,7 +29,7 @@ from hudi_fast.errors import (
     TableExistsError,
 )
 from hudi_fast.locking.machine import is_held, machine_lock
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.writing.open_table import known_mode, table_exists
@@ -99,8 +99,7 @@ def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
     """
     storage = place.storage
     with contextlib.ExitStack() as held:
-        if place.replaces:
-            held.enter_context(table_lock(storage, lock))
+        replaced = held.enter_context(table_lock(storage, lock)) if place.replaces else Held()
         beside = _stage(storage)
         if beside is None:
             with _in_place(place):
@@ -110,6 +109,7 @@ def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
             beside.make_dir(".hoodie")
             with machine_lock(beside, lock.wait_ms / 1000):
                 yield beside
+                replaced.require()
                 _publish(place, beside)
         finally:
             discard(beside)

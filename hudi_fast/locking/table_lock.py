@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 from hudi_fast.config.lock_options import LockOptions
-from hudi_fast.errors import HudiWarning, LockTimeoutError
+from hudi_fast.errors import HudiWarning, LockError, LockTimeoutError
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
@@ -39,6 +39,11 @@ class Held:
 
     def __init__(self, provider: LockProvider | None = None) -> None:
         self._provider = provider
+        self._ended = False
+
+    def end(self) -> None:
+        """From now on it is not held any more."""
+        self._ended = True
 
     def require(self) -> None:
         """Make sure that the lock is still ours; right before a change becomes visible.
@@ -47,6 +52,8 @@ class Held:
             LockError: it was lost, or may be lost before the change is visible. Nothing may be published, and what
                 others may have taken over by now must not be touched.
         """
+        if self._ended:
+            raise LockError("The table's lock was given up already; what was done under it cannot go on.")
         if self._provider is not None:
             self._provider.require_held()
 
@@ -79,7 +86,9 @@ def table_lock(storage: Storage, options: LockOptions) -> Iterator[Held]:
         provider = None
         if options.leaves_the_machine:
             provider = held.enter_context(_provided(storage, options))
-        yield Held(provider)
+        ours = Held(provider)
+        held.callback(ours.end)
+        yield ours
 
 
 @contextlib.contextmanager

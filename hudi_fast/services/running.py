@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from hudi_fast.errors import CommitError, CommitStateUnknownError, LockTimeoutError, ServiceTakenError
+from hudi_fast.errors import CommitError, CommitStateUnknownError, LockError, LockTimeoutError, ServiceTakenError
 from hudi_fast.locking.machine import machine_lock
-from hudi_fast.locking.table_lock import Held, Lock, no_lock
+from hudi_fast.locking.table_lock import Lock
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
@@ -32,7 +32,14 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import make_marker_folder
 from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.transaction import Transaction, abandon, commit, noted_on
+from hudi_fast.writing.transaction import (
+    Transaction,
+    abandon,
+    commit,
+    left_pending,
+    noted_on,
+    require_not_undone,
+)
 
 __all__ = ["begin_service", "commit_service", "guarded", "service_lock", "with_metadata"]
 
@@ -90,18 +97,25 @@ def begin_service(
         to_inflight(storage, config, instant)
         inflight = replace(instant, state=State.INFLIGHT)
         transaction = Transaction(storage, config, inflight, clock, operation, heart)
-        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), no_lock)
+        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), None)
     except BaseException:
         heart.stop()
         raise
     return transaction
 
 
-def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock) -> _Result:
-    """What ``execute`` returns; if it fails the service is rolled back, under ``lock``. Its signs of life end then.
+def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock | None) -> _Result:
+    """What ``execute`` returns; if it fails the service is rolled back. Its signs of life end then.
+
+    Args:
+        transaction: the service.
+        execute: does the work and commits it.
+        lock: the table's, to roll back under; None: the caller holds it.
 
     Raises:
         CommitError: storage failed.
+        LockError: the lock was lost, or could not be had again. The service stays inflight, and is rolled back by
+            whoever finds it without signs of life.
     """
     try:
         return _undone_on_failure(transaction, execute, lock)
@@ -110,11 +124,13 @@ def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock
             transaction.heart.stop()
 
 
-def _undone_on_failure(transaction: Transaction, execute: Callable[[], _Result], lock: Lock) -> _Result:
+def _undone_on_failure(transaction: Transaction, execute: Callable[[], _Result], lock: Lock | None) -> _Result:
     try:
         return execute()
     except CommitStateUnknownError:
         raise
+    except LockError as error:
+        raise left_pending(transaction, error) from error
     except OSError as error:
         _abandon(transaction, lock, error)
         raise CommitError(
@@ -132,7 +148,6 @@ def commit_service(
     plan: WritePlan,
     metadata: CommitMetadata,
     settings: ServiceSettings,
-    held: Held,
 ) -> None:
     """Make a service visible, in the metadata table too; under the table's lock.
 
@@ -142,24 +157,27 @@ def commit_service(
         plan: how the service wrote files.
         metadata: its commit metadata.
         settings: of the metadata table.
-        held: the table's lock.
 
     Raises:
-        CommitConflictError: it gave no signs of life for so long that others may have taken it over.
+        CommitConflictError: somebody rolls it back, or it gave no signs of life for so long that others may have taken
+            it over.
     """
     if transaction.heart is not None:
         transaction.heart.require_alive()
+    require_not_undone(state, transaction.instant)
     options, clock = settings.write.metadata, transaction.clock
 
     def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
         record_in_metadata(state, plan, options, instant.requested, made, clock, in_threads())
 
-    commit(transaction, metadata, held, [record])
+    commit(transaction, metadata, [record])
     maintain_metadata(state, options, clock)
 
 
-def _abandon(transaction: Transaction, lock: Lock, cause: BaseException) -> None:
+def _abandon(transaction: Transaction, lock: Lock | None, cause: BaseException) -> None:
     """Roll back; if even that fails the next run will, and the first error is the one to report."""
     instant = transaction.instant
-    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), lock():
+    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), contextlib.ExitStack() as stack:
+        if lock is not None:
+            transaction.clock.under(stack.enter_context(lock()).require)
         abandon(transaction)

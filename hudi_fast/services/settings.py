@@ -12,10 +12,12 @@ from hudi_fast.config.clustering_options import ClusteringOptions
 from hudi_fast.config.compaction_options import CompactionOptions
 from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.locking.table_lock import Held
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
 
 __all__ = ["ServiceSettings"]
@@ -70,15 +72,21 @@ class ServiceSettings:
         )
 
     def check_storage(self, storage: Storage) -> None:
-        """Refuse storage on which services cannot lock the table.
+        """Refuse storage that services cannot write to.
 
         Raises:
-            UnsupportedFeatureError: an object store.
+            UnsupportedFeatureError: a storage without conditional writes.
         """
-        if not storage.is_local:
-            raise UnsupportedFeatureError(
-                f"Table services on {storage.uri} are not supported yet: only local file systems are written to."
-            )
+        storage.check_writable()
+
+    def clock(self, config: TableConfig, held: Held) -> InstantClock:
+        """Gives times under the table's lock, and none once that is lost.
+
+        Args:
+            config: the table's configuration.
+            held: the table's lock.
+        """
+        return InstantClock(config.timezone, self.write.clock_skew_ms, fence=held.require)
 
     @property
     def lock_seconds(self) -> float:

@@ -3,8 +3,12 @@
 A time is the wall clock in the timeline's zone. Before it is handed out the clock waits for the skew that hosts may
 have, so that under the table's lock a later caller on another host gets a later time. Where the wall clock is not
 ahead of the newest known time (a clock set back, a summer time's second hour, a table written in another zone) the
-newest known time plus one millisecond is given instead. Source: SkewAdjustingTimeGenerator and
-HoodieInstantTimeGenerator, release 1.2.0.
+newest known time plus one millisecond is given instead.
+
+Every change of the timeline has a time of its own, taken right before it: so the clock is where all of them are fenced.
+It knows the lock that its times are taken under (:meth:`InstantClock.under`), and gives none once that is lost.
+
+Sources: SkewAdjustingTimeGenerator, HoodieInstantTimeGenerator, TransactionManager (Hudi 1.2.0; it fences nothing).
 """
 
 from __future__ import annotations
@@ -19,6 +23,9 @@ from hudi_fast.timeline.instant import instant_from_ms
 
 __all__ = ["InstantClock"]
 
+Fence = Callable[[], None]
+"""Raises ``LockError`` when the lock is no longer ours."""
+
 
 def _wall_clock_ms() -> int:
     return time.time_ns() // 1_000_000
@@ -32,14 +39,42 @@ class InstantClock:
         skew_ms: how far the clocks of writers may be apart, in milliseconds: 1 for writers of one process, 200 is
             Hudi's value for writers of several hosts. Each time costs that wait.
         now_ms: the wall clock, in milliseconds since the epoch.
+        fence: of the lock that times are taken under; None for a table that nobody else knows of.
     """
 
-    def __init__(self, zone: str = "LOCAL", skew_ms: int = 1, now_ms: Callable[[], int] = _wall_clock_ms) -> None:
+    def __init__(
+        self,
+        zone: str = "LOCAL",
+        skew_ms: int = 1,
+        now_ms: Callable[[], int] = _wall_clock_ms,
+        fence: Fence | None = None,
+    ) -> None:
         self.zone = zone
         self.skew_ms = skew_ms
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._last = ""
+        self._fence = fence
+
+    def under(self, fence: Fence, *floors: str | None) -> None:
+        """Take times under another lock from now on, larger than ``floors``: what others may have put on the timeline.
+
+        Args:
+            fence: of the lock; see the class.
+            floors: times; None for none.
+        """
+        with self._lock:
+            self._fence = fence
+            self._last = max([self._last, *(floor or "" for floor in floors)])
+
+    def require_lock(self) -> None:
+        """Make sure that the lock is still ours; right before something that cannot be taken back.
+
+        Raises:
+            LockError: it was lost, or may be lost at any moment.
+        """
+        if self._fence is not None:
+            self._fence()
 
     def next_time(self, *floors: str | None) -> str:
         """A 17-digit time, larger than every one handed out before and than each of ``floors``.
@@ -49,13 +84,16 @@ class InstantClock:
 
         Raises:
             CorruptTableError: a floor in the future is not a time.
+            LockError: the lock is no longer ours, so others may take the same time.
         """
         with self._lock:
             now = instant_from_ms(self._now_ms(), self.zone)
             time.sleep(self.skew_ms / 1000)
             newest = max([self._last, *(floor or "" for floor in floors)])
             self._last = now if now > newest else _one_later(newest)
-            return self._last
+            taken = self._last
+        self.require_lock()  # after the wait: what has this time is about to be made
+        return taken
 
 
 def _one_later(instant_time: str) -> str:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, CommitStateUnknownError, ConfigError, LockError
-from hudi_fast.locking.table_lock import Held, table_lock
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata_writer.runner import in_threads
 from hudi_fast.schema.alter import Change, altered
@@ -38,7 +38,7 @@ from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
-from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on
+from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, left_pending, noted_on
 
 __all__ = ["AlterResult", "alter_table"]
 
@@ -90,7 +90,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
     started = time.monotonic()
     with table_lock(storage, options.lock) as held:
         state = open_state(storage)
-        clock = InstantClock(state.config.timezone, options.clock_skew_ms)
+        clock = InstantClock(state.config.timezone, options.clock_skew_ms, fence=held.require)
         altering = _draft(state, changes, options)  # refuses what it can before anything is done
         if altering is None:
             return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)
@@ -103,7 +103,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
         with beating_as_writer(storage, requested, failed):
             transaction = begin(altering.state, clock, _OPERATION, False, requested)
             plan = replace(altering.plan, instant=requested)
-            _commit(transaction, replace(altering, plan=plan), options, held)
+            _commit(transaction, replace(altering, plan=plan), options)
         maintain_metadata(state, options.metadata, clock)
     return AlterResult(requested, plan.schema, time.monotonic() - started)
 
@@ -153,7 +153,7 @@ def _roles(state: TableState) -> dict[str, str]:
     return roles
 
 
-def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions, held: Held) -> None:
+def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions) -> None:
     state, plan, clock = altering.state, altering.plan, transaction.clock
     metadata = CommitMetadata({}, {**options.extra_metadata, **schema_metadata(plan)}, _OPERATION)
 
@@ -162,9 +162,11 @@ def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions
         record_in_metadata(state, plan, options.metadata, plan.instant, made, clock, in_threads())
 
     try:
-        commit(transaction, metadata, held, [record])
-    except (CommitStateUnknownError, LockError):
+        commit(transaction, metadata, [record])
+    except CommitStateUnknownError:
         raise
+    except LockError as error:
+        raise left_pending(transaction, error) from error
     except OSError as error:
         _abandon(transaction, error)
         raise CommitError(

@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, TableExistsError
-from hudi_fast.locking.table_lock import Held, Lock, no_lock, writer_turn
+from hudi_fast.locking.table_lock import Lock, no_lock, writer_turn
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
@@ -51,7 +51,18 @@ from hudi_fast.writing.pending_clusterings import release_groups
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.replace import REPLACING, replaced_groups
 from hudi_fast.writing.schema_commit import record_schema, schema_metadata
-from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, noted_on, withdraw
+from hudi_fast.writing.transaction import (
+    Transaction,
+    abandon,
+    begin,
+    clean_up,
+    commit,
+    left_pending,
+    noted_on,
+    refuse_while_restoring,
+    require_not_undone,
+    withdraw,
+)
 
 __all__ = ["Engine", "WriteResult", "run_write", "write_at"]
 
@@ -177,7 +188,8 @@ def _write(
     if target.new is not None:
         state = create_table(target)
     with ExitStack() as alive:
-        with lock():
+        with lock() as held:
+            clock.under(held.require)
             state = clean_up(open_state(state.storage) if options.lock.is_shared else state, clock, failed)
             state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
             requested = requested or clock.next_time(state.timeline.newest_time)
@@ -207,14 +219,18 @@ def _execute(
         outcome = engine.execute(plan)
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:
-            with lock():
+            with lock() as held:
+                transaction.clock.under(held.require)
                 withdraw(transaction)
             return "", plan, outcome
         with lock() as held:
+            transaction.clock.under(held.require)
             metadata = _metadata(plan, options, outcome.stats, replaced)
-            _land(transaction, held, _Landing(state, plan, metadata), options, engine.index_runner())
-    except (CommitStateUnknownError, LockError):
+            _land(transaction, _Landing(state, plan, metadata), options, engine.index_runner())
+    except CommitStateUnknownError:
         raise
+    except LockError as error:
+        raise left_pending(transaction, error) from error
     except OSError as error:
         _abandon(transaction, error, lock)
         raise CommitError(
@@ -242,11 +258,13 @@ class _Landing:
     metadata: CommitMetadata
 
 
-def _land(transaction: Transaction, held: Held, landing: _Landing, options: WriteOptions, runner: Runner) -> None:
+def _land(transaction: Transaction, landing: _Landing, options: WriteOptions, runner: Runner) -> None:
     """Make a write visible that is in nobody's way; under the table's lock."""
     state, plan, metadata, clock = landing.pinned, landing.plan, landing.metadata, transaction.clock
     if options.lock.is_shared:
         state = open_state(state.storage)
+        refuse_while_restoring(state.storage, state.timeline, "no write may land")
+        require_not_undone(state, transaction.instant)
         plan = settled_plan(transaction.instant, plan, landing.pinned, state, options)
         settled = schema_metadata(plan)
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **settled})
@@ -263,7 +281,7 @@ def _land(transaction: Transaction, held: Held, landing: _Landing, options: Writ
         record_schema(state, plan, clock)
         record_in_metadata(state, plan, options.metadata, instant.requested, made, clock, runner)
 
-    commit(transaction, metadata, held, [record])
+    commit(transaction, metadata, [record])
     maintain_metadata(state, options.metadata, clock)
 
 
@@ -290,7 +308,8 @@ def _replace(engine: Engine, target: Target, options: WriteOptions, started: flo
 
 def _abandon(transaction: Transaction, cause: BaseException, lock: Lock) -> None:
     """Roll back; if even that fails the next writer will, and the first error is the one to report."""
-    with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"), lock():
+    with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"), lock() as held:
+        transaction.clock.under(held.require)
         abandon(transaction)
 
 

@@ -1,7 +1,9 @@
 """The new log files of one file group: named, announced, rolled over (``HoodieAppendHandle``, Hudi 1.2.0).
 
 Every write opens files of its own and never appends to one that is there. A version is claimed by its marker, so
-attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit.
+attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit. Markers
+are a write's own: where names do not tell writes apart, whoever makes the file has it, and only then is it marked, since
+what a write has marked and does not keep is deleted when it commits.
 
 ====================  =========================================  ================================================
 table version         file name                                  version, write token
@@ -128,11 +130,8 @@ class LogOutput:
         for _ in range(_MOST_VERSIONS_TRIED):
             name = log_file_name(one.file_id, one.base_instant if old else target.instant, self._version, self._token)
             if not target.storage.exists(folder + name):
-                try:
-                    create_marker(target.storage, target.instant, folder + name, "APPEND" if old else "CREATE")
-                    return LogFileWriter(target.storage, folder + name)
-                except FileExistsError:  # taken by another attempt of this task
-                    pass
+                with contextlib.suppress(FileExistsError):
+                    return _new_file(target, folder + name)
             self._version += 1
         raise FileExistsError(f"{folder}{name} and {_MOST_VERSIONS_TRIED - 1} versions before it exist")
 
@@ -159,6 +158,21 @@ class LogOutput:
             log_offset=0,
             column_ranges=counts.ranges if target.measured else None,
         )
+
+
+def _new_file(target: LogTarget, path: str) -> LogFileWriter:
+    """Raises FileExistsError when another attempt of this task, or another write, has the name."""
+    storage = target.storage
+    if target.layout_version > 1:
+        create_marker(storage, target.instant, path, "CREATE")
+        return LogFileWriter(storage, path)
+    writer = LogFileWriter(storage, path)
+    try:
+        create_marker(storage, target.instant, path, "APPEND")
+    except BaseException:
+        writer.abort()
+        raise
+    return writer
 
 
 def _first_version(target: LogTarget) -> tuple[int, str]:

@@ -77,7 +77,7 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         ConfigError: unknown mode, a mode that does not go with the operation, no table name.
         TableExistsError: there is a table and the mode is ``errorifexists``.
         TableNotFoundError: a delete, and there is no table.
-        UnsupportedFeatureError: an object store.
+        UnsupportedFeatureError: a storage without conditional writes; a table in an object store is to be replaced.
     """
     mode = known_mode(storage, mode)
     if options.operation in _NEEDS_TABLE and mode != "append":
@@ -89,6 +89,12 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         return None
     if exists and (mode != "overwrite" or options.operation == "insert_overwrite_table"):
         return Target(storage, None, True)
+    if exists and not storage.is_local:
+        raise UnsupportedFeatureError(
+            f"The table {storage.uri} cannot be replaced by another: nothing is renamed in an object store, so readers "
+            "would meet neither of them whole. Append with hoodie.datasource.write.operation=insert_overwrite_table, "
+            "which replaces all rows, or delete the table first."
+        )
     if not exists and options.operation in _NEEDS_TABLE:
         raise TableNotFoundError(f"hoodie table at {storage.uri} does not exist; there is nothing to delete.")
     here = None if exists else storage.stat("")
@@ -102,12 +108,9 @@ def known_mode(storage: Storage, mode: str) -> str:
 
     Raises:
         ConfigError: unknown mode.
-        UnsupportedFeatureError: an object store.
+        UnsupportedFeatureError: a storage without conditional writes.
     """
-    if not storage.is_local:
-        raise UnsupportedFeatureError(
-            f"Writing to {storage.uri} is not supported yet: tables are written on local file systems alone."
-        )
+    storage.check_writable()
     mode = {"error": "errorifexists"}.get(str(mode).lower(), str(mode).lower())
     if mode not in _SAVE_MODES:
         raise ConfigError(f"The save mode {mode!r} is unknown; use one of {', '.join(_SAVE_MODES)}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,18 +28,18 @@ def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_b
         return
     values = {"commitTime": instant, "partitionDepth": str(len(partition.split("/")) if partition else 0)}
     if in_base_format:
-        _write_parquet_marker(storage, folder, values)
-        return
-    text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])
+        name, content = PARTITION_MARKERS[1], _as_parquet(values)
+    else:
+        text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])
+        name, content = PARTITION_MARKERS[0], text.encode("iso-8859-1")
     try:
-        storage.create_exclusive(folder + PARTITION_MARKERS[0], text.encode("iso-8859-1"))
+        storage.create_exclusive(folder + name, content)
     except FileExistsError:
         return  # another task was first
 
 
-def _write_parquet_marker(storage: Storage, folder: str, values: dict[str, str]) -> None:
-    temporary = f"{folder}.hoodie_partition_metadata_{uuid.uuid4()}.parquet"
-    schema = pa.schema([pa.field("dummyint", pa.int64())])
-    with storage.open_output(temporary) as sink, pq.ParquetWriter(sink, schema, store_schema=False) as writer:
+def _as_parquet(values: dict[str, str]) -> bytes:
+    schema, sink = pa.schema([pa.field("dummyint", pa.int64())]), pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, store_schema=False) as writer:
         writer.add_key_value_metadata(values)
-    storage.move(temporary, folder + PARTITION_MARKERS[1])
+    return sink.getvalue().to_pybytes()

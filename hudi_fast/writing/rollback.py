@@ -19,6 +19,7 @@ Sources: ``BaseRollbackActionExecutor``, ``CopyOnWriteRollbackActionExecutor``, 
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +33,7 @@ from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_requested_body
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.timeline.heartbeat import HeartbeatRule, beating, heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
@@ -68,6 +69,7 @@ __all__ = [
 
 _THREADS = 8
 _WAITS_AGAIN = "compaction"
+_ALONE = HeartbeatRule()
 _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
 
 Deleter = Callable[[Storage, Sequence[str]], list[bool]]
@@ -105,7 +107,12 @@ def delete_files(storage: Storage, paths: Sequence[str]) -> list[bool]:
 
 
 def finish_rollbacks(
-    storage: Storage, config: TableConfig, timeline: Timeline, clock: InstantClock, delete: Deleter = delete_files
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    clock: InstantClock,
+    delete: Deleter = delete_files,
+    rule: HeartbeatRule = _ALONE,
 ) -> list[RolledBack | None]:
     """Finish rollbacks that died, or take them off the timeline: those whose plan was cut off, or is out of date.
 
@@ -118,13 +125,14 @@ def finish_rollbacks(
         timeline: as it is.
         clock: gives completion times.
         delete: deletes files.
+        rule: where several writers may be at work, rollbacks with signs of life are left to those who carry them out.
 
     Returns:
         The rollbacks that are complete now; None for one that was taken off the timeline.
     """
     done: list[RolledBack | None] = []
     for instant in timeline.pending():
-        if instant.action != "rollback":
+        if instant.action != "rollback" or (rule.shared and is_alive(storage, instant.requested, rule)):
             continue
         plan = read_rollback_plan(storage, config, instant)
         if plan is None or _is_outdated(timeline, instant, plan):
@@ -132,7 +140,7 @@ def finish_rollbacks(
             done.append(None)
         else:
             keep_plan = True if plan.action == "clustering" else None  # whoever wants it gone rolls it back again
-            done.append(_carry_out(storage, config, instant, plan, clock, delete, keep_plan))
+            done.append(_carry_out(storage, config, instant, plan, clock, delete, keep_plan, rule))
     return done
 
 
@@ -167,6 +175,7 @@ def roll_back(
     newest: str | None,
     delete: Deleter = delete_files,
     keep_plan: bool | None = None,
+    rule: HeartbeatRule = _ALONE,
 ) -> RolledBack:
     """Undo a write or a planned service, pending or complete.
 
@@ -178,6 +187,7 @@ def roll_back(
         newest: newest time on the timeline.
         delete: deletes files.
         keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
+        rule: where several writers may be at work, the rollback gives signs of life.
 
     Returns:
         The completed rollback.
@@ -188,7 +198,7 @@ def roll_back(
     """
     plan = plan_rollback(storage, config, failed)
     rollback = request_rollback(storage, config, plan, clock, newest)
-    return _carry_out(storage, config, rollback, plan, clock, delete, keep_plan)
+    return _carry_out(storage, config, rollback, plan, clock, delete, keep_plan, rule)
 
 
 def undo(
@@ -217,6 +227,7 @@ def undo(
         What was done.
     """
     started = time.monotonic()
+    clock.require_lock()  # what was taken for dead may be somebody's again
     if rollback.state is State.REQUESTED:
         to_inflight(storage, config, rollback)
     _unpublish(storage, config, plan)
@@ -224,6 +235,7 @@ def undo(
     _answer_logs(storage, rollback.requested, plan, done)
     added, removed = _changed_logs(done) if list_logs else ({}, {})
     roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
+    clock.require_lock()
     _delete_instant(storage, config, plan, plan.action == _WAITS_AGAIN if keep_plan is None else keep_plan)
     return RollbackMetadata(
         start_time=rollback.requested,
@@ -257,12 +269,14 @@ def _carry_out(
     plan: RollbackPlan,
     clock: InstantClock,
     delete: Deleter,
-    keep_plan: bool | None = None,
+    keep_plan: bool | None,
+    rule: HeartbeatRule,
 ) -> RolledBack:
-    metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
-    inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
-    body = encode_rollback_metadata(metadata)
-    completed = complete(storage, config, inflight, body, clock.next_time(rollback.requested))
+    with beating(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
+        metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
+        inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
+        body = encode_rollback_metadata(metadata)
+        completed = complete(storage, config, inflight, body, clock.next_time(rollback.requested))
     delete_markers(storage, plan.instant)
     delete_markers(storage, rollback.requested)
     storage.delete_file(heartbeat_path(plan.instant))

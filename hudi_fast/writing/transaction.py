@@ -7,8 +7,10 @@
     commit      reconcile markers ─► participants ─► still ours? ─► completed     -> visible, at once
     abandon     roll the write back                                               -> as if it had not been
 
-All of it runs under the table's lock. Where one writer is all there may be, the lock is held in between, too, and a
-pending write that is found belongs to nobody alive; where several may be at work, signs of life tell.
+All of it runs under the table's lock, and ends at once when that is lost: the clock, of which every change of the
+timeline takes its time, gives none then. Nothing is rolled back without the lock; whoever has it now, or has it next,
+finds a pending instant without signs of life. Where one writer is all there may be, the lock is held in between, too,
+and a pending write that is found belongs to nobody alive; where several may be at work, signs of life tell.
 """
 
 from __future__ import annotations
@@ -18,8 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CorruptTableError
-from hudi_fast.locking.table_lock import Held
+from hudi_fast.errors import CommitConflictError, CorruptTableError, LockError
 from hudi_fast.metadata.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
@@ -34,7 +35,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.pending_clusterings import roll_back_expired
-from hudi_fast.writing.rollback import finish_rollbacks, roll_back
+from hudi_fast.writing.rollback import finish_rollbacks, read_rollback_plan, roll_back
 
 __all__ = [
     "Participant",
@@ -43,8 +44,10 @@ __all__ = [
     "begin",
     "clean_up",
     "commit",
+    "left_pending",
     "noted_on",
     "refuse_while_restoring",
+    "require_not_undone",
     "withdraw",
 ]
 
@@ -109,10 +112,10 @@ def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE
     storage, config, timeline = state.storage, state.config, state.timeline
     refuse_while_restoring(storage, timeline, "no write may begin")
     changed = False
-    if finish_rollbacks(storage, config, timeline, clock):
+    if finish_rollbacks(storage, config, timeline, clock, rule=failed.heartbeat):
         timeline, changed = load_timeline(storage, config), True
     for instant in given_up_writes(replace(state, timeline=timeline), failed):
-        roll_back(storage, config, instant, clock, timeline.newest_time)
+        roll_back(storage, config, instant, clock, timeline.newest_time, rule=failed.heartbeat)
         changed = True
     state = open_state(storage) if changed else state
     if failed.clustering_minutes is not None:
@@ -157,15 +160,12 @@ def begin(
     return transaction
 
 
-def commit(
-    transaction: Transaction, metadata: CommitMetadata, held: Held, participants: Sequence[Participant] = ()
-) -> Instant:
+def commit(transaction: Transaction, metadata: CommitMetadata, participants: Sequence[Participant] = ()) -> Instant:
     """Make the write visible.
 
     Args:
         transaction: the write.
         metadata: what it did.
-        held: the table's lock, which must be ours when the completed file is made.
         participants: called in order before that.
 
     Raises:
@@ -179,8 +179,7 @@ def commit(
         participant(storage, instant, metadata)
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    completion = transaction.clock.next_time(instant.requested)
-    held.require()
+    completion = transaction.clock.next_time(instant.requested)  # the lock is still ours
     completed = complete(storage, config, instant, body, completion)
     with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
         delete_markers(storage, instant.requested)
@@ -210,6 +209,40 @@ def noted_on(cause: BaseException, what: str) -> Iterator[None]:
         yield
     except Exception as error:
         cause.add_note(f"{what} failed too: {error!r}")
+
+
+def left_pending(transaction: Transaction, error: LockError) -> LockError:
+    """The error of a write or service that lost the lock, or could not have it again, with what becomes of it."""
+    instant = transaction.instant
+    return type(error)(
+        f"{error} Nothing of the {instant.action} {instant.requested} of {transaction.storage.uri} is visible, and "
+        "nothing was rolled back, since others may have the lock: it is left pending. The next clean rolls it back "
+        "(hoodie.clean.failed.writes.policy=LAZY), or the next writer (EAGER). Run the operation again."
+    )
+
+
+def require_not_undone(state: TableState, instant: Instant) -> None:
+    """Make sure that nobody is about to roll an instant back that is about to be completed; under the table's lock.
+
+    Args:
+        state: the table as it is.
+        instant: inflight.
+
+    Raises:
+        CommitConflictError: somebody took it for dead, and has planned its rollback.
+    """
+    for one in state.timeline.pending():
+        if one.action != "rollback":
+            continue
+        plan = read_rollback_plan(state.storage, state.config, one)
+        if plan is not None and plan.instant == instant.requested:
+            raise CommitConflictError(
+                f"The {instant.action} {instant.requested} of {state.storage.uri} was taken for dead: the rollback "
+                f"{one.requested} of it is pending. Nothing of it is visible; run it again, with a longer "
+                "hoodie.client.heartbeat.interval_in_ms if it gave signs of life too late.",
+                instant.requested,
+                one.requested,
+            )
 
 
 def withdraw(transaction: Transaction) -> None:

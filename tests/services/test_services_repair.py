@@ -451,7 +451,7 @@ def test_locks_of_apache_hudi_are_named_and_never_deleted(tmp_path):
     file_lock.write_text('{"lockThreadName": "ingest-7"}')
     assert findings(table) == []
     age(file_lock, hours=3)
-    lease = tmp_path / ".hoodie" / ".locks" / "machine_lock.json"
+    lease = tmp_path / ".hoodie" / ".locks" / "table_lock.json"
     lease.write_text(json.dumps({"expired": False, "validUntil": 1_000, "owner": "x"}))
     first, second = findings(table)
     assert (first.kind, second.kind, first.repairable, second.repairable) == ("lock", "lock", False, False)

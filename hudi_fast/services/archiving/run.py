@@ -22,7 +22,7 @@ from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
@@ -101,13 +101,13 @@ def archive(storage: Storage, settings: ServiceSettings, plan: ArchivePlan | Non
         LockTimeoutError: others held the table's lock.
     """
     started = time.monotonic()
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
         found = _planned(state, settings)
         chosen = found if plan is None else _still_fitting(storage, plan, found)
         try:
-            written = _carry_out(storage, state.config, state.timeline, chosen.instants, settings.archive)
-            along = _archive_metadata(state, settings)
+            written = _carry_out(storage, state.config, state.timeline, chosen.instants, settings.archive, held)
+            along = _archive_metadata(state, settings, held)
         except OSError as error:
             raise CommitError(
                 f"Archiving the timeline of {storage.uri} failed because of storage: {error}. No instant is lost; run "
@@ -212,7 +212,12 @@ def _still_fitting(storage: Storage, plan: ArchivePlan, found: ArchivePlan) -> A
 
 
 def _carry_out(
-    storage: Storage, config: TableConfig, timeline: Timeline, instants: Sequence[Instant], options: ArchiveOptions
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    instants: Sequence[Instant],
+    options: ArchiveOptions,
+    held: Held,
 ) -> int:
     """Archive instants and delete their files; how many files of the archive were written."""
     if not instants:
@@ -224,12 +229,14 @@ def _carry_out(
         some = [files.get((one.requested, comparable_action(one.action)), []) for one in instants[start:][:_AT_ONCE]]
         there = [one for one in some if any(file.state is State.COMPLETED for file in one)]
         rows = [read_instant(storage, one) for one in there]
+        held.require()  # two who archive at once would write over each other's archive
         written += len(append_archive(storage, config, rows, options))
+        held.require()
         delete_instants(storage, there)
     return written
 
 
-def _archive_metadata(state: TableState, settings: ServiceSettings) -> int:
+def _archive_metadata(state: TableState, settings: ServiceSettings, held: Held) -> int:
     """The same for the metadata table; how many of its instants were archived."""
     table = metadata_of(state)
     if table is None:
@@ -246,5 +253,5 @@ def _archive_metadata(state: TableState, settings: ServiceSettings) -> int:
         last_clean(table.storage, table.config, table.timeline), data=load_timeline(state.storage, state.config)
     )
     plan = plan_of(table.config, table.timeline, rules, facts)
-    _carry_out(table.storage, table.config, table.timeline, plan.instants, options)
+    _carry_out(table.storage, table.config, table.timeline, plan.instants, options, held)
     return len(plan.instants)

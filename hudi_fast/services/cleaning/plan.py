@@ -33,7 +33,6 @@ from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, explained_plan, load_timeline, read_requested_body
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_fast.timeline.transition import create_requested
@@ -278,13 +277,13 @@ def _holds_nothing_else(state: TableState, partition: str, files: set[str]) -> b
 def _put_on_timeline(
     storage: Storage, plan: CleanPlan, sizes: dict[str, int], settings: ServiceSettings
 ) -> ScheduledClean:
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
         timeline = load_timeline(storage, config)
         waiting = pending_cleans(storage, config, timeline)
         if waiting:
             return waiting[0]
         refuse_while_restoring(storage, timeline, "no clean may begin")
-        now = InstantClock(config.timezone, settings.write.clock_skew_ms).next_time(timeline.newest_time)
+        now = settings.clock(config, held).next_time(timeline.newest_time)
         create_requested(storage, config, Instant(now, "clean", State.REQUESTED), encode_clean_plan(plan))
         return ScheduledClean(now, plan, sizes)

@@ -25,7 +25,7 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.services.carriers import Carriers
@@ -130,8 +130,8 @@ def clean(
                 done.append(_carry_out(storage, waiting, settings, carriers, strictly=False))
         if not pending_only:
             if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
-                with table_lock(storage, settings.write.lock):
-                    _settled(storage, settings)
+                with table_lock(storage, settings.write.lock) as held:
+                    _settled(storage, settings, held)
             planned = schedule_clean(storage, settings, if_due, dry_run=True)
             if planned is not None:
                 done.append(_carry_out(storage, planned, settings, carriers, strictly=False))
@@ -191,8 +191,8 @@ def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Ca
         return None
     if policy == "CLEAN":
         return _clean_beside_write(storage, settings, carriers)
-    with table_lock(storage, settings.write.lock):
-        _settled(storage, settings)
+    with table_lock(storage, settings.write.lock) as held:
+        _settled(storage, settings, held)
     return None
 
 
@@ -220,8 +220,8 @@ def _carry_out(
     """
     requested = planned.instant
     try:
-        with table_lock(storage, settings.write.lock):
-            begun = _begin(storage, planned, settings, strictly)
+        with table_lock(storage, settings.write.lock) as held:
+            begun = _begin(storage, planned, settings, strictly, held)
         if begun is None:
             return None
         requested = begun.instant.requested
@@ -229,7 +229,8 @@ def _carry_out(
         with beating(storage, requested, rule):
             paths = [path for some in begun.checked.paths.values() for path in some]
             deleted = delete_files(storage, paths, carriers.delete)
-            with table_lock(storage, settings.write.lock):
+            with table_lock(storage, settings.write.lock) as held:
+                begun.clock.under(held.require)
                 return _finish(storage, begun, set(deleted.failed), settings)
     except OSError as error:
         raise CommitError(
@@ -238,10 +239,12 @@ def _carry_out(
         ) from error
 
 
-def _begin(storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool) -> _Begun | None:
+def _begin(
+    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool, held: Held
+) -> _Begun | None:
     """Make the clean inflight, unless it does not fit the table any more."""
     started = time.monotonic()
-    state, clock = _settled(storage, settings)
+    state, clock = _settled(storage, settings, held)
     instant = _instant_of(state, planned, clock)
     requested = instant.requested
     if instant.state is State.INFLIGHT:
@@ -278,10 +281,10 @@ def _instant_of(state: TableState, planned: ScheduledClean, clock: InstantClock)
     return found
 
 
-def _settled(storage: Storage, settings: ServiceSettings) -> tuple[TableState, InstantClock]:
+def _settled(storage: Storage, settings: ServiceSettings, held: Held) -> tuple[TableState, InstantClock]:
     """The table once writes that failed are rolled back, those among them that are left to cleans; under its lock."""
     state = open_state(storage)
-    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(state.config, held)
     state = clean_up(state, clock, settings.failed_writes)
     expired = expired_writes(state, settings.failed_writes)
     for instant in expired:
@@ -310,7 +313,7 @@ def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: Service
     instant = state.timeline.find(requested, _ACTION)
     if instant is None or instant.state is not State.INFLIGHT:
         raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
-    clock.next_time(state.timeline.newest_time)  # it completes after all of them
+    clock.next_time(state.timeline.newest_time)  # it completes after all of them, and the lock is still ours
     gone_partitions = [one for one in begun.plan.partitions_to_be_deleted if _delete_partition(storage, one)]
     parts = _parts(begun, failed, gone_partitions)
     removed = {one.partition_path: one.deleted for one in parts}

@@ -45,7 +45,7 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, no_lock, table_lock
+from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.metadata.state import open_state
@@ -58,7 +58,6 @@ from hudi_fast.services.running import guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.slices import FileSlice, latest_slices
@@ -97,13 +96,13 @@ def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished
         state = open_state(storage)
         _require_consistent_hashing(storage)
         require_merge_on_read(state)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         state = with_metadata(clean_up(state, clock, settings.failed_writes), clock, settings)
         resizes = list(_plan(state, ResizeBounds.of(settings.write)))
         if not resizes:
             return []
         service_plan(state, settings)  # refuses what could not be carried out
-        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings, held)]
+        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings)]
 
 
 def carry_out_resizes(
@@ -111,7 +110,6 @@ def carry_out_resizes(
     state: TableState,
     resizes: Sequence[PartitionResize],
     settings: ServiceSettings,
-    held: Held,
 ) -> Finished:
     """Rewrite buckets, and complete the replace commit; under the table's lock.
 
@@ -120,7 +118,6 @@ def carry_out_resizes(
         state: the pinned table.
         resizes: what happens to which partitions.
         settings: how files are written.
-        held: the table's lock.
 
     Raises:
         CommitError: it failed, and was rolled back.
@@ -129,7 +126,7 @@ def carry_out_resizes(
     instant = transaction.instant.requested
     plan = replace(service_plan(state, settings, instant), instant=instant)
     resizing = _Resizing(state, plan, _hashed(settings.write, state))
-    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings, held), no_lock)
+    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings), None)
     ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
     return Finished(instant, ended, tuple(stats))
 
@@ -176,7 +173,6 @@ def _carry_out(
     resizing: _Resizing,
     resizes: Sequence[PartitionResize],
     settings: ServiceSettings,
-    held: Held,
 ) -> list[WriteStat]:
     work = [(resize, group) for resize in resizes for group in resize.groups]
     with ThreadPoolExecutor(resizing.plan.threads, thread_name_prefix="hudi_fast") as pool:
@@ -189,7 +185,7 @@ def _carry_out(
         record_in_metadata(state, resizing.plan, options, instant.requested, made, clock, in_threads())
 
     save = partial(_save_ranges, resizes)
-    commit(transaction, _commit_metadata(resizing, resizes, stats), held, [save, record])
+    commit(transaction, _commit_metadata(resizing, resizes, stats), [save, record])
     for resize in resizes:
         with contextlib.suppress(OSError):  # the completed instant says the same
             storage, partition = state.storage, resize.before.partition

@@ -39,7 +39,6 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import create_requested
@@ -139,9 +138,9 @@ def schedule_clustering(
             return None
         _require_feasible(state, settings)
         return ScheduledClustering("", plan)
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         state = settled_state(state, clock, settings.failed_writes)
         plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
         if plan is None:

@@ -56,7 +56,6 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan
@@ -104,8 +103,8 @@ def run_clustering(
             transaction, work, plan = begun
             return guarded(transaction, lambda: _execute(transaction, work, plan, execute, lock, settings), lock)
         except CommitConflictError as error:
-            with noted_on(error, f"Rolling the clustering {scheduled.instant} back"), lock():
-                _withdraw_untrue(storage, scheduled, settings)
+            with noted_on(error, f"Rolling the clustering {scheduled.instant} back"), lock() as held:
+                _withdraw_untrue(storage, scheduled, settings, held)
             raise
 
 
@@ -202,7 +201,7 @@ def _begin(
 ) -> tuple[Transaction, ClusteringWork, ClusteringPlan] | Finished:
     """Buckets of consistent hashing are done with at once: writers have to know where their rows go."""
     state = open_state(storage)
-    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(state.config, held)
     failed = settings.failed_writes
     state = with_metadata(clean_up(state, clock, failed), clock, settings)
     instant, plan = _pending(state, scheduled)
@@ -218,7 +217,7 @@ def _begin(
         state = open_state(storage)
         instant = replace(instant, state=State.REQUESTED, file_name=None)
     transaction = begin_service(state, instant, clock, _OPERATION, failed.heartbeat)
-    return carry_out_resizes(transaction, state, resizes, settings, held) if resizes else (transaction, work, plan)
+    return carry_out_resizes(transaction, state, resizes, settings) if resizes else (transaction, work, plan)
 
 
 def _pending(state: TableState, scheduled: ScheduledClustering) -> tuple[Instant, ClusteringPlan]:
@@ -268,9 +267,9 @@ def _execute(
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
         require_unchanged(state, transaction.instant, plan)
-        transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
+        transaction.clock.under(held.require, state.timeline.newest_time)  # it completes after all of them
         metadata = _metadata(work, stats)
-        commit_service(transaction, state, work.plan, metadata, settings, held)
+        commit_service(transaction, state, work.plan, metadata, settings)
     ended = sum(len(group.slices) for group in plan.groups)
     return Finished(transaction.instant.requested, ended, tuple(stats))
 
@@ -287,7 +286,7 @@ def _metadata(work: ClusteringWork, stats: list[WriteStat]) -> CommitMetadata:
     return CommitMetadata(by_partition, schema, _OPERATION, partition_to_replace_file_ids=replaced)
 
 
-def _withdraw_untrue(storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings) -> None:
+def _withdraw_untrue(storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: Held) -> None:
     """Roll a clustering back with its plan, if what failed is that the plan does not go with the table any more."""
     state = open_state(storage)
     instant = state.timeline.find(scheduled.instant, clustering_action(state))
@@ -295,4 +294,4 @@ def _withdraw_untrue(storage: Storage, scheduled: ScheduledClustering, settings:
         return
     plan = read_clustering_plan(storage, state.config, instant)
     if plan is not None and changed_groups(state, instant, plan):
-        withdraw_clustering(state, instant, InstantClock(state.config.timezone, settings.write.clock_skew_ms))
+        withdraw_clustering(state, instant, settings.clock(state.config, held))

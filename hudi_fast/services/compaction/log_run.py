@@ -3,9 +3,12 @@
 ::
 
     plan   the table's lock: due? ─► slices with enough log files or blocks ─► <instant>.logcompaction.requested
-    run    the table's lock: requested ─► inflight ─► blocks that replace those of the listed instants ─► completed
+    begin  the table's lock: clean up, is the plan still true? requested ─► inflight
+    merge  no lock: blocks that replace those of the listed instants                       (writers go on)
+    commit the table's lock: is the plan still true? markers, the metadata table, inflight ─► completed
 
-It is short, so it holds the table's lock throughout. One that died is rolled back and forgotten: plans are disposable.
+What writers log meanwhile stands after the merged blocks, whose place is that of the blocks that they hold. One that
+died is rolled back and forgotten: plans are disposable. A lock of log compactions' own is held all the while.
 
 Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``LogCompactionExecutionHelper`` (1.2.0).
 """
@@ -13,10 +16,12 @@ Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``Log
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.formats.log_blocks import scan_log_blocks
-from hudi_fast.locking.table_lock import no_lock, table_lock
+from hudi_fast.locking.machine import service_lock_path
+from hudi_fast.locking.table_lock import Held, Lock, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import (
     ScheduledCompaction,
@@ -28,7 +33,7 @@ from hudi_fast.services.compaction.run import service_metadata, service_work
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
 from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import begin_service, commit_service, guarded, with_metadata
+from hudi_fast.services.running import begin_service, commit_service, guarded, service_lock, with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -48,7 +53,7 @@ __all__ = ["run_log_compaction", "run_pending_log_compactions", "schedule_log_co
 
 _ACTION = "logcompaction"
 _HELPER = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
-_WRITES = frozenset({"commit", "replacecommit"})
+_MAKES_SLICES = frozenset({"compaction", "commit", "replacecommit"})
 
 
 def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due: bool) -> ScheduledCompaction | None:
@@ -65,10 +70,10 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
     Raises:
         ConfigError: the table is not MERGE_ON_READ.
     """
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
         require_merge_on_read(state)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         state = _without_died(settled_state(state, clock, settings.failed_writes), clock, settings)
         threshold = settings.compaction.log_blocks_threshold
         if if_due and not log_compaction_is_due(storage, state.config, state.timeline, threshold):
@@ -128,16 +133,11 @@ def run_log_compaction(
         ServiceTakenError: it is not pending, or the slices that it names were compacted since; it is withdrawn.
         CommitError: it failed, and is gone; the table is as before.
     """
-    with table_lock(storage, settings.write.lock) as held:
-        transaction, work, state = _begin(storage, scheduled, settings)
-
-        def execute_and_commit() -> list[WriteStat]:
-            stats = execute(work)
-            metadata = service_metadata(work, stats, "LOG_COMPACT")
-            commit_service(transaction, state, work.plan, metadata, settings, held)
-            return stats
-
-        return guarded(transaction, execute_and_commit, no_lock)
+    lock = partial(table_lock, storage, settings.write.lock)
+    with service_lock(storage, settings, service_lock_path(_ACTION)):
+        with lock() as held:
+            transaction, work = _begin(storage, scheduled, settings, held)
+        return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)
 
 
 def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:
@@ -158,11 +158,11 @@ def _without_died(state: TableState, clock: InstantClock, settings: ServiceSetti
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
-) -> tuple[Transaction, CompactionWork, TableState]:
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: Held
+) -> tuple[Transaction, CompactionWork]:
     state = open_state(storage)
     require_merge_on_read(state)
-    config, clock = state.config, InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    config, clock = state.config, settings.clock(state.config, held)
     failed = settings.failed_writes
     state = with_metadata(_without_died(clean_up(state, clock, failed), clock, settings), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
@@ -173,16 +173,33 @@ def _begin(
         )
     if instant.state is State.INFLIGHT:
         require_abandoned(storage, instant, failed.heartbeat)
-    newer = [
-        one
-        for one in state.timeline.instants
-        if one.requested > instant.requested and (one.action == "compaction" or one.action in _WRITES)
-    ]
-    if newer:
+    try:
+        _require_newest(state, instant)
+    except ServiceTakenError:
         delete_instant_files(storage, config, instant)
+        raise
+    work = service_work(state, instant, settings)
+    return begin_service(state, instant, clock, "LOG_COMPACT", failed.heartbeat), work
+
+
+def _require_newest(state: TableState, instant: Instant) -> None:
+    """Refuse a log compaction that something came after which makes slices, or ends them."""
+    later = [one for one in state.timeline.instants if one.requested > instant.requested]
+    newer = [one for one in later if one.action in _MAKES_SLICES]
+    if newer:
         raise ServiceTakenError(
-            f"The log compaction {scheduled.instant} of {storage.uri} is out of date: the {newer[0].action} "
+            f"The log compaction {instant.requested} of {state.storage.uri} is out of date: the {newer[0].action} "
             f"{newer[0].requested} came after it. It was withdrawn; plan another one."
         )
-    work = service_work(state, instant, settings)
-    return begin_service(state, instant, clock, "LOG_COMPACT", failed.heartbeat), work, state
+
+
+def _execute(
+    transaction: Transaction, work: CompactionWork, execute: Executor, lock: Lock, settings: ServiceSettings
+) -> list[WriteStat]:
+    stats = execute(work)
+    with lock() as held:
+        state = open_state(transaction.storage)  # writers went on
+        transaction.clock.under(held.require, state.timeline.newest_time)
+        _require_newest(state, transaction.instant)
+        commit_service(transaction, state, work.plan, service_metadata(work, stats, "LOG_COMPACT"), settings)
+    return stats

@@ -88,10 +88,10 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
         ConfigError: the table is not MERGE_ON_READ, or the strategy does not go with its partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
         require_merge_on_read(state)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         state = settled_state(state, clock, settings.failed_writes)
         now = clock.next_time(state.timeline.newest_time)
         if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):

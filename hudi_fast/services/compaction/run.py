@@ -20,7 +20,7 @@ from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Lock, table_lock
+from hudi_fast.locking.table_lock import Held, Lock, table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.compaction.work import CompactionWork, Executor
@@ -29,7 +29,6 @@ from hudi_fast.services.running import begin_service, commit_service, guarded, s
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.pending import read_compaction_plan
@@ -73,8 +72,8 @@ def run_compaction(
     """
     lock = partial(table_lock, storage, settings.write.lock)
     with service_lock(storage, settings, service_lock_path("compaction")):
-        with lock():
-            transaction, work = _begin(storage, scheduled, settings)
+        with lock() as held:
+            transaction, work = _begin(storage, scheduled, settings, held)
         return guarded(transaction, lambda: _execute(transaction, work, execute, lock, settings), lock)
 
 
@@ -120,11 +119,11 @@ def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: st
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: Held
 ) -> tuple[Transaction, CompactionWork]:
     state = open_state(storage)
     require_merge_on_read(state)
-    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(state.config, held)
     failed = settings.failed_writes
     state = with_metadata(clean_up(state, clock, failed), clock, settings)
     instant = state.timeline.find(scheduled.instant, _ACTION)
@@ -148,6 +147,6 @@ def _execute(
     stats = execute(work)
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
-        transaction.clock.next_time(state.timeline.newest_time)  # it completes after all of them
-        commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings, held)
+        transaction.clock.under(held.require, state.timeline.newest_time)  # it completes after all of them
+        commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings)
     return stats

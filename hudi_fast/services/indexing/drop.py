@@ -55,7 +55,8 @@ def drop_index(storage: Storage, name: str, settings: ServiceSettings) -> tuple[
     Raises:
         ConfigError: there is no such index, or secondary indexes rest on it.
     """
-    with machine_lock(storage, settings.lock_seconds, INDEX_LOCK_PATH), table_lock(storage, settings.write.lock):
+    lock = table_lock(storage, settings.write.lock)
+    with machine_lock(storage, settings.lock_seconds, INDEX_LOCK_PATH), lock as held:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
         present = {*config.metadata_partitions, *config.metadata_partitions_inflight}
         partition = named_partition(name, present)
@@ -66,6 +67,7 @@ def drop_index(storage: Storage, name: str, settings: ServiceSettings) -> tuple[
                 "first."
             )
         going = (partition, *others)
+        held.require()
         _take_away(storage, config, going)
         return going
 

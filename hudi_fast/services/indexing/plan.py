@@ -125,20 +125,23 @@ def schedule_index(storage: Storage, request: IndexRequest, settings: ServiceSet
         CommitConflictError: it is planned, or being built, already.
         ConfigError: the table cannot have it.
     """
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
-        planned = schedule_in(clean_up(state, clock, settings.failed_writes), request, settings)
+        clock = settings.clock(state.config, held)
+        planned = schedule_in(clean_up(state, clock, settings.failed_writes), request, settings, clock)
         return None if planned is None else replace(planned, waited=True)
 
 
-def schedule_in(state: TableState, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
+def schedule_in(
+    state: TableState, request: IndexRequest, settings: ServiceSettings, clock: InstantClock
+) -> ScheduledIndex | None:
     """The same under the table's lock, which the caller holds.
 
     Args:
         state: the table.
         request: which index.
-        settings: of the metadata table and clocks.
+        settings: of the metadata table.
+        clock: gives the requested time.
     """
     storage, config = state.storage, state.config
     wanted = wanted_indexes(request, config, settings.write.metadata)
@@ -154,7 +157,6 @@ def schedule_in(state: TableState, request: IndexRequest, settings: ServiceSetti
             )
     upto = last_write(state)
     parts = tuple(IndexPart(one, upto, _extra(one, wanted)) for one in missing)
-    clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
     metadata = metadata_of(state)
     now = clock.next_time(state.timeline.newest_time, None if metadata is None else metadata.timeline.newest_time)
     create_requested(storage, config, Instant(now, _ACTION, State.REQUESTED), encode_index_plan(parts))

@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, ServiceTakenError
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, ServiceTakenError
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.state import metadata_of, open_state
 from hudi_fast.metadata.table import MetadataTable
@@ -71,6 +71,8 @@ __all__ = ["IndexResult", "build_index", "run_scheduled_index"]
 _ACTION = "indexing"
 _FIRST_WITH_LAYOUT_2 = 8
 _BUILD = "BULK_INSERT_PREPPED"
+
+_Find = Callable[[TableState, InstantClock], ScheduledIndex | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,8 +135,8 @@ def build_index(storage: Storage, request: IndexRequest, settings: ServiceSettin
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     asked = wanted_indexes(request, config, settings.write.metadata).partition
 
-    def find(state: TableState) -> ScheduledIndex | None:
-        return waiting_for(state, request, settings) or schedule_in(state, request, settings)
+    def find(state: TableState, clock: InstantClock) -> ScheduledIndex | None:
+        return waiting_for(state, request, settings) or schedule_in(state, request, settings, clock)
 
     done = [_run(storage, settings, runner, find, asked)]
     while done[-1].instant and asked not in done[-1].partitions:  # that was a plan for what it rests on
@@ -159,7 +161,7 @@ def run_scheduled_index(
         HudiError: as :func:`build_index`.
     """
 
-    def find(state: TableState) -> ScheduledIndex:
+    def find(state: TableState, _clock: InstantClock) -> ScheduledIndex:
         waiting = {one.instant: one for one in scheduled_indexes(state)}
         if scheduled.instant not in waiting:
             raise ServiceTakenError(
@@ -175,7 +177,7 @@ def _run(
     storage: Storage,
     settings: ServiceSettings,
     runner: Runner,
-    find: Callable[[TableState], ScheduledIndex | None],
+    find: _Find,
     asked: str,
     planned_at: str = "",
 ) -> IndexResult:
@@ -183,15 +185,15 @@ def _run(
     started = time.monotonic()
     planned: list[ScheduledIndex] = []
 
-    def plan(state: TableState) -> ScheduledIndex | None:
-        found = find(state)
+    def plan(state: TableState, clock: InstantClock) -> ScheduledIndex | None:
+        found = find(state, clock)
         planned.extend([] if found is None else [found])
         return found
 
     with service_lock(storage, settings, INDEX_LOCK_PATH):
         try:
             result = _build(storage, settings, runner, plan, asked, planned_at)
-        except CommitStateUnknownError:
+        except (CommitStateUnknownError, LockError):  # the next indexing takes away what is left of this one
             raise
         except BaseException as error:
             for one in planned:
@@ -215,15 +217,15 @@ def _build(
     storage: Storage,
     settings: ServiceSettings,
     runner: Runner,
-    plan: Callable[[TableState], ScheduledIndex | None],
+    plan: _Find,
     asked: str,
     planned_at: str,
 ) -> IndexResult:
     rule = settings.failed_writes.heartbeat
     with contextlib.ExitStack() as life:
-        with table_lock(storage, settings.write.lock):
-            clock, state, is_new = _ready(storage, settings, runner, planned_at)
-            planned = plan(state)
+        with table_lock(storage, settings.write.lock) as held:
+            clock, state, is_new = _ready(storage, settings, runner, planned_at, held)
+            planned = plan(state, clock)
             if planned is None:
                 return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
             work = work_of(state, planned, settings)
@@ -236,7 +238,8 @@ def _build(
                 return _build_locked(state, work, settings, clock, runner)
             begun = _begin(state, work, settings, clock)
         stats = [stat for _, sources in begun.sources for stat in runner(sources, begun.writer)]
-        with table_lock(storage, settings.write.lock):
+        with table_lock(storage, settings.write.lock) as held:
+            begun.clock.under(held.require)
             heart.require_alive()
             _finish(storage, begun, stats)
     groups = sum(len(found) for found in begun.writer.targets.values())
@@ -252,11 +255,11 @@ def _result(work: IndexWork, stats: Sequence[WriteStat], groups: int) -> IndexRe
 
 
 def _ready(
-    storage: Storage, settings: ServiceSettings, runner: Runner, planned_at: str
+    storage: Storage, settings: ServiceSettings, runner: Runner, planned_at: str, held: Held
 ) -> tuple[InstantClock, TableState, bool]:
     """The table without traces of what died, its metadata table in order; whether that is new."""
     state = open_state(storage)
-    clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(state.config, held)
     state = clean_up(state, clock, settings.failed_writes)
     if settle_indexings(state, clock, settings.failed_writes.heartbeat, planned_at):
         state = open_state(storage)

@@ -16,14 +16,13 @@ from collections.abc import Sequence
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.services.deleting import Deleter, in_threads
 from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.transition import delete_instant_files
@@ -56,10 +55,10 @@ def run_repair(
     """
     started = time.monotonic()
     try:
-        with table_lock(storage, settings.write.lock):
+        with table_lock(storage, settings.write.lock) as held:
             found = plan_repair(storage, failed_writes(settings.write).heartbeat, locked=True)
             chosen = found.repairable if plan is None else _require_fit(storage, plan, found)
-            instant, rolled_back, stuck = _carry_out(storage, settings, chosen, delete)
+            instant, rolled_back, stuck = _carry_out(storage, settings, chosen, delete, held)
     except OSError as error:
         raise CommitError(
             f"Repairing {storage.uri} failed because of storage: {error}. What it removed by then was no loss to any "
@@ -78,14 +77,16 @@ def run_repair(
 
 
 def _carry_out(
-    storage: Storage, settings: ServiceSettings, chosen: Sequence[Finding], delete: Deleter
+    storage: Storage, settings: ServiceSettings, chosen: Sequence[Finding], delete: Deleter, held: Held
 ) -> tuple[str, tuple[str, ...], set[str]]:
     """The last rollback, what was rolled back, and the data files that could not be deleted."""
+    held.require()
     if _of(chosen, "properties backup"):
         update_properties(storage, {})
     _drop_instants(storage, _of(chosen, "dangling instant"))
-    instant, rolled_back = _roll_back(storage, settings, _of(chosen, "failed write"))
+    instant, rolled_back = _roll_back(storage, settings, _of(chosen, "failed write"), held)
     paths = [one.path for one in _of(chosen, *_DATA)]
+    held.require()
     gone = delete(storage, paths)
     for one in _of(chosen, "markers"):
         storage.delete_dir(one.path)
@@ -123,12 +124,14 @@ def _drop_instants(storage: Storage, findings: Sequence[Finding]) -> None:
         delete_instant_files(storage, config, instant)
 
 
-def _roll_back(storage: Storage, settings: ServiceSettings, findings: Sequence[Finding]) -> tuple[str, tuple[str, ...]]:
+def _roll_back(
+    storage: Storage, settings: ServiceSettings, findings: Sequence[Finding], held: Held
+) -> tuple[str, tuple[str, ...]]:
     """Finish rollbacks, and roll failed writes back, newest first; the last rollback, and what they undid."""
     if not findings:
         return "", ()
     config = _config(storage)
-    clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(config, held)
     before = load_timeline(storage, config)
     finish_rollbacks(storage, config, before, clock)
     writes = [one for one in _pending_of(storage, config, findings) if one.action in WRITE_ACTIONS]

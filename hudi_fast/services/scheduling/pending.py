@@ -29,7 +29,7 @@ __all__ = ["PendingService", "pending_services", "pending_table"]
 
 _LOCKS = {
     "compact": service_lock_path("compaction"),
-    "log_compact": LOCK_PATH,
+    "log_compact": service_lock_path("logcompaction"),
     "cluster": service_lock_path("clustering"),
     "clean": service_lock_path("clean"),
     "index": INDEX_LOCK_PATH,

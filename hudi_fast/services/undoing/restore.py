@@ -116,10 +116,10 @@ def run_restore(
     """
     started = time.monotonic()
     again = "Restore it again: what was begun is gone on with."
-    held = held_locks(storage, ALL_SERVICES, settings)
-    with storage_errors(f"The restore of {storage.uri} to {savepoint}", again), held:
+    locks = held_locks(storage, ALL_SERVICES, settings)
+    with storage_errors(f"The restore of {storage.uri} to {savepoint}", again), locks as held:
         state = open_state(storage)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         state = _settled(state, savepoint, settings, clock, carriers)
         planned = _planned(state, savepoint, settings)
         _require_same(storage, plan, planned)

@@ -77,12 +77,12 @@ def run_rollback(
     if plan is not None and instant is None:
         instant = plan.asked
     again = "What was begun is finished by the next write, or by services.rollback()."
-    held = held_locks(storage, _services_held(open_state(storage), instant), settings)
-    with storage_errors(f"The rollback of {instant or 'failed writes'} of {storage.uri}", again), held:
+    locks = held_locks(storage, _services_held(open_state(storage), instant), settings)
+    with storage_errors(f"The rollback of {instant or 'failed writes'} of {storage.uri}", again), locks as held:
         state = open_state(storage)
         found = _planned(state, instant, settings)
         _require_same(storage, plan, found)
-        clock = InstantClock(state.config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(state.config, held)
         if instant is None:
             done = _roll_back_failed(state, settings, carriers, clock)
             withdrawn: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ def _services_held(state: TableState, instant: str | None) -> tuple[str, ...]:
     """The services whose locks it takes to roll the instant back."""
     found = next((one for one in state.timeline.pending() if one.requested == instant), None)
     service = None if found is None else service_of(state, found)
-    return () if service is None else ({"logcompaction": "compaction"}.get(service, service),)
+    return () if service is None else (service,)
 
 
 def _roll_back_failed(

@@ -25,7 +25,6 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.undoing.values import SavepointResult
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
     SavepointMetadata,
@@ -70,7 +69,7 @@ def make_savepoint(
         ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain it.
     """
     started = time.monotonic()
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
         config, timeline = state.config, state.timeline
         commit = _commit_of(state, instant)
@@ -85,7 +84,7 @@ def make_savepoint(
         for partition, named in _files_at(state, commit):
             files[partition] = tuple(named)
             size += sum(named.values())
-        clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
+        clock = settings.clock(config, held)
         savepoint = Instant(commit.requested, _ACTION, State.INFLIGHT)
         to_inflight(storage, config, savepoint)
         body = encode_savepoint(SavepointMetadata(files, user, time.time_ns() // 1_000_000, comment))
@@ -100,13 +99,14 @@ def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) 
     Raises:
         ConfigError: there is none, or the table is being restored to it.
     """
-    with table_lock(storage, settings.write.lock):
+    with table_lock(storage, settings.write.lock) as held:
         state = load_state(storage)
         found = _savepoint_of(state.timeline, instant)
         if found is None:
             raise ConfigError(f"The commit {instant} of {storage.uri} has no savepoint{_others(state.timeline)}.")
         if state.timeline.pending_restore is not None:
             raise ConfigError(f"{storage.uri} is being restored; finish the restore before a savepoint is taken away.")
+        held.require()
         if found.is_completed:
             found = revert_to_inflight(storage, state.config, found)
         delete_instant_files(storage, state.config, found)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.services.indexing.drop import undo_indexing
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
 from hudi_fast.services.liveness import require_abandoned
@@ -36,11 +36,12 @@ from hudi_fast.view.table_state import TableState
 
 __all__ = ["ALL_SERVICES", "held_locks", "service_of", "withdraw_plan"]
 
-ALL_SERVICES = ("compaction", "clustering", "clean", "indexing")
+ALL_SERVICES = ("compaction", "logcompaction", "clustering", "clean", "indexing")
 """Services whose work must not go on while the table is taken back."""
 
 _LOCKS = {
     "compaction": service_lock_path("compaction"),
+    "logcompaction": service_lock_path("logcompaction"),
     "clustering": service_lock_path("clustering"),
     "clean": service_lock_path("clean"),
     "indexing": INDEX_LOCK_PATH,
@@ -53,11 +54,11 @@ def service_of(state: TableState, target: Instant) -> str | None:
         return None
     if any(one.requested == target.requested for one in state.pending_services):
         return "clustering"  # in layout 1 a replace commit with a plan
-    return target.action if target.action in (*ALL_SERVICES, "logcompaction") else None
+    return target.action if target.action in ALL_SERVICES else None
 
 
 @contextlib.contextmanager
-def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSettings) -> Iterator[None]:
+def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSettings) -> Iterator[Held]:
     """Hold the locks of some services, then the table's.
 
     Raises:
@@ -66,8 +67,7 @@ def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSet
     with contextlib.ExitStack() as stack:
         for service in sorted({*services} & _LOCKS.keys()):
             stack.enter_context(machine_lock(storage, settings.service_lock_seconds, _LOCKS[service]))
-        stack.enter_context(table_lock(storage, settings.write.lock))
-        yield
+        yield stack.enter_context(table_lock(storage, settings.write.lock))
 
 
 def withdraw_plan(state: TableState, target: Instant, service: str) -> bool:

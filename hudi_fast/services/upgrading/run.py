@@ -24,7 +24,7 @@ from functools import partial
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import table_lock
+from hudi_fast.locking.table_lock import Held, table_lock
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.compaction.log_run import run_pending_log_compactions
 from hudi_fast.services.compaction.plan import schedule_compaction
@@ -45,7 +45,6 @@ from hudi_fast.services.upgrading.move import both_tables, move_table, sweep, ta
 from hudi_fast.services.upgrading.plan import UpgradePlan, UpgradeResult, decide, hints_of, logged_slices, refuse
 from hudi_fast.services.upgrading.properties import path_between
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.transaction import clean_up
@@ -54,7 +53,7 @@ __all__ = ["plan_upgrade", "run_upgrade"]
 
 _TURNS = 3
 _UNBOUNDED = "UnBoundedCompactionStrategy"
-_LOCKS = (*map(service_lock_path, ("clean", "clustering", "compaction")), INDEX_LOCK_PATH)
+_LOCKS = (*map(service_lock_path, ("clean", "clustering", "compaction", "logcompaction")), INDEX_LOCK_PATH)
 
 
 def plan_upgrade(storage: Storage, version: int, settings: ServiceSettings) -> UpgradePlan:
@@ -133,8 +132,8 @@ def _carry_out(storage: Storage, version: int, settings: ServiceSettings, carrie
         with contextlib.ExitStack() as stack:
             for path in _LOCKS:
                 stack.enter_context(service_lock(storage, settings, path))
-            stack.enter_context(table_lock(storage, settings.write.lock))
-            if _switch(storage, version, settings):
+            held = stack.enter_context(table_lock(storage, settings.write.lock))
+            if _switch(storage, version, settings, held):
                 return
     raise CommitConflictError(
         f"The version of {storage.uri} was not changed: other writers went on logging or planning compactions after "
@@ -166,7 +165,7 @@ def _neutral(state: TableState, settings: ServiceSettings) -> ServiceSettings:
     )
 
 
-def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
+def _switch(storage: Storage, version: int, settings: ServiceSettings, held: Held) -> bool:
     """Move the table, under all locks; False when there is something to prepare again."""
     state = opened(storage)
     config = state.config
@@ -175,7 +174,7 @@ def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
         for table in both_tables(storage, config):
             sweep(*table)
         return True
-    clock = InstantClock(config.timezone, settings.write.clock_skew_ms)
+    clock = settings.clock(config, held)
     if _pending(state):
         _require_abandoned(state, settings)
         clean_up(state, clock)
@@ -185,10 +184,12 @@ def _switch(storage: Storage, version: int, settings: ServiceSettings) -> bool:
     neutral = partial(_neutral, settings=settings)
     hints = hints_of(settings)
     target = target_config(config.raw, version, hints, storage.uri)
+    held.require()  # from here on every step changes the table
     state = drop_leaving(state, version)
     move_metadata(state, version, target.layout_version != config.layout_version, clock, settings.archive)
     if (8, 9) in path_between(config.version, version):
         version_definitions(storage, state.config)
+    held.require()
     move_table(storage, version, hints, settings.archive)
     check_metadata(storage, clock, neutral(opened(storage)))
     return True
