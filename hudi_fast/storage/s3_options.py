@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlparse
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from hudi_fast.errors import ConfigError
@@ -24,6 +25,9 @@ from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.option_names import checked_options, is_true
 
 __all__ = ["S3Options"]
+
+_ONE_REQUEST = 19
+"""The release of pyarrow that can write a small file in one request."""
 
 _NAMES = {
     "access_key": "aws_access_key_id access_key_id key fs.s3a.access.key hoodie.aws.access.key",
@@ -117,6 +121,8 @@ class S3Options:
         elif self.access_key:
             more |= {"access_key": self.access_key, "secret_key": self.secret_key}
             more |= {"session_token": self.session_token} if self.session_token else {}
+        if int(pa.__version__.partition(".")[0]) >= _ONE_REQUEST:
+            more["allow_delayed_open"] = True
         return pafs.S3FileSystem(
             anonymous=self.anonymous,
             region=self.region or _environment_region() or (None if endpoint is None else "us-east-1"),

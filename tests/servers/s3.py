@@ -84,7 +84,7 @@ def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3S
     data = folder / "objects"
     data.mkdir(parents=True, exist_ok=True)
     if binary is not None:
-        command = [str(binary), "--quiet", "--port", f"127.0.0.1:{port}", "--region", REGION, "--keep-alive"]
+        command = [str(binary), "--quiet", "--port", f"127.0.0.1:{port}", "--region", REGION]
         command += ["posix", str(data)]
     else:
         command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
