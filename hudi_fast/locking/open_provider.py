@@ -8,6 +8,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.extras import import_extra
 
 __all__ = ["open_provider"]
 
@@ -47,8 +48,31 @@ def _file_system(storage: Storage, options: LockOptions) -> LockProvider:
     return open_file_system_lock(storage, options)
 
 
+def _zookeeper(storage: Storage, options: LockOptions) -> LockProvider:
+    import_extra("kazoo", "zookeeper", "A lock in ZooKeeper")
+    from hudi_fast.locking.zookeeper import open_zookeeper
+
+    return open_zookeeper(storage, options)
+
+
+def _zookeeper_implicit(storage: Storage, options: LockOptions) -> LockProvider:
+    import_extra("kazoo", "zookeeper", "A lock in ZooKeeper")
+    from hudi_fast.locking.zookeeper import open_zookeeper_implicit
+
+    return open_zookeeper_implicit(storage, options)
+
+
+def _in_storage(storage: Storage, options: LockOptions) -> LockProvider:
+    from hudi_fast.locking.in_storage import open_storage_lock
+
+    return open_storage_lock(storage, options)
+
+
 _OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {
     "file_system": _file_system,
+    "storage": _in_storage,
     "dynamodb": _dynamodb,
     "dynamodb_implicit": _dynamodb_implicit,
+    "zookeeper": _zookeeper,
+    "zookeeper_implicit": _zookeeper_implicit,
 }
