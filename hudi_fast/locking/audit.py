@@ -1,0 +1,81 @@
+"""Who held the lock in storage, and when: one file for each acquisition, when the table's administrators ask for it.
+
+::
+
+    .hoodie/.locks/audit_enabled.json ─ says so ─► .hoodie/.locks/audit/<acquired>_<owner>.jsonl: START RENEW... END
+
+Apache Hudi reads and writes the same files. A record that cannot be written is left out: locks do not depend on it.
+
+Source: ``AuditServiceFactory``, ``StorageLockProviderAuditService``, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from hudi_fast.storage.base import Storage
+from hudi_fast.storage.conditional import conditional_store
+
+__all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "Audit", "is_audited"]
+
+AUDIT_SWITCH = ".hoodie/.locks/audit_enabled.json"
+AUDIT_FOLDER = ".hoodie/.locks/audit"
+
+_FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
+
+
+def is_audited(storage: Storage) -> bool:
+    """Whether the table's locks are audited: the switch is there, can be read, and says so."""
+    try:
+        found = conditional_store(storage).read(AUDIT_SWITCH)
+        return found is not None and _is_on(json.loads(found.data))
+    except (OSError, ValueError):
+        return False
+
+
+def _is_on(switch: Any) -> bool:
+    """As Jackson's ``asBoolean`` has it: true, the text ``true``, a whole number other than zero."""
+    value = switch.get(_FIELD) if isinstance(switch, dict) else None
+    return value.strip() == "true" if isinstance(value, str) else isinstance(value, int) and value != 0
+
+
+@dataclass(slots=True)
+class Audit:
+    """The records of one acquisition.
+
+    Attributes:
+        storage: the table's storage.
+        owner: who took the lock.
+        started_ms: when, in milliseconds since the epoch.
+        validity_ms: how long each renewal lasts.
+    """
+
+    storage: Storage
+    owner: str
+    started_ms: int
+    validity_ms: int
+    _lines: list[str] = field(default_factory=list)
+
+    def record(self, state: str, timestamp_ms: int, held: bool = True) -> None:
+        """Add a record and write all of them; nothing is said of a failure.
+
+        Args:
+            state: ``START``, ``RENEW`` or ``END``.
+            timestamp_ms: when, in milliseconds since the epoch.
+            held: whether the lease was still good then.
+        """
+        record = {
+            "ownerId": self.owner,
+            "transactionStartTime": self.started_ms,
+            "timestamp": timestamp_ms,
+            "state": state,
+            "lockExpiration": timestamp_ms + self.validity_ms,
+            "lockHeld": held,
+        }
+        self._lines.append(json.dumps(record, separators=(",", ":")) + "\n")
+        with contextlib.suppress(OSError):
+            path = f"{AUDIT_FOLDER}/{self.started_ms}_{self.owner}.jsonl"
+            self.storage.write_bytes(path, "".join(self._lines).encode())
