@@ -35,18 +35,19 @@ import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
 from hudi_fast.errors import LockError
 from hudi_fast.storage.instrumented import InjectedFaultError, RecordingStorage
-from hudi_fast.timeline.heartbeat import Heartbeat
+from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
 
-__all__ = ["MUTATIONS", "LeaseLock", "WitnessStorage", "clock_off", "leased", "step_of", "unmade"]
+__all__ = ["MUTATIONS", "LeaseLock", "WitnessStorage", "clock_off", "hasty", "leased", "step_of", "unmade"]
 
 LEASE_SECONDS = 0.3
 MARGIN_SECONDS = 0.1
+HASTE = 10
 
 _LOCKS = ".hoodie/.locks/hudi_fast"
 _real_time, _real_time_ns = time.time, time.time_ns
 
 Note = Callable[[str, str, int, int, bool], None]
-"""Takes what happened (``made`` or ``deleted``), the name of the timeline file, both times, and whether it is certain."""
+"""Takes what happened (``made`` or ``deleted``), the name of the timeline file, both times, and whether it is sure."""
 
 
 def step_of(name: str, path: str, of_metadata: bool) -> str:
@@ -270,6 +271,20 @@ def _replaced(module: Any, name: str, value: Any) -> Iterator[None]:
 def leased(path: Path) -> Iterator[None]:
     """Locks that leave the machine are leases in a file, whatever provider the options name."""
     with _replaced(table_lock_module, "open_provider", lambda _storage, _options: LeaseLock(path)):
+        yield
+
+
+# ---- signs of life
+
+
+@contextmanager
+def hasty() -> Iterator[None]:
+    """Signs of life come, and run out, :data:`HASTE` times as fast as options say, whose least is a second."""
+
+    def rule(interval_ms: int, misses: int, shared: bool) -> HeartbeatRule:
+        return HeartbeatRule(interval_ms // HASTE, misses, shared)
+
+    with _replaced(failed_writes_module, "HeartbeatRule", rule):
         yield
 
 

@@ -2,8 +2,8 @@
 
 ::
 
-    Done + completed instants ─► Landed, in order of publishing ─► effect of each, worked out from what it was pinned to,
-                                                                   applied to what is there ─► States
+    Done + completed instants ─► Landed, in order of publishing
+                                    └─► effect of each, from what it was pinned to, applied to what is there ─► States
 
 A write sees the table as it was when it began (its requested file is made under the table's lock) and becomes visible
 when its completed file is made, under the lock again. What it changes follows from what it saw: rows that it saw are
@@ -77,6 +77,24 @@ class States:
             if one.attempt.instant.requested <= requested:
                 state = _apply(world, state, one, self.pinned(one.attempt), None)
         return state
+
+    def moved_on(self, requested: str, compactions: Sequence[str]) -> set[str]:
+        """Keys that a look back to a requested time finds without their last change, as with Apache Hudi.
+
+        A log file that was complete after a compaction was requested belongs to the slice of the compaction, which is
+        of a later time than the look back.
+
+        Args:
+            requested: the time of the look back.
+            compactions: requested times of all compactions.
+        """
+        later = [one for one in compactions if one > requested]
+        beside = [
+            one
+            for one in self.landed
+            if any(one.attempt.instant.requested < each < one.attempt.completion for each in later)
+        ]
+        return {key for one in beside for key in one.done.op.keys}
 
 
 def shown(state: State) -> list[list[object]]:

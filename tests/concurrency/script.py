@@ -7,8 +7,9 @@
         ["made" | "deleted", op, file, begun, ended, sure]  a file of the timeline; unsure before the call returns
         ["end", op, ns, outcome, instant, error, rows]    after it
 
-``outcome`` is ``landed``, ``empty`` (nothing to commit), ``read``, ``served``, ``refused`` (an error that says that the
-table is as before), ``unknown`` (an error that says that nobody knows) or ``crashed`` (an error that no caller expects).
+``outcome`` is ``landed``, ``empty`` (nothing to commit), ``read``, ``served``, ``refused`` (an error that says that
+the table is as before), ``unknown`` (an error that says that nobody knows) or ``crashed`` (an error that no caller
+expects).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from concurrency.faults import WitnessStorage, clock_off, leased, unmade
+from concurrency.faults import WitnessStorage, clock_off, hasty, leased, unmade
 from concurrency.worlds import Op, World, rows_for
 
 import hudi_fast as hf
@@ -76,6 +77,8 @@ def run_script(
             warnings.simplefilter("ignore")
             stack.enter_context(unmade(mutations))
             stack.callback(clock_off, 0)
+            if world.faults:
+                stack.enter_context(hasty())
             if world.provider == "lease":
                 stack.enter_context(leased(table.parent / "lease"))
         for number, op in enumerate(world.scripts[writer]):

@@ -187,7 +187,7 @@ def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None
     made = World(seed, options, first, partitions, scripts)
     if not faults:
         return made
-    rule = {"hoodie.client.heartbeat.interval_in_ms": "100", "hoodie.client.heartbeat.tolerable.misses": "2"}
+    rule = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "2"}
     return replace(made, options={**options, **rule}, faults=_faults(chance, faults, count))
 
 

@@ -155,8 +155,9 @@ def _serve(link: socket.socket) -> None:
 
 def _warm_up() -> None:
     """Import what writes need, compile kernels: forks have both."""
-    import hudi_fast as hf
     from concurrency.worlds import rows_for, world_of
+
+    import hudi_fast as hf
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         for seed in (1, 2):
