@@ -90,7 +90,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
     started = time.monotonic()
     with table_lock(storage, options.lock) as held:
         state = open_state(storage)
-        clock = InstantClock(state.config.timezone, options.clock_skew_ms, fence=held.require)
+        clock = InstantClock(state.config.timezone, options.clock_skew_ms, held=held)
         altering = _draft(state, changes, options)  # refuses what it can before anything is done
         if altering is None:
             return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)

@@ -189,7 +189,7 @@ def _write(
         state = create_table(target)
     with ExitStack() as alive:
         with lock() as held:
-            clock.under(held.require)
+            clock.under(held)
             state = clean_up(open_state(state.storage) if options.lock.is_shared else state, clock, failed)
             state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
             requested = requested or clock.next_time(state.timeline.newest_time)
@@ -220,11 +220,11 @@ def _execute(
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:
             with lock() as held:
-                transaction.clock.under(held.require)
+                transaction.clock.under(held)
                 withdraw(transaction)
             return "", plan, outcome
         with lock() as held:
-            transaction.clock.under(held.require)
+            transaction.clock.under(held)
             metadata = _metadata(plan, options, outcome.stats, replaced)
             _land(transaction, _Landing(state, plan, metadata), options, engine.index_runner())
     except CommitStateUnknownError:
@@ -309,7 +309,7 @@ def _replace(engine: Engine, target: Target, options: WriteOptions, started: flo
 def _abandon(transaction: Transaction, cause: BaseException, lock: Lock) -> None:
     """Roll back; if even that fails the next writer will, and the first error is the one to report."""
     with noted_on(cause, f"Rolling the write {transaction.instant.requested} back"), lock() as held:
-        transaction.clock.under(held.require)
+        transaction.clock.under(held)
         abandon(transaction)
 
 

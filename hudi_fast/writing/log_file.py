@@ -2,7 +2,7 @@
 
 Every write opens files of its own and never appends to one that is there. A version is claimed by its marker, so
 attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit. Markers
-are a write's own: where names do not tell writes apart, whoever makes the file has it, and only then is it marked, since
+are a write's own: where names do not tell writes apart, whoever makes the file has it, and marks it then, since
 what a write has marked and does not keep is deleted when it commits.
 
 ====================  =========================================  ================================================
