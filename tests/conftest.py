@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 from golden import Golden, unzip_golden
+from locking.jvm_lock import peer_pyspark_jars
 from peer.client import PROJECT, RealHudi, java_command
+from servers.dynamodb import start_dynamodb
 from servers.s3 import S3Server, ServerError, start_s3
+from servers.zookeeper import ZookeeperServer, start_zookeeper
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
@@ -159,4 +162,24 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
         with start_s3(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("s3")) as server:
             yield server
     except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def dynamodb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a DynamoDB of this machine."""
+    try:
+        with start_dynamodb(PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("dynamodb")) as url:
+            yield url
+    except ServerError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def zookeeper(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZookeeperServer]:
+    """A ZooKeeper server of this machine."""
+    try:
+        with start_zookeeper(peer_pyspark_jars(), tmp_path_factory.mktemp("zookeeper")) as server:
+            yield server
+    except (FileNotFoundError, ServerError) as error:
         pytest.skip(str(error))

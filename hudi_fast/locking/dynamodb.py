@@ -32,6 +32,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import HudiError, LockError
 from hudi_fast.locking.dynamodb_table import LockItem, LockTable, open_lock_table
+from hudi_fast.locking.path_hash import path_hash
 from hudi_fast.storage.base import Storage
 
 __all__ = ["DynamoDbLock", "open_dynamodb", "open_dynamodb_implicit"]
@@ -64,8 +65,6 @@ def open_dynamodb_implicit(storage: Storage, options: LockOptions) -> DynamoDbLo
     Raises:
         ConfigError: boto3 is missing or its settings are wrong.
     """
-    from hudi_fast.locking.path_hash import path_hash
-
     return DynamoDbLock(open_lock_table(options), path_hash(storage.uri), options.wait_ms)
 
 

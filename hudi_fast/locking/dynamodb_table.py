@@ -33,8 +33,8 @@ __all__ = ["LockItem", "LockTable", "open_lock_table"]
 
 _NEEDS = "A lock in DynamoDB"
 _REGION = "us-east-1"
-_SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 0.5, 10.0
-_REQUESTS_IN_A_LEASE = 6
+_SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 2.0, 10.0
+_REQUESTS_IN_A_LEASE = 3
 _FIRST_POLL, _LONGEST_POLL = 0.05, 5.0
 _THERE = ("ACTIVE", "UPDATING")
 _NO_TABLE = "ResourceNotFoundException"
