@@ -40,10 +40,20 @@ class Held:
     def __init__(self, provider: LockProvider | None = None) -> None:
         self._provider = provider
         self._ended = False
+        self._last_acts: list[Callable[[], None]] = []
+
+    def before_end(self, act: Callable[[], None]) -> None:
+        """Have something done right before the lock is given up."""
+        if act not in self._last_acts:
+            self._last_acts.append(act)
 
     def end(self) -> None:
-        """From now on it is not held any more."""
-        self._ended = True
+        """Do what is to be done before; from now on the lock is not held any more."""
+        try:
+            for act in self._last_acts:
+                act()
+        finally:
+            self._ended = True
 
     def require(self) -> None:
         """Make sure that the lock is still ours; right before a change becomes visible.

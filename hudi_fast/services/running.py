@@ -179,5 +179,5 @@ def _abandon(transaction: Transaction, lock: Lock | None, cause: BaseException) 
     instant = transaction.instant
     with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), contextlib.ExitStack() as stack:
         if lock is not None:
-            transaction.clock.under(stack.enter_context(lock()).require)
+            transaction.clock.under(stack.enter_context(lock()))
         abandon(transaction)

@@ -86,7 +86,7 @@ class ServiceSettings:
             config: the table's configuration.
             held: the table's lock.
         """
-        return InstantClock(config.timezone, self.write.clock_skew_ms, fence=held.require)
+        return InstantClock(config.timezone, self.write.clock_skew_ms, held=held)
 
     @property
     def lock_seconds(self) -> float:

@@ -1,9 +1,10 @@
 """Times for instants: strictly increasing, never older than what is on the timeline.
 
-A time is the wall clock in the timeline's zone. Before it is handed out the clock waits for the skew that hosts may
-have, so that under the table's lock a later caller on another host gets a later time. Where the wall clock is not
-ahead of the newest known time (a clock set back, a summer time's second hour, a table written in another zone) the
-newest known time plus one millisecond is given instead.
+A time is the wall clock in the timeline's zone. Before the lock that it was taken under is given up the clock waits for
+the skew that hosts may have, so that a later holder on another host gets a later time: once for all times of a section
+under lock, where Apache Hudi waits for each. Where the wall clock is not ahead of the newest known time (a clock set
+back, a summer time's second hour, a table written in another zone) the newest known time plus one millisecond is given
+instead.
 
 Every change of the timeline has a time of its own, taken right before it: so the clock is where all of them are fenced.
 It knows the lock that its times are taken under (:meth:`InstantClock.under`), and gives none once that is lost.
@@ -17,14 +18,24 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.timeline.instant import instant_from_ms
 
 __all__ = ["InstantClock"]
 
-Fence = Callable[[], None]
-"""Raises ``LockError`` when the lock is no longer ours."""
+
+class HeldLock(Protocol):
+    """The lock that times are taken under: :class:`hudi_fast.locking.table_lock.Held`."""
+
+    def require(self) -> None:
+        """Raise ``LockError`` when the lock is no longer ours."""
+        ...
+
+    def before_end(self, act: Callable[[], None]) -> None:
+        """Have something done right before the lock is given up."""
+        ...
 
 
 def _wall_clock_ms() -> int:
@@ -37,9 +48,9 @@ class InstantClock:
     Args:
         zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
         skew_ms: how far the clocks of writers may be apart, in milliseconds: 1 for writers of one process, 200 is
-            Hudi's value for writers of several hosts. Each time costs that wait.
+            Hudi's value for writers of several hosts. Each time costs that wait; under a lock all together do, once.
         now_ms: the wall clock, in milliseconds since the epoch.
-        fence: of the lock that times are taken under; None for a table that nobody else knows of.
+        held: the lock that times are taken under; None for a table that nobody else knows of.
     """
 
     def __init__(
@@ -47,25 +58,29 @@ class InstantClock:
         zone: str = "LOCAL",
         skew_ms: int = 1,
         now_ms: Callable[[], int] = _wall_clock_ms,
-        fence: Fence | None = None,
+        held: HeldLock | None = None,
     ) -> None:
         self.zone = zone
         self.skew_ms = skew_ms
         self._now_ms = now_ms
         self._lock = threading.Lock()
         self._last = ""
-        self._fence = fence
+        self._taken = 0.0
+        self._held: HeldLock | None = None
+        if held is not None:
+            self.under(held)
 
-    def under(self, fence: Fence, *floors: str | None) -> None:
+    def under(self, held: HeldLock, *floors: str | None) -> None:
         """Take times under another lock from now on, larger than ``floors``: what others may have put on the timeline.
 
         Args:
-            fence: of the lock; see the class.
+            held: the lock; see the class.
             floors: times; None for none.
         """
         with self._lock:
-            self._fence = fence
+            self._held = held
             self._last = max([self._last, *(floor or "" for floor in floors)])
+        held.before_end(self._outwait)
 
     def require_lock(self) -> None:
         """Make sure that the lock is still ours; right before something that cannot be taken back.
@@ -73,8 +88,8 @@ class InstantClock:
         Raises:
             LockError: it was lost, or may be lost at any moment.
         """
-        if self._fence is not None:
-            self._fence()
+        if self._held is not None:
+            self._held.require()
 
     def next_time(self, *floors: str | None) -> str:
         """A 17-digit time, larger than every one handed out before and than each of ``floors``.
@@ -88,12 +103,20 @@ class InstantClock:
         """
         with self._lock:
             now = instant_from_ms(self._now_ms(), self.zone)
-            time.sleep(self.skew_ms / 1000)
+            self._taken = time.monotonic()
+            if self._held is None:
+                self._outwait()
             newest = max([self._last, *(floor or "" for floor in floors)])
             self._last = now if now > newest else _one_later(newest)
-            taken = self._last
-        self.require_lock()  # after the wait: what has this time is about to be made
-        return taken
+            given = self._last
+        self.require_lock()  # what has this time is about to be made
+        return given
+
+    def _outwait(self) -> None:
+        """Wait until no host's clock is behind the last time that was handed out."""
+        rest = self._taken + self.skew_ms / 1000 - time.monotonic()
+        if rest > 0:
+            time.sleep(rest)
 
 
 def _one_later(instant_time: str) -> str:

@@ -1,9 +1,11 @@
 import threading
+import time
 from datetime import datetime
 
 import pytest
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, LockError
+from hudi_fast.locking.table_lock import Held
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
 
@@ -47,6 +49,18 @@ def test_the_clock_waits_for_the_skew_of_other_hosts():
     before = clock.next_time()
     after = clock.next_time()
     assert ms_from_instant(after, "UTC") - ms_from_instant(before, "UTC") >= 30
+
+
+def test_times_under_a_lock_cost_one_wait_before_it_is_given_up():
+    clock, held, taken = InstantClock("UTC", skew_ms=60), Held(), time.monotonic()
+    clock.under(held)
+    assert clock.next_time() < clock.next_time() < clock.next_time()
+    assert time.monotonic() - taken < 0.06
+    last = time.monotonic()
+    held.end()
+    assert time.monotonic() - last > 0.04
+    with pytest.raises(LockError, match="given up already"):
+        clock.next_time()
 
 
 def test_threads_never_get_one_time_twice():

@@ -230,7 +230,7 @@ def _carry_out(
             paths = [path for some in begun.checked.paths.values() for path in some]
             deleted = delete_files(storage, paths, carriers.delete)
             with table_lock(storage, settings.write.lock) as held:
-                begun.clock.under(held.require)
+                begun.clock.under(held)
                 return _finish(storage, begun, set(deleted.failed), settings)
     except OSError as error:
         raise CommitError(

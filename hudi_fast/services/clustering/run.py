@@ -267,7 +267,7 @@ def _execute(
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
         require_unchanged(state, transaction.instant, plan)
-        transaction.clock.under(held.require, state.timeline.newest_time)  # it completes after all of them
+        transaction.clock.under(held, state.timeline.newest_time)  # it completes after all of them
         metadata = _metadata(work, stats)
         commit_service(transaction, state, work.plan, metadata, settings)
     ended = sum(len(group.slices) for group in plan.groups)

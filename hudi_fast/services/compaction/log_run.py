@@ -199,7 +199,7 @@ def _execute(
     stats = execute(work)
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
-        transaction.clock.under(held.require, state.timeline.newest_time)
+        transaction.clock.under(held, state.timeline.newest_time)
         _require_newest(state, transaction.instant)
         commit_service(transaction, state, work.plan, service_metadata(work, stats, "LOG_COMPACT"), settings)
     return stats

@@ -147,6 +147,6 @@ def _execute(
     stats = execute(work)
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
-        transaction.clock.under(held.require, state.timeline.newest_time)  # it completes after all of them
+        transaction.clock.under(held, state.timeline.newest_time)  # it completes after all of them
         commit_service(transaction, state, work.plan, service_metadata(work, stats, "COMPACT"), settings)
     return stats

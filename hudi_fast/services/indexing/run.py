@@ -239,7 +239,7 @@ def _build(
             begun = _begin(state, work, settings, clock)
         stats = [stat for _, sources in begun.sources for stat in runner(sources, begun.writer)]
         with table_lock(storage, settings.write.lock) as held:
-            begun.clock.under(held.require)
+            begun.clock.under(held)
             heart.require_alive()
             _finish(storage, begun, stats)
     groups = sum(len(found) for found in begun.writer.targets.values())
