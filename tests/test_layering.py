@@ -26,6 +26,7 @@ OUTSIDE = {
     "config": set(),
     "errors": set(),
     "storage": {"pyarrow"},
+    "locking": {"numpy", "kazoo", "thrift"},
 }
 PLAIN = {"pyarrow", "numpy"}
 

@@ -156,9 +156,11 @@ class ZookeeperLock:
             return
         try:
             self._leave(session, name)
-        except BaseException:
+        except BaseException as error:
+            ended = session.broken  # by the server: the node went with it
             self._drop()
-            raise
+            if not (ended and isinstance(error, OSError)):
+                raise
 
     def close(self) -> None:
         """Give the lock up if it is held, and the session back."""
@@ -250,9 +252,14 @@ class ZookeeperLock:
 
     def _leave(self, session: ZookeeperSession, name: str) -> None:
         try:
-            session.ask(session.client.delete_async, f"{self._path}/{name}")
+            try:
+                session.ask(session.client.delete_async, f"{self._path}/{name}")
+            except OSError:
+                if session.broken:
+                    raise
+                session.ask(session.client.delete_async, f"{self._path}/{name}")
         except NoNodeError:
-            return  # it went with its session
+            return  # it went with its session, or with the request whose answer was lost
 
     def _missing(self, session: ZookeeperSession, deadline: float) -> str:
         """Why the lock is not ours any more, or not for sure; empty when it is."""

@@ -67,6 +67,10 @@ class ZookeeperSession:
     Attributes:
         broken: it has ended, or a request of it may still be carried out that nobody waits for: it is no use any more.
         changed: set when a node that is watched changes, or the connection does.
+        ended: set when it is being ended.
+        stirred: set when its connection is lost, or it is ended.
+        freed: when it was given back, by the monotonic clock.
+        keeper: the thread that ends it when nobody wants it.
 
     Raises:
         ConfigError: ``hosts`` is nothing to connect to.
@@ -80,6 +84,7 @@ class ZookeeperSession:
         self._up = threading.Event()
         self._started = False
         self.ended = threading.Event()
+        self.stirred = threading.Event()
         self.freed = 0.0
         self.keeper: threading.Thread | None = None
         first, longest = server.retry_seconds
@@ -158,6 +163,7 @@ class ZookeeperSession:
         if self.pid != os.getpid() or self.ended.is_set():
             return
         self.ended.set()
+        self.stirred.set()
         # Not in this thread: where the client is in the midst of connecting, it ends when that does.
         ending = threading.Thread(target=self._stop, name="hudi_fast-zookeeper-end", daemon=True)
         was_up = self._up.is_set()
@@ -176,6 +182,7 @@ class ZookeeperSession:
         else:
             self._up.clear()
             self.broken = self.broken or state == KazooState.LOST
+            self.stirred.set()
         self.changed.set()
 
 
@@ -208,9 +215,12 @@ def give_back(session: ZookeeperSession) -> None:
 
 
 def _keep(key: tuple[int, ZookeeperServer], session: ZookeeperSession) -> None:
-    """End the session once it has been free for a while."""
-    while not session.ended.wait(_IDLE_SECONDS):
-        if _free.get(key) is session and time.monotonic() - session.freed >= _IDLE_SECONDS:
+    """End the session once it has been free for a while, or has lost its connection while it was free."""
+    while not session.ended.is_set():
+        session.stirred.wait(_IDLE_SECONDS)
+        session.stirred.clear()
+        idle = time.monotonic() - session.freed >= _IDLE_SECONDS or not session.is_usable
+        if idle and _free.get(key) is session:
             taken = _free.pop(key, None)  # if somebody was faster, it is another one, and as free
             if taken is not None:
                 taken.end()

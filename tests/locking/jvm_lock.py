@@ -22,9 +22,10 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import pytest
 from locking.contention import LinePeer
 from peer.client import PROJECT, java_command
-from servers.maven_jars import maven_jars
+from servers.maven_jars import MavenError, maven_jars
 
 __all__ = ["jvm_lock", "peer_pyspark_jars"]
 
@@ -59,6 +60,8 @@ def jvm_lock(
 ) -> Iterator[LinePeer]:
     """One provider of one release of Hudi in a process of its own; ended, and its lock with it, after the block.
 
+    The test is skipped where Hudi's jars cannot be had.
+
     Args:
         provider_class: the provider's Java class.
         properties: ``hoodie...`` keys; of the lock's others Hudi's defaults are taken.
@@ -66,8 +69,11 @@ def jvm_lock(
         sources: further Java files that the provider needs, compiled against the same jars.
         jars: further jars, or folders of jars with ``/*`` at the end, before the others on the class path.
     """
-    bundle = maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0]
-    class_path = _expanded([*jars, bundle, f"{peer_pyspark_jars()}/*"])
+    try:
+        bundle, spark = maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0], peer_pyspark_jars()
+    except (MavenError, FileNotFoundError) as error:
+        pytest.skip(f"Apache Hudi's jars cannot be had: {error}")
+    class_path = _expanded([*jars, bundle, f"{spark}/*"])
     classes = _compiled([Path(__file__).with_name("LockPeer.java"), *sources], class_path)
     with tempfile.TemporaryDirectory(prefix="jvm-lock-") as scratch:
         file, logging = Path(scratch, "lock.properties"), Path(scratch, "log4j2.properties")

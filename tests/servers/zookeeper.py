@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from peer.client import java_command
+from servers.s3 import ServerError, free_port
 
-__all__ = ["ZookeeperServer", "free_port", "start_zookeeper"]
+__all__ = ["ZookeeperServer", "start_zookeeper"]
 
 MAIN = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 JARS = ("zookeeper-*", "netty-*", "slf4j-api-*", "log4j-*", "snappy-java-*", "metrics-core-*", "commons-*")
@@ -59,7 +60,8 @@ class ZookeeperServer:
     def start(self) -> None:
         """Start it and wait until it answers."""
         java = java_command()
-        assert java is not None
+        if java is None:
+            raise ServerError("ZooKeeper needs Java.")
         command = [java, "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", self._class_path]
         command += [f"-Dlog4j2.configurationFile={self.folder}/log4j2.properties", MAIN, f"{self.folder}/zoo.cfg"]
         with open(self.folder / "output", "ab") as output:
@@ -68,7 +70,7 @@ class ZookeeperServer:
         while not self._answers():
             if time.monotonic() > deadline or self._process.poll() is not None:
                 self.stop()
-                raise RuntimeError(f"ZooKeeper did not start: {(self.folder / 'output').read_text()[-3000:]}")
+                raise ServerError(f"ZooKeeper did not start: {(self.folder / 'output').read_text()[-3000:]}")
             time.sleep(0.05)
 
     def stop(self) -> None:
@@ -102,6 +104,9 @@ def start_zookeeper(jars: Path, folder: Path) -> Iterator[ZookeeperServer]:
     Args:
         jars: folder of PySpark 3.5's jars.
         folder: for its data and logs.
+
+    Raises:
+        ServerError: it cannot be had.
     """
     server = ZookeeperServer(jars, folder)
     server.start()
@@ -109,10 +114,3 @@ def start_zookeeper(jars: Path, folder: Path) -> Iterator[ZookeeperServer]:
         yield server
     finally:
         server.stop()
-
-
-def free_port() -> int:
-    """A port that nobody listened to a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -1,0 +1,82 @@
+"""Between a client and a server: what the server answers can be lost on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+__all__ = ["TcpProxy", "tcp_proxy"]
+
+
+class TcpProxy:
+    """Passes bytes on both ways.
+
+    Attributes:
+        loses_answers: the next bytes from the server are dropped, the connection with them, and this is False again.
+        refuses: new connections are closed at once.
+        silent: what the server answers is held back for as long.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self.loses_answers = False
+        self.refuses = False
+        self.silent = False
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """End all connections."""
+        while self._open:
+            _end(self._open.pop())
+
+    def close(self) -> None:
+        """No connections any more."""
+        self.refuses, self.silent = True, False
+        _end(self._listener)
+        self.cut()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                if self.refuses:
+                    _end(client)
+                    continue
+                server = socket.create_connection(("127.0.0.1", self._target))
+                self._open += [client, server]
+                threading.Thread(target=self._pass_on, args=(client, server, False), daemon=True).start()
+                threading.Thread(target=self._pass_on, args=(server, client, True), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                if answers and self.loses_answers:
+                    self.loses_answers = False
+                    break
+                while answers and self.silent:
+                    time.sleep(0.01)
+                target.sendall(data)
+        _end(source)
+        _end(target)
+
+
+@contextlib.contextmanager
+def tcp_proxy(port: int) -> Iterator[TcpProxy]:
+    """A proxy before a port of this machine for the duration of the block."""
+    proxy = TcpProxy(port)
+    try:
+        yield proxy
+    finally:
+        proxy.close()
+
+
+def _end(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
