@@ -30,7 +30,7 @@ def write(
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None = None,
     mode: str = "append",
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult:
     """Write rows to a Hudi table, which is created when there is none.
 
@@ -47,7 +47,7 @@ def write(
         options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. With the operation ``bootstrap`` the rows
             are those of ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`, and ``df`` says who reads them.
         mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
-        storage_options: for the file system.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 
     Returns:
         what was written, and how.
@@ -60,7 +60,7 @@ def write(
         return bootstrap(source_of(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
     settings = ServiceSettings.from_options(options)
     check_inline(settings)
-    storage = Storage(path, storage_options)
+    storage = _storage(getattr(df, "sparkSession", None) if _is_spark(df) else None, path, storage_options)
     engine: Engine
     if _is_spark(df):
         if not hasattr(df, "sparkSession"):
@@ -83,7 +83,7 @@ def bootstrap(
     options: Mapping[str, Any] | None = None,
     spark: Any = None,
     mode: str = "errorifexists",
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> BootstrapResult:
     """Make a table of a folder of Parquet files, with or without copying its rows.
 
@@ -98,7 +98,7 @@ def bootstrap(
         options: Apache Hudi's own ``hoodie.*`` keys: the table's name, its key, ``hoodie.bootstrap.*`` ...
         spark: a Spark session whose tasks do the work; None for this process.
         mode: ``errorifexists``, ``append`` (the same), ``overwrite`` or ``ignore``.
-        storage_options: for the file system.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 
     Returns:
         what was made, and how.
@@ -115,8 +115,8 @@ def bootstrap(
         from hudi_fast.spark.entry import bootstrap_on
 
         carriers = partial(bootstrap_on, spark)
-    source = Storage(source_path, storage_options if "://" in os.fspath(source_path) else None)
-    return run_bootstrap(source, Storage(path, storage_options), options or {}, mode, carriers)
+    source = _storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
+    return run_bootstrap(source, _storage(spark, path, storage_options), options or {}, mode, carriers)
 
 
 def read(
@@ -126,6 +126,7 @@ def read(
     *,
     columns: Sequence[str] | None = None,
     filter: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """A lazy PySpark DataFrame of the table, meta columns first.
 
@@ -141,6 +142,7 @@ def read(
         filter: which rows. Files that cannot hold such rows are left out, by partition paths and by the indexes of the
             table's metadata table. SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``) or a Spark column: Spark
             applies it. A ``pyarrow.compute`` expression: all slices are read, and filtered, in Python workers.
+        storage_options: how to reach the table, see docs/object-stores.md; what the session says if None.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
@@ -149,7 +151,7 @@ def read(
         raise ConfigError(f"read needs a SparkSession, got {type(spark).__name__}; without Spark use HudiTable.open.")
     from hudi_fast.spark.entry import read as spark_read
 
-    return spark_read(spark, os.fspath(path), options or {}, columns, filter)
+    return spark_read(_storage(spark, path, storage_options), spark, options or {}, columns, filter)
 
 
 def merge(
@@ -158,7 +160,7 @@ def merge(
     source: Any,
     options: Mapping[str, Any] | None = None,
     aliases: tuple[str, str] = ("target", "source"),
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Merge:
     """Begin a merge of rows into a table: what SQL's MERGE INTO does, in one commit.
 
@@ -168,7 +170,7 @@ def merge(
         source: with Spark a DataFrame; without it anything with ``__arrow_c_stream__``, or a pandas DataFrame.
         options: ``hoodie.*`` keys as for a write.
         aliases: what stands before the table's columns in conditions and values, and before those of the source.
-        storage_options: for the file system.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 
     Returns:
         the merge to put together; see :class:`hudi_fast.changing.statement.Merge`.
@@ -188,7 +190,7 @@ def update(
     where: Any,
     set: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult:
     """Set columns of the rows of a table that a filter selects, in one commit.
 
@@ -198,7 +200,7 @@ def update(
         where: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without; None for all rows.
         set: column -> value; see :meth:`hudi_fast.changing.statement.Merge.when_matched_update`.
         options: ``hoodie.*`` keys as for a write.
-        storage_options: for the file system.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
@@ -216,7 +218,7 @@ def delete(
     path: str | os.PathLike[str],
     where: Any,
     options: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult:
     """Delete the rows of a table that a filter selects, in one commit; arguments as for :func:`update`.
 
@@ -235,16 +237,24 @@ def _change(
     spark: Any,
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None,
-    storage_options: Mapping[str, str] | None,
+    storage_options: Mapping[str, Any] | None,
 ) -> ChangeRun:
-    storage = Storage(path, storage_options)
     if spark is None:
-        return ChangeRun.of(storage, options)
+        return ChangeRun.of(Storage(path, storage_options), options)
     if not _is_spark(spark):
         raise ConfigError(f"Expected a SparkSession, or None to work in this process; got {type(spark).__name__}.")
+    storage = _storage(spark, path, storage_options)
     from hudi_fast.spark.entry import carriers_on
 
     return ChangeRun.of(storage, options, lambda write: carriers_on(spark, write.driver_max_bytes))
+
+
+def _storage(spark: Any, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Storage:
+    if spark is None or storage_options:
+        return Storage(path, storage_options)
+    from hudi_fast.spark.entry import storage_of
+
+    return storage_of(spark, path)
 
 
 def _is_spark(value: Any) -> bool:

@@ -78,14 +78,14 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
     def open(
         cls,
         path: str | os.PathLike[str],
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
         merger: Merger | None = None,
     ) -> HudiTable:
         """Open an existing table.
 
         Args:
             path: base path.
-            storage_options: for the file system.
+            storage_options: how to reach the table, see docs/object-stores.md.
             merger: for a table whose merge mode is CUSTOM: ``merge(older, newer)`` gets two Arrow tables whose rows
                 belong together and returns the merged rows, with ``_hoodie_is_deleted`` true for rows that go.
 
@@ -103,7 +103,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         path: str | os.PathLike[str],
         schema: pa.Schema,
         options: Mapping[str, Any],
-        storage_options: Mapping[str, str] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
     ) -> HudiTable:
         """Create an empty table.
 
@@ -111,7 +111,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
             path: base path.
             schema: data columns.
             options: ``hoodie.*`` keys as for a write; ``hoodie.table.name`` is required.
-            storage_options: for the file system.
+            storage_options: how to reach the table, see docs/object-stores.md.
 
         Raises:
             TableExistsError: there is a table.

@@ -68,7 +68,14 @@ def _show_warning(
 
 @click.group()
 @click.version_option(__version__, prog_name="hudi-fast")
-def cli() -> None:
+@click.option(
+    "--storage-option",
+    "storage_pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How to reach the table, such as endpoint_url=...; repeatable. Keys belong into the environment.",
+)
+def cli(storage_pairs: tuple[str, ...]) -> None:
     """Read and write Apache Hudi tables, natively."""
 
 

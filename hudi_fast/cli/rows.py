@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hudi_fast.cli.looking import condition_on
-from hudi_fast.cli.shared import json_option, open_table, option_option, options_of, path_argument, show_answer
+from hudi_fast.cli.shared import (
+    json_option,
+    open_table,
+    option_option,
+    options_of,
+    path_argument,
+    show_answer,
+    storage_options,
+)
 from hudi_fast.config.option_names import OPERATIONS
 
 if TYPE_CHECKING:
@@ -119,7 +127,7 @@ def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: 
 
     rows = _source(source)
     with under_way(f"Writing {rows.num_rows:,} rows to {path}"):
-        result = write_rows(rows, path, options=options, mode=mode)
+        result = write_rows(rows, path, options=options, mode=mode, storage_options=storage_options())
     _show_result(result, as_json)
 
 

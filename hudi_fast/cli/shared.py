@@ -32,6 +32,7 @@ __all__ = [
     "show_plan",
     "show_result",
     "show_table",
+    "storage_options",
     "yes_option",
 ]
 
@@ -61,7 +62,13 @@ def open_table(path: str) -> HudiTable:
     """The table at a path."""
     from hudi_fast.table import HudiTable
 
-    return HudiTable.open(path)
+    return HudiTable.open(path, storage_options())
+
+
+def storage_options() -> dict[str, str]:
+    """What the command line says about how to reach tables."""
+    root = click.get_current_context().find_root()
+    return options_of(root.params.get("storage_pairs", ()), "--storage-option")
 
 
 def services_of(path: str) -> TableServices:

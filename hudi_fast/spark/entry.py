@@ -14,9 +14,19 @@ from hudi_fast.spark.services.clustering import cluster_on
 from hudi_fast.spark.services.compaction import compact_on
 from hudi_fast.spark.services.deleting import delete_on
 from hudi_fast.spark.services.metadata import run_on as index_on
+from hudi_fast.spark.storage import storage_of
 from hudi_fast.spark.writing.engine import SparkEngine
 
-__all__ = ["bootstrap_on", "carriers_on", "delete_where_on", "engine_for", "merge_on", "read", "update_on"]
+__all__ = [
+    "bootstrap_on",
+    "carriers_on",
+    "delete_where_on",
+    "engine_for",
+    "merge_on",
+    "read",
+    "storage_of",
+    "update_on",
+]
 
 
 def bootstrap_on(spark: Any, options: WriteOptions) -> BootstrapCarriers:

@@ -27,7 +27,7 @@ from hudi_fast.errors import ConfigError
 from hudi_fast.storage.extras import import_extra
 from hudi_fast.storage.object_store import ObjectStore
 
-__all__ = ["Place", "normal_uri", "open_place", "scheme_of"]
+__all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,11 @@ def normal_uri(uri: str) -> str:
 def scheme_of(uri: str) -> str:
     """The scheme in small letters; ``file`` for a path without one."""
     return uri.partition("://")[0].lower() if "://" in uri else "file"
+
+
+def is_written(uri: str) -> bool:
+    """Whether tables can be written where a URI leads."""
+    return scheme_of(uri) in ("file", *_OPENERS)
 
 
 def open_place(uri: str, options: Mapping[str, Any]) -> Place:

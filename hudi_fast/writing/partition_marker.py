@@ -42,4 +42,4 @@ def _as_parquet(values: dict[str, str]) -> bytes:
     schema, sink = pa.schema([pa.field("dummyint", pa.int64())]), pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, store_schema=False) as writer:
         writer.add_key_value_metadata(values)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())

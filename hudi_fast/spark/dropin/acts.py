@@ -16,7 +16,9 @@ from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.session import session_settings, whose_paths
 from hudi_fast.spark.dropin.translate import read_options, save_mode, stream_options, table_path, write_options
 from hudi_fast.spark.dropin.views import refresh_views
+from hudi_fast.spark.storage import split_options, storage_of
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.places import is_written
 
 __all__ = ["frame_of", "load", "load_stream", "own_path", "refuse_table", "save", "session_of", "start_stream"]
 
@@ -53,7 +55,8 @@ def save(made_of: Parts, request: Request) -> None:
     """
     spark = session_of(made_of)
     path = own_path(spark, table_path(request, "save()"))
-    write(frame_of(made_of), path, write_options(request), save_mode(request.mode))
+    options, storage = split_options(write_options(request))
+    write(frame_of(made_of), path, options, save_mode(request.mode), storage)
     refresh_views(spark)
 
 
@@ -65,11 +68,11 @@ def load(made_of: Parts, request: Request) -> Any:
     """
     spark = session_of(made_of)
     path = own_path(spark, table_path(request, "load()"))
-    options = read_options(request, session_settings(spark))
+    options, storage = split_options(read_options(request, session_settings(spark)))
     try:
-        return read(spark, path, options)
+        return read(spark, path, options, storage_options=storage)
     except TableNotFoundError as error:
-        table = _table_above(path)
+        table = _table_above(storage_of(spark, path, storage))
         if table is None:
             raise
         raise UnsupportedFeatureError(
@@ -130,27 +133,29 @@ def refuse_table(made_of: Parts, request: Request) -> None:
 
 
 def own_path(spark: Any, path: str) -> str:
-    """The path; one without a scheme means the session's own file system, which must be the local one.
+    """The path; one without a scheme is of the session's own file system (``fs.defaultFS``).
 
     Raises:
-        UnsupportedFeatureError: it is another one.
+        UnsupportedFeatureError: tables cannot be written there.
     """
     if urlparse(path).scheme:
         return path
     base = whose_paths(spark)
-    if urlparse(base).scheme not in ("", "file"):
+    if urlparse(base).scheme in ("", "file"):
+        return path
+    if not is_written(base):
         raise UnsupportedFeatureError(
             f"The path {path!r} means {base.rstrip('/')}{path} to this session (fs.defaultFS), where tables are not "
             f"supported yet. A local folder is file://{path}."
         )
-    return path
+    return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
 
-def _table_above(path: str) -> str | None:
+def _table_above(storage: Storage) -> str | None:
     """The table that a path lies in, if it does."""
-    text = path.rstrip("/")
-    while "/" in text:
-        text = text.rpartition("/")[0]
-        if text and not text.endswith((":", "/")) and Storage(text).exists(".hoodie/hoodie.properties"):
-            return text
+    uri, root = storage.uri, storage.fs_path("")
+    while "/" in root:
+        uri, root = uri.rpartition("/")[0], root.rpartition("/")[0]
+        if uri and root and storage.rooted_at(root).exists(".hoodie/hoodie.properties"):
+            return uri
     return None

@@ -28,7 +28,9 @@ from hudi_fast.spark.dropin.names import NamedTable, named_tables, table_name
 from hudi_fast.spark.dropin.session import FALLBACK, mark_of
 from hudi_fast.spark.dropin.translate import save_mode, table_path, write_options
 from hudi_fast.spark.dropin.views import known_table, name_table
+from hudi_fast.spark.storage import split_options, storage_of
 from hudi_fast.storage.base import Storage
+from hudi_fast.storage.places import normal_uri
 
 __all__ = ["save_table"]
 
@@ -67,9 +69,9 @@ def save_table(made_of: tuple[Any, ...], request: Request) -> None:
     if _nothing_to_do(spark, name, mode, known):
         return
     path = _path_of(spark, name, request, known if mode == "append" else None)
-    options = write_options(request)
-    options.setdefault(_NAME_KEY, _stored_name(path) or name)
-    write(frame_of(made_of), path, options, mode)
+    options, storage = split_options(write_options(request))
+    options.setdefault(_NAME_KEY, _stored_name(storage_of(spark, path, storage)) or name)
+    write(frame_of(made_of), path, options, mode, storage)
     first = not named_tables(spark)
     name_table(spark, name, path)
     if first:
@@ -122,10 +124,10 @@ def _nothing_to_do(spark: Any, name: str, mode: str, known: NamedTable | None) -
 def _path_of(spark: Any, name: str, request: Request, known: NamedTable | None) -> str:
     """Where the table is; ``known`` is the one that gets more rows."""
     if "path" not in request.options:
-        return Storage(_in_database(spark, name)).uri if known is None else known.path
+        return normal_uri(_in_database(spark, name)) if known is None else known.path
     said = table_path(request, "saveAsTable()")
     absolute = bool(urlparse(said).scheme) or isabs(said)
-    path = Storage(own_path(spark, said) if absolute else _in_database(spark, said)).uri
+    path = normal_uri(own_path(spark, said) if absolute else _in_database(spark, said))
     if known is not None and known.path != path:
         raise ConfigError(
             f"The table {name} of this session is {known.path}, not {path}: leave the option 'path' out, or take "
@@ -140,9 +142,8 @@ def _in_database(spark: Any, path: str) -> str:
     return own_path(spark, f"{folder.rstrip('/')}/{path}")
 
 
-def _stored_name(path: str) -> str | None:
+def _stored_name(storage: Storage) -> str | None:
     """The name that a table has in its own configuration; None when there is no table."""
-    storage = Storage(path)
     try:
         return TableConfig.from_properties(load_properties(storage), storage.uri).name
     except TableNotFoundError:

@@ -34,7 +34,7 @@ _SOURCES = frozenset(
     }
 )
 _SPELLINGS = {key.lower(): key for option in OPTIONS for key in option.keys}
-_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.")
+_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "fs.s3a.")
 _PARTITIONS = "hoodie.datasource.write.partitionpath.field"
 _GENERATOR_CLASS = "hoodie.datasource.write.keygenerator.class"
 _GENERATOR_TYPE = "hoodie.datasource.write.keygenerator.type"

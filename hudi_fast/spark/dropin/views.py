@@ -29,7 +29,7 @@ from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.names import NamedTable, keep_names, named_tables
 from hudi_fast.spark.dropin.session import as_it_was, session_settings
 from hudi_fast.spark.dropin.translate import read_options
-from hudi_fast.storage.base import Storage
+from hudi_fast.spark.storage import storage_of
 from hudi_fast.timeline.active import load_timeline
 
 __all__ = ["drop_views", "known_table", "name_table", "refresh_views"]
@@ -93,12 +93,12 @@ def _behind(spark: Any) -> list[str]:
     if not names:
         return []
     options = _read_settings(spark)
-    return [name for name, table in names.items() if _state(table.path, options) != table.seen]
+    return [name for name, table in names.items() if _state(spark, table.path, options) != table.seen]
 
 
 def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> NamedTable:
     """Make the view; without one where the table cannot be read: old rows would be wrong."""
-    seen = _state(path, options)  # before the read: what is committed in between is found the next time
+    seen = _state(spark, path, options)  # before the read: what is committed in between is found the next time
     try:
         read(spark, path, options).createOrReplaceTempView(name)
     except HudiError as error:
@@ -108,9 +108,9 @@ def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> Named
     return NamedTable(path, seen, _plain_table(spark, name).semanticHash())
 
 
-def _state(path: str, options: Mapping[str, str]) -> str:
+def _state(spark: Any, path: str, options: Mapping[str, str]) -> str:
     """What rows a view of the table depends on, as a short text."""
-    storage = Storage(path)
+    storage = storage_of(spark, path)
     try:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
         done = [instant.file_name for instant in load_timeline(storage, config).completed()]

@@ -39,8 +39,8 @@ _FEW = 0.1
 
 
 def read(
+    storage: Storage,
     spark: Any,
-    path: str,
     options: Mapping[str, Any],
     columns: Sequence[str] | None = None,
     filter: Any = None,
@@ -48,8 +48,8 @@ def read(
     """A lazy DataFrame of the table; meta columns first.
 
     Args:
+        storage: the table's storage.
         spark: the session.
-        path: base path of the table.
         options: of the read.
         columns: which columns, in this order; None for all.
         filter: which rows: a ``pyarrow.compute`` expression, SQL text or a Spark column.
@@ -68,11 +68,11 @@ def read(
     )
     if settings.query_type == "incremental" and settings.incremental_format == "cdc":
         return _changes(
-            spark, plan_cdc(open_state(Storage(path), None, settings.metadata_enabled), settings), columns, filter
+            spark, plan_cdc(open_state(storage, None, settings.metadata_enabled), settings), columns, filter
         )
     if settings.query_type == "incremental":
-        return _incremental(spark, incremental_view(Storage(path), settings), query, columns, filter)
-    state = state_for_query(Storage(path), settings.as_of, settings.metadata_enabled)
+        return _incremental(spark, incremental_view(storage, settings), query, columns, filter)
+    state = state_for_query(storage, settings.as_of, settings.metadata_enabled)
     if filter is None or isinstance(filter, pc.Expression):
         return _frame(spark, plan_scan(state, columns, filter, query=query))
     asked = understand_filter(spark, spark_schema(readable_schema(state)), filter)

@@ -8,7 +8,8 @@
             └─ the others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
 
 The others: slices with large logs, those without base file, base files that Spark does not read as the table means
-them (:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a filter of ours.
+them (:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a filter of ours, or of a table that
+Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hudi_fast.reading.slice_reader import SliceScan
 from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_with_logs
 from hudi_fast.spark.reading.native_scan import native_scan, readable_by_spark
 from hudi_fast.spark.reading.source_scan import source_scan
+from hudi_fast.spark.storage import reached_by_spark
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.view.slices import FileSlice
 
@@ -38,7 +40,8 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
         slices: at least one; without a base file only where log files are merged.
         file_name: name of a further column with the base file's name; None for none.
     """
-    readable = frozenset() if scan.filter is not None else readable_by_spark(scan, slices)
+    native = scan.filter is None and reached_by_spark(spark, scan.storage)
+    readable = readable_by_spark(scan, slices) if native else frozenset()
     logged = frozenset() if scan.merge is None else frozenset(one for one in readable if one.log_files)
     beside = beside_scan(scan, sorted(logged, key=lambda one: (one.partition, one.file_id)))
     alone = readable - logged
@@ -49,7 +52,7 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
     if chosen := [one for one in slices if one in beside]:
         parts.append(scan_with_logs(spark, scan, chosen, file_name))
     others = [one for one in slices if one not in alone and one not in beside]
-    direct = None if file_name is not None else source_scan(spark, scan, others)
+    direct = source_scan(spark, scan, others) if native and file_name is None else None
     if direct is not None:
         parts.append(direct.frame)
         others = [one for one in others if one not in direct.slices]

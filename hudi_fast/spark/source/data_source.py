@@ -25,6 +25,7 @@ from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.spark.source.name import SOURCE_NAME
 from hudi_fast.spark.source.option_keys import base_path, hudi_options
 from hudi_fast.spark.source.queries import TableQuery, table_columns
+from hudi_fast.spark.storage import split_options
 from hudi_fast.spark.table_types import spark_schema
 from hudi_fast.storage.base import Storage
 
@@ -44,7 +45,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
     def __init__(self, options: MutableMapping[str, str]) -> None:
         super().__init__(options)
         self._path = base_path(options)
-        self._options = hudi_options(options)
+        self._options, self._storage_options = split_options(hudi_options(options))
 
     @classmethod
     def name(cls) -> str:
@@ -72,7 +73,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         """Writes to the table."""
         from hudi_fast.spark.source.writer import TableWriter
 
-        return TableWriter(self._path, self._options, schema, overwrite)
+        return TableWriter(self._storage(), self._options, schema, overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:
         """Writes batches of a stream to the table."""
@@ -82,11 +83,14 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
             )
         from hudi_fast.spark.source.writer import TableStreamWriter
 
-        return TableStreamWriter(self._path, self._options, schema, overwrite)
+        return TableStreamWriter(self._storage(), self._options, schema, overwrite)
 
     def _query(self, streams: bool) -> TableQuery:
         """A stream has no begin and end of its own: each of its batches is a range."""
         options = dict(self._options)
         if streams and options.get(_TYPE_KEY, "").lower() == "incremental":
             options.setdefault(_BEGIN_KEY, "earliest")
-        return TableQuery(Storage(self._path), ReadOptions.from_options(options), options)
+        return TableQuery(self._storage(), ReadOptions.from_options(options), options)
+
+    def _storage(self) -> Storage:
+        return Storage(self._path, self._storage_options)

@@ -10,7 +10,7 @@ from hudi_fast.errors import ConfigError
 
 __all__ = ["base_path", "hudi_options"]
 
-_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "_")
+_PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "fs.s3a.", "_")
 
 
 def hudi_options(given: Mapping[str, str]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from hudi_fast.services.inline import check_inline, inline_by_default, serve, se
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.spark.arrow import checked_arrow_types
 from hudi_fast.spark.streaming.once import Batch, is_written, write_once
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 
@@ -58,25 +58,26 @@ class _Spool:
     """Rows put aside by tasks, and what writes them.
 
     Args:
-        path: base path of the table.
+        storage: the table's.
         options: of the write.
         schema: ``StructType`` of the rows.
         overwrite: whether they take the place of the table.
     """
 
-    def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
-        self._storage = Storage(path)
+    def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        self._storage = storage
         self._settings = inline_by_default(ServiceSettings.from_options(options))
         self._sink = SinkOptions.of(written_options(options))
         self._schema = checked_arrow_types(schema)
         self._mode = "overwrite" if overwrite else "append"
         check_inline(self._settings)
-        if not self._storage.is_local:
+        storage.check_writable()
+        parent, _, name = storage.fs_path("").rpartition("/")
+        if not storage.is_local and not parent:
             raise UnsupportedFeatureError(
-                f"Writing to {self._storage.uri} is not supported yet: tables are written on local file systems alone."
+                f'format("hudi_fast") puts rows aside beside the table, and nothing is beside {storage.uri}: use '
+                "hudi_fast.write(df, path, options)."
             )
-        root = self._storage.fs_path("")
-        parent, _, name = root.rpartition("/")
         self._prefix = f".{name}.spool-"
         self._neighbours = self._storage.rooted_at(parent)
         self._folder = f"{self._prefix}{uuid.uuid4().hex}"
@@ -84,9 +85,8 @@ class _Spool:
     def put_aside(self, batches: Iterator[pa.RecordBatch]) -> Spooled:
         """Called by a task."""
         name, size = f"{self._folder}/{uuid.uuid4().hex}.arrow", 0
-        self._neighbours.make_dir(self._folder)
         try:
-            with pa.OSFile(self._neighbours.fs_path(name), "wb") as target:
+            with self._neighbours.open_output(name) as target:
                 with pa.ipc.new_file(target, self._schema) as file:
                     for batch in batches:
                         size += batch.nbytes
@@ -116,10 +116,15 @@ class _Spool:
         with contextlib.suppress(OSError):
             self._neighbours.delete_dir(self._folder)
         for entry in self._neighbours.list_dir(""):
-            old = entry.is_dir and time.time() - entry.modified_ms / 1000 > _FORGOTTEN_SECONDS
-            if old and entry.name.startswith(self._prefix):
+            if entry.is_dir and entry.name.startswith(self._prefix):
                 with contextlib.suppress(OSError):
-                    self._neighbours.delete_dir(entry.path)
+                    if time.time() - self._last_use(entry) / 1000 > _FORGOTTEN_SECONDS:
+                        self._neighbours.delete_dir(entry.path)
+
+    def _last_use(self, folder: FileStat) -> int:
+        """Milliseconds; object stores know those of files alone."""
+        inside = [] if folder.modified_ms else self._neighbours.list_dir(folder.path)
+        return max((one.modified_ms for one in inside), default=folder.modified_ms)
 
     def _delete(self, name: str) -> None:
         folder = name.rpartition("/")[0]
@@ -131,7 +136,9 @@ class _Spool:
     def _rows(self, parts: Sequence[Spooled]) -> pa.Table:
         batches: list[pa.RecordBatch] = []
         for one in parts:
-            reader = pa.ipc.open_file(pa.memory_map(self._neighbours.fs_path(one.name)))
+            local = self._neighbours.is_local
+            path = self._neighbours.fs_path(one.name)
+            reader = pa.ipc.open_file(pa.memory_map(path) if local else self._neighbours.open_input(one.name))
             batches += [reader.get_batch(number) for number in range(reader.num_record_batches)]
         return pa.Table.from_batches(batches, self._schema)
 
@@ -163,8 +170,8 @@ class _Spool:
 class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
     """Writes a DataFrame."""
 
-    def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
-        self._spool = _Spool(path, options, schema, overwrite)
+    def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+        self._spool = _Spool(storage, options, schema, overwrite)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
         """Put the rows of a task aside."""
@@ -184,8 +191,8 @@ if hasattr(ds, "DataSourceStreamArrowWriter"):
     class TableStreamWriter(ds.DataSourceStreamArrowWriter):  # type: ignore[misc]
         """Writes batches of a stream, each once; PySpark 4.1 and later."""
 
-        def __init__(self, path: str, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
-            self._spool = _Spool(path, options, schema, overwrite)
+        def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
+            self._spool = _Spool(storage, options, schema, overwrite)
 
         def write(self, iterator: Iterator[pa.RecordBatch]) -> Spooled:
             """Put the rows of a task aside."""

@@ -16,6 +16,7 @@ from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.spark.source.entry import register
 from hudi_fast.spark.source.name import SOURCE_NAME
+from hudi_fast.spark.storage import prefixed, split_options, storage_settings
 from hudi_fast.spark.streaming.sink import sink
 
 __all__ = ["stream_reader", "stream_writer"]
@@ -39,7 +40,7 @@ def stream_writer(
     Args:
         df: a streaming PySpark DataFrame.
         path: base path of the table.
-        options: ``hoodie.*`` keys of the write and of the stream.
+        options: ``hoodie.*`` keys of the write and of the stream, and of the storage (``hudi_fast.storage.*``).
         output_mode: ``append``; ``complete`` and ``update`` overwrite the table with every batch, as Apache Hudi does.
         trigger: arguments of ``DataStreamWriter.trigger``; None for its default.
         checkpoint: Spark's ``checkpointLocation``; None for what the session says.
@@ -52,7 +53,8 @@ def stream_writer(
     Raises:
         HudiError: an option is wrong; what fails later fails the query.
     """
-    target = sink(path, options, _mode_of(output_mode))
+    own, storage = split_options(options or {})
+    target = sink(path, own, _mode_of(output_mode), storage or storage_settings(df.sparkSession, path))
     writer = df.writeStream.foreachBatch(target).outputMode(output_mode)
     for key, value in {**(other_options or {}), "checkpointLocation": checkpoint}.items():
         writer = writer if value is None else writer.option(key, value)
@@ -76,8 +78,10 @@ def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str
         HudiError: no table, or an option is wrong.
     """
     register(spark)
-    SourceOptions.from_options(options or {})
-    return spark.readStream.format(SOURCE_NAME).options(**(options or {})).load(os.fspath(path))
+    own, storage = split_options(options or {})
+    SourceOptions.from_options(own)
+    reader = spark.readStream.format(SOURCE_NAME).options(**own)
+    return reader.options(**prefixed(storage or storage_settings(spark, path))).load(os.fspath(path))
 
 
 def _mode_of(output_mode: str) -> str:

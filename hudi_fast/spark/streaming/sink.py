@@ -57,9 +57,16 @@ class Sink:
         path: base path of the table.
         options: as :func:`sink`.
         mode: as :func:`sink`.
+        storage_options: as :func:`sink`.
     """
 
-    def __init__(self, path: str, options: Mapping[str, Any], mode: str = "append") -> None:
+    def __init__(
+        self,
+        path: str,
+        options: Mapping[str, Any],
+        mode: str = "append",
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         if mode not in _MODES:
             raise ConfigError(f"A stream writes with the save mode append or overwrite; got {mode!r}.")
         self.path = path
@@ -68,13 +75,13 @@ class Sink:
         self._stream = SinkOptions.of(written_options(self.options))
         self._settings = _beside(ServiceSettings.from_options(self.options), self._stream, self.options)
         check_inline(self._settings)
-        self._storage = Storage(path)
+        self._storage = Storage(path, storage_options)
         self._background = Background(self._storage, with_half_of_the_threads(self._settings))
         self._known: Checkpoint | None = None
         self._after: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.path, self.options, self.mode)
+        return type(self), (self.path, self.options, self.mode, self._storage.options)
 
     def __call__(self, df: Any, batch_id: int) -> None:
         """Write a batch; nothing when the table holds it.
@@ -160,7 +167,12 @@ class Sink:
         )
 
 
-def sink(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None, mode: str = "append") -> Sink:
+def sink(
+    path: str | os.PathLike[str],
+    options: Mapping[str, Any] | None = None,
+    mode: str = "append",
+    storage_options: Mapping[str, Any] | None = None,
+) -> Sink:
     """What to give to ``df.writeStream.foreachBatch``: every batch is one commit, made once.
 
     As in Apache Hudi's sink the table is cleaned and its timeline archived after a batch when that is due, and a
@@ -171,6 +183,7 @@ def sink(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None,
         path: base path of the table, which is created when there is none.
         options: ``hoodie.*`` keys of the write and of the stream.
         mode: ``append``, or ``overwrite``: every batch takes the place of the whole table.
+        storage_options: how to reach the table, see docs/object-stores.md.
 
     Returns:
         A picklable function of a batch and its number.
@@ -179,7 +192,7 @@ def sink(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None,
         ConfigError: an option is wrong.
         UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
     """
-    return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode)
+    return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode, storage_options)
 
 
 def _beside(settings: ServiceSettings, stream: SinkOptions, options: Mapping[str, Any]) -> ServiceSettings:
