@@ -117,6 +117,8 @@ class ProducerContext:
         indexed_columns: columns of ``column_stats``, meta columns among them.
         definitions: index definitions by metadata partition.
         file_id_encoding: how the record index stores file ids: 0 as numbers where they are UUIDs, 1 as text.
+        alone: whether no write that began earlier is pending. The records of one that is stand before those of this
+            action, however late they are made, so what this action says of a whole partition would hide them.
     """
 
     storage: Storage
@@ -128,6 +130,7 @@ class ProducerContext:
     indexed_columns: tuple[str, ...] = ()
     definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
     file_id_encoding: int = 0
+    alone: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +190,8 @@ def after_change(context: ProducerContext, change: TableChange) -> ProducerConte
         pending_compactions=still(context.view.pending_compactions),
         pending_log_compactions=still(context.view.pending_log_compactions),
     )
-    return replace(context, view=view, merge=replace(context.merge, timeline=timeline))
+    earlier = any(one.requested < change.instant for one in context.view.timeline.pending_writes)
+    return replace(context, view=view, merge=replace(context.merge, timeline=timeline), alone=not earlier)
 
 
 def group_changes(context: ProducerContext, after: ProducerContext, change: TableChange) -> list[GroupChange]:

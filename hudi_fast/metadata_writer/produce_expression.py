@@ -94,8 +94,8 @@ class ExpressionOfPartition:
         ]
         key = expression_partition_key(name, self.data_partition)
         merged = merge_ranges({name: one} for one in found).get(name)
-        known_of_all = merged is not None and merged.is_known
-        if merged is not None and merged.is_known:
+        known_of_all = merged is not None and merged.is_known and self.context.alone
+        if merged is not None and known_of_all:
             rows.append(StatRow(key, self.data_partition, name, merged, kind, PARTITION_STATS, True))
         if rows:
             version = stats_version(self.context, self.partition)

@@ -6,7 +6,8 @@
                           │          a log of deleted keys alone: records of nothing, for every indexed column
                           └────┐
     other files of the touched ┴► partition_stats: the ranges of the files of the newest slices, merged; it replaces
-    partitions ─ MDT records ──┘  what was there; a partition without files: deletes
+    partitions ─ MDT records ──┘  what was there; a partition without files, or that a write may land in which began
+                                  earlier: deletes, until the next write
 
 Source: metadata reference 3.5 and 3.6; HoodieTableMetadataUtil#convertMetadataToColumnStatsRecords and
 #convertMetadataToPartitionStatRecords, Hudi 1.2.0.
@@ -166,7 +167,7 @@ class StatsOfPartitions:
             altered = self._altered(files, types)
             for name in dict.fromkeys([*merged, *altered] if files else types):
                 key, found = partition_stats_key(name, partition), merged.get(name)
-                if found is None or not found.is_known or name in altered:
+                if found is None or not found.is_known or name in altered or not self.context.alone:
                     gone.append(key)
                 else:
                     rows.append(StatRow(key, partition, name, found, types[name], PARTITION_STATS, True))
