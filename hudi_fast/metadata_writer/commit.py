@@ -74,7 +74,10 @@ def update_metadata(
     writer = log_writer(table, change.instant, partitions)
     writer, opened = _with_new_partitions(writer, table, change, min_groups)
     stats = [*opened, *runner(sources, writer)]
-    finish_delta_commit(table.storage, table.config, change.instant, stats, writer.schema, "UPSERT_PREPPED", clock)
+    newest = table.timeline.newest_time
+    finish_delta_commit(
+        table.storage, table.config, change.instant, stats, writer.schema, "UPSERT_PREPPED", clock, newest
+    )
     return True
 
 
@@ -93,6 +96,7 @@ def finish_delta_commit(
     schema: str,
     operation: str,
     clock: InstantClock,
+    newest: str | None = None,
 ) -> Instant:
     """Complete a delta commit of the metadata table.
 
@@ -104,6 +108,8 @@ def finish_delta_commit(
         schema: Avro JSON of the records, meta columns included.
         operation: ``UPSERT_PREPPED``, or ``BULK_INSERT_PREPPED`` of a build.
         clock: gives the completion time.
+        newest: newest time on the timeline of the metadata table: a clock that is behind that of another host must not
+            make this part of a slice that has been compacted; None where ``clock`` knows it.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda one: one.path):
@@ -111,7 +117,7 @@ def finish_delta_commit(
     metadata = CommitMetadata(by_partition, {"schema": commit_schema(schema)}, operation)
     body = encode_commit_metadata(metadata, config.layout_version)
     inflight = Instant(instant, _ACTION, State.INFLIGHT)
-    return complete(storage, config, inflight, body, clock.next_time())
+    return complete(storage, config, inflight, body, clock.next_time(newest))
 
 
 def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) -> GroupWriter:

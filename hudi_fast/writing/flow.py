@@ -263,6 +263,7 @@ def _land(transaction: Transaction, landing: _Landing, options: WriteOptions, ru
     state, plan, metadata, clock = landing.pinned, landing.plan, landing.metadata, transaction.clock
     if options.lock.is_shared:
         state = open_state(state.storage)
+        clock.next_time(state.timeline.newest_time)  # what it makes is later than all of that, whatever the wall clock
         refuse_while_restoring(state.storage, state.timeline, "no write may land")
         require_not_undone(state, transaction.instant)
         plan = settled_plan(transaction.instant, plan, landing.pinned, state, options)
