@@ -41,6 +41,7 @@ from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.conflicts.landing import check_mode, require_landing, require_nobody_else, settled_plan
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
@@ -216,6 +217,7 @@ def _execute(
             plan = draft_plan(state, options, engine.input_schema())
             engine.prepare(plan)
         plan = replace(plan, instant=instant, stats_columns=columns_with_stats(state, plan, options.metadata))
+        plan = replace(plan, early=early_detection(options, state.timeline, plan.index.bucket is not None))
         outcome = engine.execute(plan)
         replaced = replaced_groups(plan, options, outcome.partitions)
         if not outcome.stats and not replaced and not options.allow_empty_commit:

@@ -20,6 +20,8 @@ __all__ = [
     "has_markers",
     "make_marker_folder",
     "marked_files",
+    "marked_in_partition",
+    "marker_instants",
 ]
 
 _FOLDER = ".hoodie/.temp"
@@ -73,6 +75,33 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
             if match is not None:
                 found[_inside(storage, match["file"], entry.path)] = match["kind"]
     return found
+
+
+def marker_instants(storage: Storage) -> list[str]:
+    """Requested times of the writes whose marker folders are there, in order; some may have ended."""
+    return [entry.name for entry in storage.list_dir(_FOLDER) if entry.is_dir and entry.name.isdigit()]
+
+
+def marked_in_partition(storage: Storage, instant: str, partition: str) -> list[str]:
+    """Names of the data files that a write announced in one partition; both marker forms are read.
+
+    Args:
+        storage: the table's storage.
+        instant: the write, which may be somebody else's and going on.
+        partition: partition path.
+    """
+    folder = _folder(instant)
+    top = [entry for entry in storage.list_dir(folder) if not entry.is_dir]
+    names = [entry.name for entry in (storage.list_dir(f"{folder}/{partition}") if partition else top)]
+    for entry in top:
+        if entry.name.startswith("MARKERS") and entry.name != "MARKERS.type":
+            try:
+                lines = storage.read_bytes(entry.path).decode().split("\n")
+            except FileNotFoundError:  # it has just ended
+                continue
+            found = (line.strip().rpartition("/") for line in lines)
+            names += [name for path, _, name in found if path == partition]
+    return [match["file"] for match in map(_DIRECT.match, names) if match is not None]
 
 
 def _inside(storage: Storage, path: str, marker: str) -> str:

@@ -26,6 +26,7 @@ from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
+from hudi_fast.writing.conflicts.early import EarlyDetection
 from hudi_fast.writing.sizing import SizingSettings
 
 __all__ = [
@@ -128,6 +129,7 @@ class WritePlan:
         internal: the columns with their ids, on a table with a schema history; None on others.
         cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
         threads: how many file groups the local engine writes at once.
+        early: how conflicts are looked for before a file group is written; None: they are not.
         instant: requested time of this write; empty until the write has begun.
     """
 
@@ -158,6 +160,7 @@ class WritePlan:
     internal: InternalSchema | None = None
     cdc: str | None = None
     threads: int = 2
+    early: EarlyDetection | None = None
     instant: str = ""
 
     @property
