@@ -28,8 +28,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError
@@ -43,6 +42,8 @@ __all__ = ["StorageLock", "open_storage_lock"]
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 1.0
 _RELEASE_PAUSES = (0.0, 1.0, 2.0, 4.0)
 _STOP_SECONDS = 15.0
+"""Longest wait for a renewal that is under way, as Apache Hudi's."""
+_AUDIT_SECONDS = 5.0
 
 
 @dataclass(slots=True)
@@ -54,12 +55,16 @@ class _Lease:
         valid_until: what it says; milliseconds since the epoch.
         trusted_until: by the monotonic clock.
         lost: what was found instead; empty while nothing was.
+        given_up_ms: when, by the wall clock; 0 for not, or not for sure.
+        over: tells the thread of this lease to end.
     """
 
     version: str
     valid_until: int
     trusted_until: float
     lost: str = ""
+    given_up_ms: int = 0
+    over: threading.Event = field(default_factory=threading.Event)
 
 
 def open_storage_lock(storage: Storage, options: LockOptions) -> StorageLock:
@@ -104,9 +109,7 @@ class StorageLock:
         self._is_in_doubt = False
         self._holder = ""
         self._guard = threading.Lock()
-        self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._audit: Audit | None = None
 
     @property
     def holder(self) -> str:
@@ -156,7 +159,6 @@ class StorageLock:
         if version is None:
             return False
         lease = _Lease(version, valid_until, self._trusted_until(started))
-        self._stop.clear()
         self._thread = threading.Thread(target=self._keep, args=(lease, now), name="hudi_fast-lock", daemon=True)
         try:
             self._thread.start()
@@ -171,8 +173,7 @@ class StorageLock:
         record = decode_record(found.data)
         taken = record.owner != self._owner and is_taken(record, self._now_ms())
         if taken:
-            until = datetime.fromtimestamp(record.valid_until / 1000, UTC).isoformat(" ", "milliseconds")
-            self._holder = f"owner {record.owner}, valid until {until}"
+            self._holder = f"owner {record.owner}, valid for {(record.valid_until - self._now_ms()) / 1000:.1f} s more"
         return taken
 
     # ---- keeping it
@@ -206,21 +207,24 @@ class StorageLock:
                 ) from failure
 
     def _keep(self, lease: _Lease, started_ms: int) -> None:
-        """The thread of one acquisition; it alone writes audit records until it has ended."""
+        """The thread of one lease: renews it, and writes the audit's records beside what the holder does."""
+        audit = None
         if is_audited(self._storage):
-            self._audit = Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
-            self._audit.record("START", started_ms)
-        while not self._stop.wait(self._renew):
+            audit = Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
+            audit.record("START", started_ms)
+        while not lease.over.wait(self._renew):
             with self._guard:
-                if lease.lost or self._stop.is_set():
-                    return
+                if lease.lost or lease.over.is_set():
+                    break
                 now = self._now_ms()
                 try:
                     self._renew_lease(lease)
                 except OSError:
                     continue  # the next one may come through in time
-            if self._audit is not None and not lease.lost:
-                self._audit.record("RENEW", now)
+            if audit is not None and not lease.lost:
+                audit.record("RENEW", now)
+        if audit is not None and lease.given_up_ms:
+            audit.record("END", lease.given_up_ms, lease.given_up_ms <= lease.valid_until + DRIFT_MS)
 
     def _renew_lease(self, lease: _Lease) -> None:
         started = time.monotonic()
@@ -249,26 +253,22 @@ class StorageLock:
         Raises:
             OSError: the store did not take it; the lock goes when its validity ends.
         """
-        self._stop.set()
         lease, self._lease = self._lease, None
-        if lease is not None:
-            self._give_up(lease)
-
-    def _give_up(self, lease: _Lease) -> None:
+        if lease is None:
+            return
         if not self._guard.acquire(timeout=_STOP_SECONDS):
+            lease.over.set()
             raise OSError(f"a renewal of {STORAGE_LOCK_PATH} has been under way for more than {_STOP_SECONDS:g} s")
         try:
-            if lease.lost:
-                return
-            ended = self._now_ms()
-            self._expire(lease)
+            if not lease.lost:
+                now = self._now_ms()
+                self._expire(lease)
+                lease.given_up_ms = now
         finally:
+            lease.over.set()
             self._guard.release()
         if self._thread is not None:
-            self._thread.join(_STOP_SECONDS)
-            if self._audit is not None and not self._thread.is_alive():
-                self._audit.record("END", ended, ended <= lease.valid_until + DRIFT_MS)
-        self._thread = self._audit = None
+            self._thread.join(_AUDIT_SECONDS)
 
     def _expire(self, lease: _Lease) -> None:
         record, failure = LockRecord(True, lease.valid_until, self._owner), OSError()
@@ -289,8 +289,9 @@ class StorageLock:
             self.unlock()
             if self._is_in_doubt:
                 found = self._store.read(STORAGE_LOCK_PATH)
-                if found is not None and decode_record(found.data).owner == self._owner:
-                    self._expire(_Lease(found.version, decode_record(found.data).valid_until, 0.0))
+                record = None if found is None else decode_record(found.data)
+                if found is not None and record is not None and record.owner == self._owner:
+                    self._expire(_Lease(found.version, record.valid_until, 0.0))
 
     # ---- clocks
 
