@@ -16,6 +16,7 @@ from golden import Golden, unzip_golden
 from locking.jvm_lock import peer_pyspark_jars
 from peer.client import PROJECT, RealHudi, java_command
 from servers.dynamodb import start_dynamodb
+from servers.hive_metastore import HiveMetastore, start_hive_metastore
 from servers.s3 import S3Server, ServerError, start_s3
 from servers.zookeeper import ZookeeperServer, start_zookeeper
 
@@ -180,6 +181,17 @@ def zookeeper(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Z
     """A ZooKeeper server of this machine."""
     try:
         with start_zookeeper(peer_pyspark_jars(), tmp_path_factory.mktemp("zookeeper")) as server:
+            yield server
+    except (FileNotFoundError, ServerError) as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def hive_metastore(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveMetastore]:
+    """A Hive metastore of this machine."""
+    try:
+        cache, folder = PROJECT / "artifacts" / "test_servers", tmp_path_factory.mktemp("hive_metastore")
+        with start_hive_metastore(peer_pyspark_jars(), cache, folder) as server:
             yield server
     except (FileNotFoundError, ServerError) as error:
         pytest.skip(str(error))

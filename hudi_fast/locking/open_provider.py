@@ -68,6 +68,13 @@ def _in_storage(storage: Storage, options: LockOptions) -> LockProvider:
     return open_storage_lock(storage, options)
 
 
+def _hive_metastore(storage: Storage, options: LockOptions) -> LockProvider:
+    import_extra("thrift", "hive", "A lock in a Hive metastore")
+    from hudi_fast.locking.hive_metastore import open_hive_metastore
+
+    return open_hive_metastore(storage, options)
+
+
 _OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {
     "file_system": _file_system,
     "storage": _in_storage,
@@ -75,4 +82,5 @@ _OPENERS: dict[str, Callable[[Storage, LockOptions], LockProvider]] = {
     "dynamodb_implicit": _dynamodb_implicit,
     "zookeeper": _zookeeper,
     "zookeeper_implicit": _zookeeper_implicit,
+    "hive_metastore": _hive_metastore,
 }

@@ -27,7 +27,7 @@ from locking.contention import LinePeer
 from peer.client import PROJECT, java_command
 from servers.maven_jars import MavenError, maven_jars
 
-__all__ = ["jvm_lock", "peer_pyspark_jars"]
+__all__ = ["CACHE", "jvm_lock", "peer_pyspark_jars"]
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
 CACHE = PROJECT / "artifacts" / "test_servers"
