@@ -83,7 +83,7 @@ def _check(history: History, looks: int) -> Verdict:
     try:
         timeline = _timeline(history)
         landed = list(_landed(history, timeline))
-        states = replay(history.world, landed)
+        states = replay(history.world, landed, _compactions(history, timeline))
         wrong += _told_the_truth(history, timeline, states)
         wrong += states.faults
         wrong += _reads(history, states)
@@ -120,6 +120,12 @@ def _landed(history: History, timeline: _Timeline) -> Iterator[Landed]:
             for attempt in done.attempts:
                 if attempt.is_write and attempt.tried is not None and attempt.instant.requested in timeline.completed:
                     yield Landed(done, attempt, attempt.published or attempt.tried)
+
+
+def _compactions(history: History, timeline: _Timeline) -> list[str]:
+    """Requested times of all compactions that are, or were, on the timeline."""
+    asked = [one.instant for done in history.done for one in done.attempts if one.instant.action == "compaction"]
+    return [one.requested for one in asked if one.requested in timeline.completed or one.requested in timeline.pending]
 
 
 def _told_the_truth(history: History, timeline: _Timeline, states: States) -> Iterator[str]:
@@ -174,8 +180,11 @@ def _final(history: History, states: States) -> Iterator[str]:
         if not _same(rows, states.states[-1], states):
             yield f"WRONG ROWS {when}: {rows} where {shown(states.states[-1])} were written"
     result = table.services.validate()
-    if result.differences.num_rows:
-        yield f"METADATA TABLE: {result.differences.to_pylist()[:3]}"
+    differences = result.differences.to_pylist()
+    if states.duplicates:  # of two rows with one key the record index knows one
+        differences = [one for one in differences if one["partition"] != "record_index"]
+    if differences:
+        yield f"METADATA TABLE: {differences[:3]}"
     try:
         assert_tidy(history.table)
     except AssertionError as error:
@@ -232,14 +241,12 @@ def _looks_back(history: History, states: States, looks: int) -> tuple[list[str]
     table, wrong, refused = hf.HudiTable.open(history.table), list[str](), 0
     chance = random.Random(history.world.seed)
     chosen = chance.sample(states.landed, min(looks, len(states.landed)))
-    attempts = [one.instant for done in history.done for one in done.attempts]
-    compactions = [one.requested for one in attempts if one.action == "compaction"]
     for one in chosen:
         instant = one.attempt.instant.requested
         try:
             rows = rows_seen(table.to_arrow(columns=["id", "v"], as_of=instant))
             wanted = states.without_later(history.world, instant)
-            passed_over = states.moved_on(instant, compactions)
+            passed_over = states.moved_on(instant)
             if not _same(rows, wanted, states, passed_over):
                 wrong.append(f"LOOK BACK to {instant}: {rows} where {shown(wanted)} were")
         except ConfigError:

@@ -55,6 +55,7 @@ class States:
     Attributes:
         landed: writes in the order in which they became visible.
         states: what it held before the first of them, and after each.
+        compactions: requested times of compactions.
         faults: what cannot have happened if conflicts had been found.
         unsure: keys whose rows nobody can tell: a delete that saw nothing, beside an insert.
         duplicates: keys that were there twice at some time.
@@ -62,6 +63,7 @@ class States:
 
     landed: list[Landed]
     states: list[State]
+    compactions: tuple[str, ...] = ()
     faults: list[str] = field(default_factory=list)
     unsure: set[str] = field(default_factory=set)
     duplicates: set[str] = field(default_factory=set)
@@ -73,12 +75,16 @@ class States:
     def without_later(self, world: World, requested: str) -> State:
         """What a look back to a requested time finds: nothing of writes that were requested later."""
         state: State = {}
+        if not world.blocks:
+            return _side_by_side(
+                [one for one in self.landed if one.attempt.instant.requested <= requested], self.compactions
+            )
         for one in self.landed:
             if one.attempt.instant.requested <= requested:
                 state = _apply(world, state, one, self.pinned(one.attempt), None)
         return state
 
-    def moved_on(self, requested: str, compactions: Sequence[str]) -> set[str]:
+    def moved_on(self, requested: str) -> set[str]:
         """Keys that a look back to a requested time finds without their last change, as with Apache Hudi.
 
         A log file that was complete after a compaction was requested belongs to the slice of the compaction, which is
@@ -86,9 +92,8 @@ class States:
 
         Args:
             requested: the time of the look back.
-            compactions: requested times of all compactions.
         """
-        later = [one for one in compactions if one > requested]
+        later = [one for one in self.compactions if one > requested]
         beside = [
             one
             for one in self.landed
@@ -102,17 +107,23 @@ def shown(state: State) -> list[list[object]]:
     return sorted([key, row.value] for key, rows in state.items() for row in rows)
 
 
-def replay(world: World, landed: Sequence[Landed]) -> States:
+def replay(world: World, landed: Sequence[Landed], compactions: Sequence[str] = ()) -> States:
     """Work out what the table held after each write.
 
     Args:
         world: the world.
         landed: its writes that are visible, in any order.
+        compactions: requested times of all compactions.
     """
     ordered = sorted(landed, key=lambda one: one.at)
-    states = States(ordered, [{}])
-    for one in ordered:
-        states.states.append(_apply(world, states.states[-1], one, states.pinned(one.attempt), states))
+    states = States(ordered, [{}], tuple(compactions))
+    for number, one in enumerate(ordered):
+        if world.blocks:
+            states.states.append(_apply(world, states.states[-1], one, states.pinned(one.attempt), states))
+        else:
+            states.states.append(_side_by_side(ordered[: number + 1], states.compactions))
+    if not world.blocks:
+        states.unsure |= {key for one in ordered for key in _unseen(states, one)}
     return states
 
 
@@ -136,17 +147,34 @@ def effect(world: World, done: Done, seen: State) -> tuple[dict[str, tuple[Row, 
     return gone, dict.fromkeys(op.keys, op.value)
 
 
+def _side_by_side(landed: Sequence[Landed], compactions: Sequence[str]) -> State:
+    """Where writers log beside each other a key has the row of the log file that comes last: of the newest slice, which
+    is of the last compaction that was requested before the file was complete, the write that was requested last."""
+    last: dict[str, tuple[int, str, Landed]] = {}
+    for one in landed:
+        times = one.attempt.instant.requested, one.attempt.completion
+        order = (sum(each < times[1] for each in compactions), times[0], one)
+        for key in one.done.op.keys:
+            last[key] = max(last.get(key, order), order, key=lambda known: known[:2])
+    return {
+        key: () if one.done.op.verb == "delete" else (Row(one.done.op.value, requested),)
+        for key, (_, requested, one) in last.items()
+    }
+
+
+def _unseen(states: States, one: Landed) -> set[str]:
+    """Keys that a delete did not see, while another writer was about to insert them: it may have passed them over."""
+    if one.done.op.verb != "delete":
+        return set()
+    beside = [each for each in states.landed if each.at > one.attempt.pinned and each.attempt.pinned < one.at]
+    named = {key for each in beside if each is not one for key in each.done.op.keys}
+    return {key for key in one.done.op.keys if key in named and not states.pinned(one.attempt).get(key)}
+
+
 def _apply(world: World, now: State, one: Landed, seen: State, states: States | None) -> State:
     gone, made = effect(world, one.done, seen)
     instant = one.attempt.instant.requested
     after = dict(now)
-    if not world.blocks:  # log files beside each other: the last write of a key wins
-        for key in {*gone, *made}:
-            after[key] = (Row(made[key], instant),) if key in made else ()
-        if states is not None:
-            states.unsure -= set(made)
-            states.unsure |= {key for key in one.done.op.keys if key not in made and key not in gone and now.get(key)}
-        return after
     for key, rows in gone.items():
         left = tuple(row for row in after.get(key, ()) if row not in rows)
         if states is not None and not set(rows) <= set(now.get(key, ())):
@@ -158,6 +186,7 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
     for key, value in made.items():
         if after.get(key) and states is not None:
             states.duplicates.add(key)
+            states.unsure.add(key)  # which of the rows a later write finds is the index's affair
             if world.is_bucket:
                 states.faults.append(
                     f"DUPLICATE KEY: {one.done.name} ({instant}) did not see {key}, which was {_said(now[key])} when "

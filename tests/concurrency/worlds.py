@@ -25,6 +25,7 @@ __all__ = [
     "Fault",
     "Op",
     "World",
+    "apart",
     "partition_of",
     "rows_for",
     "world_from_json",
@@ -189,6 +190,23 @@ def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None
         return made
     rule = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "2"}
     return replace(made, options={**options, **rule}, faults=_faults(chance, faults, count))
+
+
+def apart(world: World, provider: str = "lease", options: Mapping[str, str] | None = None) -> World:
+    """The same world with each writer on a machine of its own, and a lock that they share.
+
+    Args:
+        world: the world.
+        provider: who keeps the lock: ``lease``, or the kind of a real provider.
+        options: of that provider; none for ``lease``, which stands where the options name any.
+    """
+    given = options or {
+        f"{_L}provider": "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider",
+        f"{_L}zookeeper.url": "nowhere:1",
+        f"{_L}zookeeper.base_path": "/nowhere",
+    }
+    waits = {f"{_L}client.wait_time_ms_between_retry": "20", "hoodie.time.generator.max_expected_clock_skew_ms": "1"}
+    return replace(world, options={**world.options, **waits, **given}, machines=True, provider=provider)
 
 
 def _options(chance: random.Random) -> dict[str, str]:
