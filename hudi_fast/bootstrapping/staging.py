@@ -7,7 +7,7 @@
     (write)
     publish      rename, or (where a table is replaced) the two change places       visible, at once
 
-Where nothing can be made beside it (it is a mount point, or its parent folder is read-only) the table is made in place:
+Where nothing can be made beside it (a mount point, a read-only parent, an object store) the table is made in place:
 a crash then leaves a table without a complete commit, which the next attempt makes anew.
 """
 
@@ -27,6 +27,7 @@ from hudi_fast.errors import (
     CommitStateUnknownError,
     ConfigError,
     TableExistsError,
+    UnsupportedFeatureError,
 )
 from hudi_fast.locking.machine import is_held, machine_lock
 from hudi_fast.locking.table_lock import Held, table_lock
@@ -73,6 +74,11 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
                 "other. Choose a path beside it."
             )
     exists = table_exists(storage, broken_counts=mode == "overwrite")
+    if exists and mode == "overwrite" and not storage.is_local:
+        raise UnsupportedFeatureError(
+            f"The table {storage.uri} cannot be replaced by another: nothing is renamed in an object store. Delete the "
+            "table first, or bootstrap elsewhere."
+        )
     if exists and mode == "ignore":
         return None
     if exists and mode != "overwrite" and not _is_unfinished(storage):
@@ -118,6 +124,8 @@ def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
 def _stage(storage: Storage) -> Storage | None:
     root = storage.fs_path("")
     parent, _, name = root.rpartition("/")
+    if not storage.is_local:
+        return None
     neighbours = storage.rooted_at(parent)
     neighbours.make_dir("")
     if not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
@@ -165,7 +173,7 @@ def _in_place(place: Place) -> Iterator[None]:
         empty_table(storage)
     try:
         yield
-    except CommitStateUnknownError:
+    except (CommitStateUnknownError, TableExistsError):
         raise
     except BaseException:
         with contextlib.suppress(OSError):

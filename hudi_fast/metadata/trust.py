@@ -82,7 +82,14 @@ def unknown_commit(data: Timeline, own: Timeline) -> Instant | None:
     commits = [one for one in own.writes() if one.action == "deltacommit" and not _is_initial(one)]
     if not commits or data.find(commits[-1].requested) is not None:
         return None
-    return commits[-1] if commits[-1].requested[:_INSTANT_DIGITS] > (data.newest_time or "") else None
+    return commits[-1] if commits[-1].requested[:_INSTANT_DIGITS] > _newest(data) else None
+
+
+def _newest(data: Timeline) -> str:
+    """The newest time; of files whose storage keeps whole seconds, the last moment that may have been meant."""
+    ends = (one.completion for one in data.instants if one.completion is not None)
+    whole = (end[:-3] + "999" for end in ends if len(end) == _INSTANT_DIGITS and end.endswith("000"))
+    return max(data.newest_time or "", *whole, "")
 
 
 def _is_initial(instant: Instant) -> bool:

@@ -201,7 +201,8 @@ class Storage:
             self.fs.create_dir(self.fs_path(path), recursive=True)
         else:
             store, name = self._objects(), f"{self.fs_path(path)}/"
-            patiently(lambda: store.put(name, b""))
+            if name.count("/") > 1:  # a bucket is no object
+                patiently(lambda: store.put(name, b""))
 
     def delete_file(self, path: str) -> bool:
         """Delete a file; False when there was none."""
@@ -280,7 +281,8 @@ class Storage:
         folders = [f"{self.fs_path(one.path)}/" for one in reversed(entries) if one.is_dir]
         if not entries and not self.exists(path):
             return False
-        patiently(lambda: store.delete([*names, *folders, f"{top}/"]))
+        folders += [f"{top}/"] if "/" in top else []
+        patiently(lambda: store.delete([*names, *folders]))
         return True
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
