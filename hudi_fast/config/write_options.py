@@ -24,6 +24,7 @@ from hudi_fast.errors import ConfigError
 
 __all__ = ["PartitionSpec", "WriteOptions"]
 
+_CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
 _DEFAULT_LEVELS = {"zstd": 1}
@@ -170,7 +171,7 @@ class WriteOptions:
     heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
     # clusterings that wait
-    clustering_updates: str = option_field("hoodie.clustering.updates.strategy")
+    clustering_updates: str = option_field(_CLUSTERING_UPDATES)
     clustering_gives_way: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
     clustering_expires: bool = option_field("hoodie.clustering.enable.expirations")
     clustering_expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
@@ -245,6 +246,8 @@ class WriteOptions:
     @property
     def updates_clustered(self) -> bool:
         """Whether rows may be changed that a pending clustering is going to rewrite."""
+        if self.lock.strategy == "prefer_writer" and _CLUSTERING_UPDATES not in self.explicit:
+            return True
         return allows_updates(self.clustering_updates)
 
     @property

@@ -37,6 +37,7 @@ __all__ = [
     "bucket_number",
     "bucket_of_keys",
     "load_bucket_overrides",
+    "shared_bucket_file_id",
     "slices_by_bucket",
 ]
 
@@ -80,6 +81,14 @@ def bucket_file_id(number: int, *seed: str) -> str:
     """The id of a new file group for a bucket; the same for the same ``seed``, which says what it is made for."""
     random = uuid.UUID(bytes=hashlib.md5("\n".join([*seed, str(number)]).encode()).digest(), version=4)
     return f"{number:0{_DIGITS}d}{str(random)[_DIGITS:]}-0"
+
+
+def shared_bucket_file_id(number: int) -> str:
+    """The id of a bucket's file group that several writers may begin at once: everybody gives it the same.
+
+    Source: ``BucketIdentifier#newBucketFileIdForNBCC`` (Hudi 1.2.0).
+    """
+    return f"{number:0{_DIGITS}d}-0000-0000-0000-000000000000-0"
 
 
 def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dict[int, FileSlice]:

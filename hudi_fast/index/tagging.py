@@ -59,6 +59,8 @@ class BucketSettings:
         max_count: consistent hashing: most buckets after splitting.
         overrides: numbers of buckets of partitions whose path a pattern is found in; the first that is found counts.
         key_rule: what a key of several fields is, see :mod:`hudi_fast.kernels.bucket_hash`.
+        met_in: whether several writers may begin a bucket at once: its file group has one id, then, whoever makes it,
+            and begins with log files.
     """
 
     engine: str = "SIMPLE"
@@ -68,6 +70,7 @@ class BucketSettings:
     max_count: int = 256
     overrides: tuple[tuple[str, int], ...] = ()
     key_rule: int = COMMA_AND_COLON
+    met_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from hudi_fast.index.bucket import (
     bucket_number,
     bucket_of_keys,
     load_bucket_overrides,
+    shared_bucket_file_id,
     slices_by_bucket,
 )
 from hudi_fast.index.consistent import has_hashing, load_or_make_hashing, node_of_keys
@@ -54,6 +55,7 @@ Rows = npt.NDArray[np.int64]
 Runner = Callable[..., Iterable[Any]]
 
 _CONSISTENT = "CONSISTENT_HASHING"
+_LOGGED = frozenset({"upsert", "insert", "delete"})
 _OVERWRITES = frozenset({"insert_overwrite", "insert_overwrite_table"})
 _ANY_INDEX = frozenset({"delete_partition", "insert_overwrite_table"})
 """Operations that leave no file group as it was, or touch none."""
@@ -142,6 +144,10 @@ def _fixed(
     for number, rows in keyed.split(numbers, count):
         slice_ = by_number.get(number)
         made = bucket_file_id(number, plan.storage.uri, plan.instant, partition)
+        if slice_ is None and settings.met_in and plan.operation in _LOGGED:
+            made = shared_bucket_file_id(number)
+            slice_ = FileSlice(partition, made, None, (), plan.instant)
+            rows = _without_deletes(keyed.incoming, rows)
         yield _Bucket(made if slice_ is None else slice_.file_id, slice_, rows)
 
 

@@ -307,6 +307,7 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
             options.bucket_hash_fields or config.record_key_fields,
             options.bucket_min_count or options.bucket_count,
             options.bucket_max_count or options.bucket_count,
+            met_in=options.lock.mode == "NON_BLOCKING_CONCURRENCY_CONTROL",
         )
     return IndexSettings(
         options.index_type,

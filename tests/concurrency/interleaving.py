@@ -17,17 +17,30 @@ from typing import Any
 
 import pyarrow as pa
 from mor_tables import mor_options
-from small_tables import options
+from small_tables import assert_tidy, options, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.services.carriers import Carriers, in_process
+from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
-__all__ = ["NBCC", "OCC", "PREFER_WRITER", "InterleavedEngine", "pending_of", "settings_for", "write_during"]
+__all__ = [
+    "NBCC",
+    "OCC",
+    "PREFER_WRITER",
+    "InterleavedEngine",
+    "assert_sound",
+    "pending_of",
+    "services",
+    "services_during",
+    "settings_for",
+    "write_during",
+]
 
 _CLIENT = "org.apache.hudi.client.transaction."
 IN_PROCESS = f"{_CLIENT}lock.InProcessLockProvider"
@@ -78,11 +91,34 @@ def write_during(
     return run_write(engine, Storage(path), WriteOptions.from_options(settings), mode)
 
 
+def services_during(path: Path, meanwhile: Callable[[], object]) -> TableServices:
+    """The services of a table; called with ``spark=True`` they let others go on between their work and its commit."""
+    threads = in_process(1)
+
+    def then(work: Callable[..., Any]) -> Callable[..., Any]:
+        def both(*given: Any) -> Any:
+            done = work(*given)
+            meanwhile()
+            return done
+
+        return both
+
+    carriers = Carriers(then(threads.compact), then(threads.cluster), then(threads.index), then(threads.delete))
+    return TableServices(Storage(path), lambda _spark: carriers)
+
+
 def pending_of(path: Path) -> list[str]:
     """Requested times of pending instants."""
     return [one.requested for one in load_state(Storage(path)).timeline.pending()]
 
 
-def services(path: Path) -> Any:
+def services(path: Path) -> TableServices:
     """The services of a table."""
     return hf.HudiTable.open(path).services
+
+
+def assert_sound(path: Path, rows: dict[str, tuple[Any, ...]]) -> None:
+    """Nothing is left over, the metadata table says what there is, and the table holds these rows."""
+    assert_tidy(path)
+    assert sum(services(path).validate().summary.column("differences").to_pylist()) == 0
+    assert table_rows(path) == rows

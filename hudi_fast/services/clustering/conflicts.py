@@ -8,18 +8,27 @@ and before it becomes visible.
 
     files of each planned slice  ≟  its newest slice now          (base files, log files)
     completed since the plan: groups written or ended             (blocks added to a log file that was there)
+
+Where writers are preferred (``PreferWriterConflictResolutionStrategy``) it gives way to those that are at work, too:
+they say in their inflight files, or by their markers, what they write to.
 """
 
 from __future__ import annotations
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.services.compaction.triggers import written_since
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.storage.base import FileStat
+from hudi_fast.timeline.heartbeat import is_fresh
+from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan, ClusteringSlice
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
+from hudi_fast.writing.conflicts.touched import touched_groups
+from hudi_fast.writing.markers import marked_files
 
-__all__ = ["changed_groups", "require_unchanged"]
+__all__ = ["changed_groups", "require_nobody_at_work", "require_unchanged"]
 
 _SHOWN = 5
 
@@ -65,6 +74,50 @@ def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan)
         f"The clustering {instant.requested} of {state.storage.uri} does not go with the table any more: of the file "
         f"groups in its plan {shown}. It is rolled back, with its plan, and no row is touched; plan another one."
     )
+
+
+def require_nobody_at_work(
+    state: TableState, instant: Instant, plan: ClusteringPlan, settings: ServiceSettings
+) -> None:
+    """Let writers that are at work on file groups of a plan go first, where the options prefer them.
+
+    Args:
+        state: the table now, under its lock.
+        instant: the pending clustering.
+        plan: its plan.
+        settings: which strategy, whether writes that are requested only count, and how long signs of life do.
+
+    Raises:
+        CommitConflictError: one of them is; the plan waits.
+    """
+    lock, rule = settings.write.lock, settings.failed_writes.heartbeat
+    if lock.strategy != "prefer_writer":
+        return
+    planned = {(one.partition_path, one.file_id) for group in plan.groups for one in group.slices}
+    services = {one.requested for one in state.pending_services}
+    for one in state.timeline.pending_writes:
+        if one.requested in services or not is_fresh(state.storage, one.requested, rule):
+            continue
+        common = planned & _at_work_on(state, one)
+        if common or (lock.yields_to_requested and one.state is State.REQUESTED):
+            named = ", ".join(file_id for _, file_id in sorted(common)[:_SHOWN]) or "file groups that it does not name"
+            raise CommitConflictError(
+                f"The {one.action} {one.requested} of {state.storage.uri} is at work on file groups of the clustering "
+                f"{instant.requested}: {named}. Writers go first here; the plan waits, carry it out later.",
+                instant.requested,
+                one.requested,
+                tuple(sorted(common)),
+            )
+
+
+def _at_work_on(state: TableState, write: Instant) -> set[tuple[str, str]]:
+    found = set(touched_groups(state.storage, state.config, write))
+    for path in marked_files(state.storage, write.requested):
+        file = FileStat(path, 0, 0, False)
+        named = parse_base_file(file) or parse_log_file(file)
+        if named is not None:
+            found.add((path.rpartition("/")[0], named.file_id))
+    return found
 
 
 def _names(slice_: ClusteringSlice) -> set[str]:

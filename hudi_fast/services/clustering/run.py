@@ -33,7 +33,7 @@ from hudi_fast.metadata.state import open_state
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.clustering.bucket_plans import planned_resizes
 from hudi_fast.services.clustering.bucket_resize import carry_out_resizes, resize_buckets
-from hudi_fast.services.clustering.conflicts import changed_groups, require_unchanged
+from hudi_fast.services.clustering.conflicts import changed_groups, require_nobody_at_work, require_unchanged
 from hudi_fast.services.clustering.parameters import options_of_plan
 from hudi_fast.services.clustering.plan import (
     ScheduledClustering,
@@ -209,6 +209,7 @@ def _begin(
     resizes = planned_resizes(state, instant, plan) if how == CONSISTENT else []
     work = _work(state, instant, plan, settings, how)
     require_unchanged(state, instant, plan)
+    require_nobody_at_work(state, instant, plan, settings)
     for group in plan.groups:
         slices_of(storage, group)
     if instant.state is State.INFLIGHT:
@@ -267,6 +268,7 @@ def _execute(
     with lock() as held:
         state = open_state(transaction.storage)  # writers went on
         require_unchanged(state, transaction.instant, plan)
+        require_nobody_at_work(state, transaction.instant, plan, settings)
         transaction.clock.under(held, state.timeline.newest_time)  # it completes after all of them
         metadata = _metadata(work, stats)
         commit_service(transaction, state, work.plan, metadata, settings)

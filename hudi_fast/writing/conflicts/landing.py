@@ -4,9 +4,12 @@
 mode                                      what is looked at
 ========================================  ===================================================================
 ``OPTIMISTIC_CONCURRENCY_CONTROL``        file groups, and the schema
-``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; file groups of bulk inserts alone: all others log beside each
-                                          other into file groups that are known beforehand, and readers merge
+``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; all file groups of bulk inserts and overwrites; others log
+                                          beside each other into file groups that are known beforehand, and
+                                          readers merge, but none of these may have been ended since
 ========================================  ===================================================================
+
+(Apache Hudi looks at nothing but bulk inserts there: what is logged to a file group that an overwrite ended is lost.)
 
 Source: ``TransactionUtils.resolveWriteConflictIfAny``, ``HoodieWriteConfig#needResolveWriteConflict`` (Hudi 1.2.0).
 """
@@ -32,6 +35,7 @@ __all__ = ["check_mode", "require_landing", "require_nobody_else", "settled_plan
 
 _NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 _FIRST_NON_BLOCKING = 8
+_LOGGED = frozenset({"upsert", "insert", "delete"})
 
 
 def check_mode(plan: WritePlan, options: WriteOptions) -> None:
@@ -96,9 +100,9 @@ def require_landing(
     Raises:
         CommitConflictError: others changed its file groups.
     """
-    if options.lock.mode == _NON_BLOCKING and plan.operation != "bulk_insert":
-        return
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
+    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED:
+        strategy = "non_blocking"
     own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
     require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)
 

@@ -16,6 +16,7 @@ strategy       pending instants
 simple         clusterings; replace commits requested later; before table version 8 compactions requested later
 bucket         the same; file groups are compared by the bucket that their file ids begin with
 prefer_writer  none: pending clusterings find out for themselves when they complete
+non_blocking   none, and of those that are completed replace commits alone, which ended file groups
 =============  =====================================================================================================
 
 On merge-on-read tables of version 8 and later a compaction conflicts with no write: log files that were written beside
@@ -77,7 +78,7 @@ def require_no_conflict(
         own: the write.
         before: the timeline that it was pinned to.
         now: the timeline as it is.
-        strategy: ``simple``, ``bucket`` or ``prefer_writer``.
+        strategy: ``simple``, ``bucket``, ``prefer_writer`` or ``non_blocking``.
 
     Raises:
         CommitConflictError: somebody did.
@@ -124,7 +125,9 @@ def candidates(
     found = [one for one in now.writes() if one.requested not in seen]
     if config.is_mor:
         found = [one for one in found if one.action != "commit" or (not modern and one.requested > own.requested)]
-    if strategy != "prefer_writer":
+    if strategy == "non_blocking":
+        found = [one for one in found if one.action == "replacecommit"]
+    elif strategy != "prefer_writer":
         found += [one for one in now.pending() if _counts_pending(storage, config, own, one, modern)]
     return sorted((one for one in found if one.requested != own.requested), key=lambda one: one.requested)
 
