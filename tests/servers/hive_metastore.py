@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
@@ -28,6 +27,7 @@ __all__ = ["HiveMetastore", "start_hive_metastore"]
 MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 OPENED = ("java.lang", "java.net", "java.nio", "java.io", "java.util", "java.util.concurrent")
 START_SECONDS = 90.0
+STOP_SECONDS = 20.0
 PROPERTIES = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={folder}/db;create=true",
     "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
@@ -83,14 +83,13 @@ class HiveMetastore:
                 raise ServerError(f"No Hive metastore: {(self.folder / 'output').read_text()[-3000:]}")
             time.sleep(0.05)
 
-    def stop(self) -> None:
-        """End it; it keeps what it has answered."""
+    def stop(self, seconds: float = 0.0) -> None:
+        """End it, at once if it takes longer than it is given; it keeps what it has answered."""
         process, self._process = self._process, None
         if process is not None:
-            process.send_signal(signal.SIGCONT)
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(10)
+                process.wait(seconds)
             process.kill()
             process.wait()
 
@@ -101,21 +100,20 @@ class HiveMetastore:
 
 
 @contextlib.contextmanager
-def start_hive_metastore(jars: Path, cache: Path, folder: Path, *more: str) -> Iterator[HiveMetastore]:
+def start_hive_metastore(jars: Path, cache: Path, folder: Path) -> Iterator[HiveMetastore]:
     """A metastore with tables for locks for the duration of the block.
 
     Args:
         jars: folder of PySpark 3.5's jars.
         cache: where a database with these tables is kept.
         folder: for its data and logs.
-        more: further arguments of the server.
 
     Raises:
         ServerError: it cannot be had.
     """
     shutil.copytree(_database(jars, cache), folder / "db")
     server = HiveMetastore(jars, folder)
-    server.start(*more)
+    server.start()
     try:
         yield server
     finally:
@@ -135,7 +133,7 @@ def _database(jars: Path, cache: Path) -> Path:
                     client.lock("d", "t", "u", "h", "a")
                 client.close()
             finally:
-                server.stop()
+                server.stop(STOP_SECONDS)
             with contextlib.suppress(OSError):  # another process of the tests was first
                 os.rename(Path(scratch, "db"), kept)
     return kept
