@@ -45,11 +45,13 @@ class S3Server:
         url: ``http://127.0.0.1:<port>``.
         bucket: is there and is empty at first.
         kind: ``versitygw`` or ``moto``.
+        objects: folder in which versitygw keeps each object as a file, by bucket and key.
     """
 
     url: str
     bucket: str
     kind: str
+    objects: Path
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -92,7 +94,7 @@ def start_s3(cache: Path, folder: Path, kind: str | None = None) -> Iterator[S3S
     with open(folder / "s3.log", "wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **keys})
     try:
-        server = S3Server(f"http://127.0.0.1:{port}", BUCKET, "moto" if binary is None else "versitygw")
+        server = S3Server(f"http://127.0.0.1:{port}", BUCKET, "moto" if binary is None else "versitygw", data)
         wait_for(process, server.url, folder / "s3.log")
         make_bucket(server)
         yield server

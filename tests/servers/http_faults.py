@@ -1,0 +1,150 @@
+"""Something between a client and an HTTP server that lets one request go wrong.
+
+========== =====================================================================
+kind        the request with that number
+========== =====================================================================
+``before``  is not passed on; the connection breaks
+``after``   is passed on, and its answer is lost; the connection breaks
+``busy``    is not passed on; the answer is 503 ``SlowDown``
+========== =====================================================================
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+__all__ = ["FAULTS", "Faults", "http_faults"]
+
+FAULTS = ("before", "after", "busy")
+BUSY = b'<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>'
+HOP_BY_HOP = {"connection", "expect", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
+
+
+class Faults:
+    """What goes wrong, and what was asked.
+
+    Attributes:
+        url: of this.
+        asked: method and path of every request since :meth:`arm`.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[str] = []
+        self._at, self._kind, self._lasts = -1, "", 1
+        self._lock = threading.Lock()
+
+    def arm(self, at: int = -1, kind: str = "", lasts: int = 1) -> None:
+        """From now on requests count from 0, and ``lasts`` of them go wrong, beginning with number ``at``."""
+        with self._lock:
+            self.asked = []
+            self._at, self._kind, self._lasts = at, kind, lasts
+
+    def note(self, what: str) -> str:
+        """Count a request; the kind of its fault, or nothing."""
+        with self._lock:
+            number = len(self.asked)
+            self.asked.append(what)
+            return self._kind if self._at <= number < self._at + self._lasts and self._at >= 0 else ""
+
+
+@contextlib.contextmanager
+def http_faults(target: str) -> Iterator[Faults]:
+    """Listen for the duration of the block, in front of a server.
+
+    Args:
+        target: ``http://host:port``.
+    """
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Relay)
+    server.daemon_threads = True
+    faults = Faults(f"http://127.0.0.1:{server.server_port}")
+    server.faults, server.target = faults, urlsplit(target)  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield faults
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class Relay(BaseHTTPRequestHandler):
+    """Passes one connection's requests on."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # a head and its content leave together
+
+    def relay(self) -> None:
+        body = self.body()
+        fault = self.server.faults.note(f"{self.command} {self.path}")  # type: ignore[attr-defined]
+        if fault == "before":
+            self.break_off()
+        elif fault == "busy":
+            self.answer(503, [("Content-Type", "application/xml")], b"" if self.command == "HEAD" else BUSY, len(BUSY))
+        else:
+            self.pass_on(body, lost=fault == "after")
+
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = relay
+
+    def body(self) -> bytes:
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        parts = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            parts.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():  # trailers
+            pass
+        return b"".join(parts)
+
+    def pass_on(self, body: bytes, lost: bool) -> None:
+        target = self.server.target  # type: ignore[attr-defined]
+        connection = http.client.HTTPConnection(target.hostname, target.port, timeout=30)
+        try:
+            connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+            for name, value in self.headers.items():
+                if name.lower() not in HOP_BY_HOP or name.lower() == "content-length":
+                    connection.putheader(name, value)
+            chunked = "Content-Length" not in self.headers and bool(body)
+            if chunked:
+                connection.putheader("Transfer-Encoding", "chunked")
+            connection.endheaders([body] if chunked else body or None, encode_chunked=chunked)
+            answer = connection.getresponse()
+            content = answer.read()
+        finally:
+            connection.close()
+        if lost:
+            self.break_off()
+            return
+        size = int(answer.headers.get("Content-Length") or 0) if self.command == "HEAD" else len(content)
+        headers = [(name, value) for name, value in answer.headers.items() if name.lower() not in HOP_BY_HOP]
+        self.answer(answer.status, headers, content, size)
+
+    def answer(self, status: int, headers: list[tuple[str, str]], content: bytes, size: int) -> None:
+        self.send_response_only(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def break_off(self) -> None:
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError):
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing: what was asked is in :attr:`Faults.asked`."""
