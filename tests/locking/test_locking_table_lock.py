@@ -296,8 +296,15 @@ def test_a_package_that_is_missing_is_named(
 # ---- a table that is written
 
 
-@pytest.mark.parametrize("provider", [FILE, OBJECT])
-@pytest.mark.parametrize("mode", [{}, SHARED])
+@pytest.mark.parametrize(
+    ("provider", "mode"),
+    [
+        (FILE, SHARED),
+        (OBJECT, {}),
+        pytest.param(FILE, {}, marks=pytest.mark.long),
+        pytest.param(OBJECT, SHARED, marks=pytest.mark.long),
+    ],
+)
 def test_tables_are_written_under_the_providers_lock(tmp_path: Path, provider: str, mode: dict[str, Any]) -> None:
     settings = {
         "hoodie.table.name": "t",
