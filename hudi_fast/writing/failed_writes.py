@@ -8,7 +8,8 @@ LAZY     none: each may be another writer's at work          those whose signs o
 NEVER    none                                                none
 =======  ==================================================  ===========================================
 
-Compactions, log compactions and clusterings are not writes: their plans wait for somebody. Newer writes go first, as
+Compactions, log compactions and clusterings are not writes: their plans wait for somebody. A write whose rollback
+somebody carries out is left to them. Newer writes go first, as
 theirs may rest on older ones.
 
 Sources: ``BaseHoodieTableServiceClient#rollbackFailedWrites``, ``#getInstantsToRollback``,
@@ -26,6 +27,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, beating, is_alive
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.rollback import read_rollback_plan
 
 __all__ = ["FailedWrites", "beating_as_writer", "expired_writes", "failed_writes", "given_up_writes"]
 
@@ -74,5 +76,12 @@ def beating_as_writer(storage: Storage, instant: str, failed: FailedWrites) -> A
 
 def _pending(state: TableState) -> list[Instant]:
     planned = {one.requested for one in state.pending_services}
-    found = [one for one in state.timeline.pending_writes if one.requested not in planned]
+    left = planned | _being_rolled_back(state)
+    found = [one for one in state.timeline.pending_writes if one.requested not in left]
     return sorted(found, key=lambda one: one.requested, reverse=True)
+
+
+def _being_rolled_back(state: TableState) -> set[str]:
+    rollbacks = [one for one in state.timeline.pending() if one.action == "rollback"]
+    plans = (read_rollback_plan(state.storage, state.config, one) for one in rollbacks)
+    return {plan.instant for plan in plans if plan is not None}

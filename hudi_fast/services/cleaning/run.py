@@ -288,7 +288,8 @@ def _settled(storage: Storage, settings: ServiceSettings, held: Held) -> tuple[T
     state = clean_up(state, clock, settings.failed_writes)
     expired = expired_writes(state, settings.failed_writes)
     for instant in expired:
-        roll_back(storage, state.config, instant, clock, state.timeline.newest_time)
+        rule = settings.failed_writes.heartbeat
+        roll_back(storage, state.config, instant, clock, state.timeline.newest_time, rule=rule)
     return open_state(storage) if expired else state, clock
 
 

@@ -133,7 +133,8 @@ def _roll_back(
     config = _config(storage)
     clock = settings.clock(config, held)
     before = load_timeline(storage, config)
-    finish_rollbacks(storage, config, before, clock)
+    rule = failed_writes(settings.write).heartbeat
+    finish_rollbacks(storage, config, before, clock, rule=rule)
     writes = [one for one in _pending_of(storage, config, findings) if one.action in WRITE_ACTIONS]
     for instant in sorted(writes, key=lambda one: one.requested, reverse=True):
         roll_back(storage, config, instant, clock, load_timeline(storage, config).newest_time)

@@ -189,11 +189,13 @@ def _roll_back_failed(
     state: TableState, settings: ServiceSettings, carriers: Carriers, clock: InstantClock
 ) -> list[RolledBack]:
     storage, config = state.storage, state.config
-    finished = finish_rollbacks(storage, config, state.timeline, clock, carriers.delete)
+    rule = settings.failed_writes.heartbeat
+    finished = finish_rollbacks(storage, config, state.timeline, clock, carriers.delete, rule)
     done = [one for one in finished if one is not None]
     state = open_state(storage) if finished else state
     for one in _failed_writes(state, settings):
-        done.append(roll_back(storage, config, one, clock, state.timeline.newest_time, carriers.delete))
+        newest = state.timeline.newest_time
+        done.append(roll_back(storage, config, one, clock, newest, carriers.delete, rule=rule))
     return done
 
 

@@ -1,0 +1,340 @@
+"""The modes of several writers: what is refused, who waits for whom, retries, and writers that are taken for dead."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from interleaving import (
+    IN_PROCESS,
+    NBCC,
+    OCC,
+    InterleavedEngine,
+    assert_sound,
+    pending_of,
+    services,
+    settings_for,
+    write_during,
+)
+from small_tables import assert_tidy, options, plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.metadata.state import open_state
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import RollbackPlan
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.failed_writes import failed_writes
+from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.rollback import request_rollback, roll_back
+
+NUMBER_OF_WRITERS = 3
+ROUNDS = 4
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"hoodie.write.lock.provider": None}, "needs a lock that all writers share"),
+        ({"hoodie.clean.failed.writes.policy": "EAGER"}, "EAGER would roll back the writes that others have at work"),
+        (
+            {**NBCC, "hoodie.write.concurrency.early.conflict.detection.enable": "true"},
+            "To use early conflict detection",
+        ),
+    ],
+)
+def test_options_that_cannot_go_together_are_refused(more: dict[str, Any], message: str) -> None:
+    given = {**options(), **OCC, **more}
+    with pytest.raises(hf.ConfigError, match=message):
+        WriteOptions.from_options({key: value for key, value in given.items() if value is not None})
+
+
+def test_without_a_provider_the_one_of_the_process_is_taken_if_that_is_wanted() -> None:
+    given = {**options(), **OCC, "hoodie.auto.adjust.lock.configs": "true"}
+    del given["hoodie.write.lock.provider"]
+    found = WriteOptions.from_options(given)
+    assert (found.lock.provider_class, found.failed_writes_policy) == (IN_PROCESS, "LAZY")
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "more", "message"),
+    [
+        ("COW", "9", {"hoodie.index.type": "BUCKET"}, "requires the MOR table with simple bucket index"),
+        ("MOR", "9", {}, "requires the MOR table with simple bucket index"),
+        ("MOR", "6", {"hoodie.index.type": "BUCKET"}, "requires table version 8"),
+    ],
+)
+def test_without_blocking_file_groups_have_to_be_known_beforehand(
+    kind: str, version: str, more: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(hf.ConfigError, match=message):
+        hf.write(plain_rows(range(4)), tmp_path, settings_for(kind, version, {**more, **NBCC}))
+
+
+# ---- who waits for whom
+
+
+def test_one_of_several_writers_holds_no_lock_while_it_writes_files(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    write_during(tmp_path, plain_rows([1], 5), settings, lambda: hf.write(plain_rows([0], 6), tmp_path, settings))
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00000": ("p0", 6, "a0"), "k00001": ("p1", 5, "a1")})
+
+
+def test_a_single_writer_holds_its_lock_throughout(tmp_path: Path) -> None:
+    alone = {**settings_for("COW", "9"), "hoodie.write.concurrency.mode": "SINGLE_WRITER"}
+    hf.write(plain_rows(range(4)), tmp_path, alone)
+    impatient = {**alone, "hoodie.write.lock.wait_time_ms": "20"}
+
+    def others() -> None:
+        with pytest.raises(hf.LockTimeoutError):
+            hf.write(plain_rows([0], 6), tmp_path, impatient)
+
+    write_during(tmp_path, plain_rows([1], 5), alone, others)
+    assert_tidy(tmp_path)
+
+
+# ---- retries
+
+
+def test_a_conflict_is_retried_and_the_write_done_again_on_what_is_there_then(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9", {"hoodie.write.num.retries.on.conflict.failures": "2"})
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    left = [6, 7]
+
+    def others() -> None:
+        if left:
+            hf.write(plain_rows([3], left.pop(0), "B"), tmp_path, settings)
+
+    engine = InterleavedEngine(plain_rows([1], 5, "A"), others)
+    result = run_write(engine, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    instants = [plan.instant for plan in engine.plans]
+    assert instants == sorted(set(instants))
+    assert (len(instants), result.instant) == (3, instants[-1])
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 5, "A1"), "k00003": ("p1", 7, "B3")})
+
+
+def test_as_many_tries_are_made_as_the_options_say_and_one_writer_makes_one(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9", {"hoodie.write.num.retries.on.conflict.failures": "1"})
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    engine = InterleavedEngine(plain_rows([1], 5), lambda: hf.write(plain_rows([3], 6), tmp_path, settings))
+    with pytest.raises(hf.CommitConflictError):
+        run_write(engine, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    assert len(engine.plans) == 2
+    assert pending_of(tmp_path) == []
+
+
+COUNTING = """
+import sys
+sys.path[:0] = {paths!r}
+from test_concurrency_modes import count
+count(sys.argv[1], int(sys.argv[2]))
+"""
+
+
+def count(path: str | Path, writer: int) -> None:
+    """Add one to the counter in the table, again and again; each round reads what it adds to."""
+    settings = settings_for("COW", "9", {"hoodie.write.lock.wait_time_ms": "60000"})
+    for _ in range(ROUNDS):
+        while True:
+            try:
+                run_write(_Counter(Path(path), writer), Storage(path), WriteOptions.from_options(settings), "append")
+                break
+            except hf.CommitConflictError:
+                time.sleep(0.01 * writer)
+
+
+class _Counter(InterleavedEngine):
+    """Reads the row once its write has begun, so that whatever comes later is a conflict."""
+
+    def __init__(self, path: Path, writer: int) -> None:
+        self.path, self.writer = path, writer
+        super().__init__(plain_rows([0]), lambda: None)
+
+    def execute(self, plan: Any) -> Any:
+        """Write what is there, and one more."""
+        found = hf.HudiTable.open(self.path).to_arrow()
+        value = found.column("ts")[0].as_py()
+        self.source = plain_rows([0], value + 1, f"w{self.writer}-")
+        self._incoming = None
+        self.prepare(plan)
+        return super().execute(plan)
+
+
+@pytest.mark.parametrize("across", ["threads", "processes"])
+def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    hf.write(plain_rows([0], ts=1), table, settings_for("COW", "9"))
+    if across == "threads":
+        errors: list[BaseException] = []
+
+        def run(writer: int) -> None:
+            try:
+                count(table, writer)
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run, args=(writer,)) for writer in range(NUMBER_OF_WRITERS)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert errors == []
+    else:
+        code = COUNTING.format(paths=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
+        command = [sys.executable, "-c", code, str(table)]
+        running = [subprocess.Popen([*command, str(writer)]) for writer in range(2)]
+        assert [one.wait(120) for one in running] == [0, 0]
+    writers = NUMBER_OF_WRITERS if across == "threads" else 2
+    assert table_rows(table)["k00000"][1] == 1 + writers * ROUNDS
+    assert_tidy(table)
+
+
+# ---- schemas
+
+
+def with_column(rows: pa.Table, name: str) -> pa.Table:
+    return rows.append_column(name, pa.array([7] * rows.num_rows, pa.int64()))
+
+
+def test_who_changed_no_columns_commits_those_that_another_writer_added(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    write_during(
+        tmp_path,
+        plain_rows([1], 5, "A"),
+        settings,
+        lambda: hf.write(with_column(plain_rows([0], 6, "B"), "more"), tmp_path, settings),
+    )
+    assert table_rows(tmp_path)["k00000"] == ("p0", 6, "B0", 7)
+    assert table_rows(tmp_path)["k00001"] == ("p1", 5, "A1", None)
+    assert_tidy(tmp_path)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_two_who_add_columns_land_if_they_are_the_same(same: bool, tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    rows = with_column(plain_rows([1], 5, "A"), "more" if same else "other")
+
+    def others() -> None:
+        hf.write(with_column(plain_rows([0], 6, "B"), "more"), tmp_path, settings)
+
+    if same:
+        write_during(tmp_path, rows, settings, others)
+        assert table_rows(tmp_path)["k00001"] == ("p1", 5, "A1", 7)
+    else:
+        with pytest.raises(hf.CommitConflictError, match=r"incompatible concurrent schema evolution.*more, other"):
+            write_during(tmp_path, rows, settings, others)
+        assert table_rows(tmp_path)["k00001"] == ("p1", 1, "a1", None)
+    assert_tidy(tmp_path)
+
+
+# ---- writers that died, and those that did not
+
+
+def test_a_lazy_clean_leaves_a_live_writer_alone_and_rolls_a_dead_one_back(tmp_path: Path) -> None:
+    settings = settings_for("MOR", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    seen: list[list[str]] = []
+
+    def others() -> None:
+        services(tmp_path).clean(settings)
+        services(tmp_path).rollback(options=settings)
+        hf.write(plain_rows([0], 6), tmp_path, settings)
+        seen.append(pending_of(tmp_path))
+        (tmp_path / heartbeat_path(seen[0][0])).unlink()  # nobody gives signs of life any more
+        services(tmp_path).clean(settings)
+        seen.append(pending_of(tmp_path))
+
+    with pytest.raises(hf.CommitConflictError, match="is no longer inflight"):
+        write_during(tmp_path, plain_rows([1], 5), settings, others)
+    assert [len(one) for one in seen] == [1, 0]
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
+
+
+def test_a_write_whose_rollback_is_planned_does_not_land(tmp_path: Path) -> None:
+    """Apache Hudi plans a rollback under the lock and carries it out without."""
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    planned: list[Instant] = []
+
+    def others() -> None:
+        state = load_state(Storage(tmp_path))
+        plan = RollbackPlan(pending_of(tmp_path)[0], "commit")
+        clock = InstantClock(state.config.timezone)
+        planned.append(request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time))
+
+    with pytest.raises(hf.CommitConflictError, match="was taken for dead") as caught:
+        write_during(tmp_path, plain_rows([1], 5), settings, others)
+    assert caught.value.other == planned[0].requested
+    hf.write(plain_rows([0], 6), tmp_path, settings)
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_rollback_that_somebody_carries_out_is_left_to_them(alive: bool, tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    state = load_state(Storage(tmp_path))
+    clock = InstantClock(state.config.timezone)
+    failed = Instant(clock.next_time(state.timeline.newest_time), "commit", State.REQUESTED)
+    create_requested(state.storage, state.config, failed)
+    plan = RollbackPlan(failed.requested, "commit")
+    rollback = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    if alive:
+        state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
+    hf.write(plain_rows([0], 6), tmp_path, settings)
+    services(tmp_path).clean(settings)
+    assert (rollback.requested in pending_of(tmp_path)) is alive
+    assert (failed.requested in pending_of(tmp_path)) is alive
+
+
+def test_rollbacks_beside_other_writers_give_signs_of_life(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    state = load_state(Storage(tmp_path))
+    clock = InstantClock(state.config.timezone)
+    failed = Instant(clock.next_time(state.timeline.newest_time), "commit", State.REQUESTED)
+    create_requested(state.storage, state.config, failed)
+    beats: list[bool] = []
+
+    def delete(_storage: Storage, paths: Any) -> list[bool]:
+        beats.append(state.storage.exists(heartbeat_path(pending_of(tmp_path)[-1])))
+        return [True for _ in paths]
+
+    shared = failed_writes(WriteOptions.from_options(settings)).heartbeat
+    done = roll_back(state.storage, state.config, failed, clock, failed.requested, delete, rule=shared)
+    assert beats == [True]
+    assert not state.storage.exists(heartbeat_path(done.requested))
+
+
+def test_a_clock_that_was_set_back_gives_times_after_all_that_others_took(tmp_path: Path) -> None:
+    """The clock of a write starts anew in each section, from what is on the timeline by then."""
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    ahead = InstantClock("UTC", now_ms=lambda: time.time_ns() // 1_000_000 + 3_600_000)
+
+    def others() -> None:
+        state = open_state(Storage(tmp_path))
+        point = Instant(ahead.next_time(), "clean", State.REQUESTED)
+        create_requested(state.storage, state.config, point)
+
+    result = write_during(tmp_path, plain_rows([1], 5), settings, others)
+    timeline = load_state(Storage(tmp_path)).timeline
+    done = timeline.completion_of(result.instant)
+    assert done is not None
+    assert done > max(one.requested for one in timeline.of_action("clean"))
