@@ -52,7 +52,7 @@ def open_dynamodb(storage: Storage, options: LockOptions) -> DynamoDbLock:
         options: table of locks, partition key, lease.
 
     Raises:
-        ConfigError: boto3 is missing or its settings are wrong.
+        ConfigError: boto3 is missing, or a setting is wrong.
         TableNotFoundError: the key is the table's name, and there is no table.
     """
     key = options.dynamodb_partition_key or load_properties(storage)["hoodie.table.name"]
@@ -63,7 +63,7 @@ def open_dynamodb_implicit(storage: Storage, options: LockOptions) -> DynamoDbLo
     """The lock whose partition key follows from the table's base path.
 
     Raises:
-        ConfigError: boto3 is missing or its settings are wrong.
+        ConfigError: boto3 is missing, or a setting is wrong.
     """
     return DynamoDbLock(open_lock_table(options), path_hash(storage.uri), options.wait_ms)
 
@@ -80,7 +80,7 @@ class DynamoDbLock:
     def __init__(self, table: LockTable, key: str, lease_ms: int) -> None:
         self._table = table
         self._key = key
-        self._lease_ms = max(lease_ms, 1)
+        self._lease_ms = lease_ms
         self._owner = f"{platform.node()}{uuid.uuid4()}"
         self._seen: tuple[str, float] | None = None
         self._holder = ""

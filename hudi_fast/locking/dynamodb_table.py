@@ -35,6 +35,7 @@ _NEEDS = "A lock in DynamoDB"
 _REGION = "us-east-1"
 _SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 2.0, 10.0
 _REQUESTS_IN_A_LEASE = 3
+_SHORTEST_LEASE_MS = 100
 _FIRST_POLL, _LONGEST_POLL = 0.05, 5.0
 _THERE = ("ACTIVE", "UPDATING")
 _NO_TABLE = "ResourceNotFoundException"
@@ -50,7 +51,13 @@ _PASSING = (
     "ThrottlingException",
     "TransactionConflictException",
 )
-_UNSENT = ("EndpointConnectionError", "HTTPClientError", "ConnectionError", "ResponseStreamingError")
+_UNSENT = (
+    "ConnectionError",
+    "CredentialRetrievalError",
+    "HTTPClientError",
+    "MetadataRetrievalError",
+    "ResponseStreamingError",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,7 @@ class LockTable:
     """Requests of one table of locks. Thread-safe.
 
     All of them raise ``LockError`` when they are refused, and ``OSError`` when whether they were carried out is
-    unknown; the table is made when it is missing.
+    unknown. A table that is missing holds no lock, and is made with the first one.
 
     Args:
         client: of boto3, which does not repeat requests.
@@ -95,18 +102,25 @@ class LockTable:
         return None if not found else self._item(key, found)
 
     def create(self, item: LockItem) -> bool:
-        """Write a lock that is not there; False when it is."""
-        return self._put(item, "attribute_not_exists(#k)", {"#k": "key"}, {})
+        """Write a lock that is not there; False when it is. A missing table is made."""
+        try:
+            return self._put(item, "attribute_not_exists(#k)", {"#k": "key"}, {})
+        except _NoTableError:
+            self._make()
+        try:
+            return self._put(item, "attribute_not_exists(#k)", {"#k": "key"}, {})
+        except _NoTableError:
+            raise OSError(f"The DynamoDB table {self.name} was made and is gone again.") from None
 
     def replace_released(self, item: LockItem) -> bool:
         """Write over a lock that was left behind; False when it has changed."""
         names = {"#k": "key", "#r": "isReleased"}
-        return self._put(item, "attribute_exists(#k) AND #r = :r", names, {":r": "1"})
+        return self._replace(item, "attribute_exists(#k) AND #r = :r", names, {":r": "1"})
 
     def replace(self, item: LockItem, version: str) -> bool:
         """Write over that version of a lock; False when it has changed."""
         names = {"#k": "key", "#v": "recordVersionNumber"}
-        return self._put(item, "attribute_exists(#k) AND #v = :v", names, {":v": version})
+        return self._replace(item, "attribute_exists(#k) AND #v = :v", names, {":v": version})
 
     def renew(self, item: LockItem, version: str) -> bool:
         """Change the version of a lock of ours to a new one; False when it is not ours any more, or has another."""
@@ -148,7 +162,7 @@ class LockTable:
             "recordVersionNumber": item.version,
         }
         of_condition = {"ExpressionAttributeValues": _texts(values)} if values else {}
-        answer = self._ask(
+        answer = self._try(
             "put_item",
             Item=_texts(attributes),
             ConditionExpression=condition,
@@ -169,16 +183,18 @@ class LockTable:
             ) from None
         return LockItem(key, owner, lease_ms, version, "isReleased" in values)
 
+    def _replace(self, item: LockItem, condition: str, names: Mapping[str, str], values: Mapping[str, str]) -> bool:
+        try:
+            return self._put(item, condition, names, values)
+        except _NoTableError:
+            return False
+
     def _ask(self, operation: str, **arguments: Any) -> dict[str, Any] | None:
-        """The answer to a request; None where its condition did not hold. A missing table is made."""
+        """The answer to a request about a lock; None where its condition did not hold, or there is no table."""
         try:
             return self._try(operation, **arguments)
         except _NoTableError:
-            self._make()
-        try:
-            return self._try(operation, **arguments)
-        except _NoTableError:
-            raise OSError(f"The DynamoDB table {self.name} was made and is gone again.") from None
+            return None
 
     def _try(self, operation: str, **arguments: Any) -> dict[str, Any] | None:
         errors = import_extra("botocore.exceptions", "aws", _NEEDS)
@@ -202,7 +218,9 @@ class LockTable:
             ) from None
         except errors.BotoCoreError as error:
             kinds = {kind.__name__ for kind in type(error).__mro__}
-            what = f"DynamoDB was not reached for {operation} on the table of locks {self.name}: {error}"
+            # What a program says that was asked for credentials may be these.
+            text = type(error).__name__ if "CredentialRetrievalError" in kinds else str(error)
+            what = f"DynamoDB was not reached for {operation} on the table of locks {self.name}: {text}"
             if kinds.intersection(_UNSENT):
                 raise OSError(what) from None
             raise LockError(f"{what} Check hoodie.write.lock.dynamodb.* and boto3's settings.") from None
@@ -267,6 +285,11 @@ def open_lock_table(options: LockOptions) -> LockTable:
     Raises:
         ConfigError: boto3 is missing, or its settings or those of the options are wrong.
     """
+    if options.wait_ms < _SHORTEST_LEASE_MS:
+        raise ConfigError(
+            f"hoodie.write.lock.wait_time_ms={options.wait_ms} is the lease of a lock in DynamoDB, too, which must be "
+            f"renewed several times in it: give {_SHORTEST_LEASE_MS} or more; 60000 is the default."
+        )
     region = options.dynamodb_region or os.environ.get("AWS_REGION") or _REGION
     endpoint = options.dynamodb_endpoint
     if endpoint and "://" not in endpoint:

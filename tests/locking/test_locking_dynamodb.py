@@ -336,6 +336,22 @@ def test_a_lock_that_was_lost_is_noticed_and_left_alone(locks: Locks, how: str) 
     assert locks.item() == after
 
 
+def test_a_table_of_locks_that_was_deleted_holds_none_and_is_not_made_by_who_had_one(locks: Locks) -> None:
+    lock = locks.lock(3_000)
+    assert lock.try_lock(1.0)
+    locks.client.delete_table(TableName=locks.name)
+    with pytest.raises(LockError, match="item was deleted"):
+        lock.require_held()
+    lock.unlock()
+    lock.close()
+    assert locks.name not in locks.client.list_tables()["TableNames"]
+
+
+def test_a_lease_that_cannot_be_renewed_in_time_is_refused(locks: Locks) -> None:
+    with pytest.raises(ConfigError, match="wait_time_ms=99"):
+        locks.lock(99)
+
+
 def test_giving_up_a_lock_leaves_alone_what_a_thief_has(locks: Locks) -> None:
     lock = locks.lock(3_000)
     assert lock.try_lock(1.0)
@@ -513,7 +529,7 @@ def test_a_table_with_another_key_is_refused(locks: Locks) -> None:
 def test_a_table_that_does_not_get_ready_is_waited_for_so_long_only(faulty: Locks, between: FaultyHttp) -> None:
     missing = Answer(400, b'{"__type": "com.amazonaws#ResourceNotFoundException"}')
     creating = Answer(200, b'{"Table": {"TableStatus": "CREATING"}}')
-    answers = {"GetItem": missing, "DescribeTable": creating}
+    answers = {"GetItem": missing, "PutItem": missing, "DescribeTable": creating}
     between.fault = lambda name: answers.get(name, "pass")
     with pytest.raises(LockError, match=r"CREATING after 0\.2 s.*table_creation_timeout"):
         faulty.lock(table_creation_timeout=200).try_lock(1.0)
