@@ -138,7 +138,10 @@ class Metastore:
             except TApplicationException as error:  # the connection is as it was
                 if error.type == TApplicationException.UNKNOWN_METHOD:
                     raise LockError(f"The Hive metastore at {self.name} has no locks: {error}.") from error
-                raise ConnectionError(f"The Hive metastore at {self.name} failed at {name}: {error}.") from error
+                raise ConnectionError(
+                    f"The Hive metastore at {self.name} failed at {name}: {error.message or 'its log says why'}. Locks "
+                    "take the tables of transactions in its database."
+                ) from error
             except (OSError, TException, EOFError, ValueError) as error:
                 self._disconnect()
                 raise ConnectionError(

@@ -177,9 +177,7 @@ class HiveMetastoreLock:
     def _take(self) -> bool:
         self._clear_up()
         before, self._unsure = self._unsure, True
-        lock_id, acquired = self._metastore.lock(
-            self._database, self._table, getpass.getuser(), platform.node(), self._agent
-        )
+        lock_id, acquired = self._metastore.lock(self._database, self._table, _user(), platform.node(), self._agent)
         if not acquired:
             self._give_up(lock_id)
             self._unsure = before
@@ -226,6 +224,13 @@ class HiveMetastoreLock:
         with contextlib.suppress(OSError):
             entries = self._metastore.entries(self._database, self._table)
             self._holder = ", ".join(f"{each.owner} ({each.agent})" for each in entries if each.is_acquired)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return str(os.getuid())
 
 
 def _addresses(uris: str) -> list[tuple[str, int]]:

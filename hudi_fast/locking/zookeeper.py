@@ -61,6 +61,9 @@ def open_zookeeper(storage: Storage, options: LockOptions) -> ZookeeperLock:
 def open_zookeeper_implicit(storage: Storage, options: LockOptions) -> ZookeeperLock:
     """The lock whose path follows from the table's base path.
 
+    Apache Hudi's writers have the same one where ``hoodie.base.path`` is spelled as ``storage.uri`` is: without a slash
+    at the end, and without ``file:`` for a folder of this machine.
+
     Raises:
         ConfigError: the servers are spelled wrong.
     """
@@ -251,15 +254,18 @@ class ZookeeperLock:
                 ) from error
 
     def _leave(self, session: ZookeeperSession, name: str) -> None:
-        try:
+        """Delete our node, again and again for as long as an answer may take: others wait behind it."""
+        deadline = time.monotonic() + self._server.connection_seconds
+        while True:
             try:
-                session.ask(session.client.delete_async, f"{self._path}/{name}")
+                session.ask(session.client.delete_async, f"{self._path}/{name}", seconds=deadline - time.monotonic())
+                return
+            except NoNodeError:
+                return  # it went with its session, or with a request whose answer was lost
             except OSError:
-                if session.broken:
+                if session.broken or time.monotonic() >= deadline:
                     raise
-                session.ask(session.client.delete_async, f"{self._path}/{name}")
-        except NoNodeError:
-            return  # it went with its session, or with the request whose answer was lost
+                time.sleep(_PAUSE_SECONDS)
 
     def _missing(self, session: ZookeeperSession, deadline: float) -> str:
         """Why the lock is not ours any more, or not for sure; empty when it is."""

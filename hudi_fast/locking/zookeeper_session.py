@@ -82,7 +82,7 @@ class ZookeeperSession:
         self.broken = False
         self.changed = threading.Event()
         self._up = threading.Event()
-        self._started = False
+        self._started = self._has_begun = False
         self.ended = threading.Event()
         self.stirred = threading.Event()
         self.freed = 0.0
@@ -158,13 +158,16 @@ class ZookeeperSession:
         self.changed.set()
 
     def end(self) -> None:
-        """End the session, and every node that is in it; does not wait long for a server that is away."""
+        """End the session, and every node that is in it; what takes long is done by a thread.
+
+        Without a connection the session would go on for its time, with a node that keeps others waiting: the thread
+        waits for the next connection, to end it by that.
+        """
         self.broken = True
         if self.pid != os.getpid() or self.ended.is_set():
             return
         self.ended.set()
         self.stirred.set()
-        # Not in this thread: where the client is in the midst of connecting, it ends when that does.
         ending = threading.Thread(target=self._stop, name="hudi_fast-zookeeper-end", daemon=True)
         was_up = self._up.is_set()
         ending.start()
@@ -172,12 +175,15 @@ class ZookeeperSession:
             ending.join(_END_SECONDS)
 
     def _stop(self) -> None:
+        if self._has_begun:
+            self._up.wait(self.server.session_seconds)
         with contextlib.suppress(Exception):  # whatever it is, the session ends by itself
             self.client.stop()
             self.client.close()
 
     def _notice(self, state: str) -> None:
         if state == KazooState.CONNECTED:
+            self._has_begun = True
             self._up.set()
         else:
             self._up.clear()

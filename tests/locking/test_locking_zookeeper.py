@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import random
 import re
 import signal
 import subprocess
@@ -356,7 +357,8 @@ provider.require_held()
 provider.close()
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run([sys.executable, "-c", script, repr(settings)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script, repr(settings)]  # fork and threads
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -374,6 +376,33 @@ def test_a_lock_outlives_a_connection(zookeeper):
             provider.require_held()
             proxy.cut()
             provider.unlock()
+
+
+@pytest.mark.long
+def test_connections_that_break_at_any_moment_let_nobody_else_in(zookeeper, tmp_path):
+    settings = properties(zookeeper.url, session_timeout_ms="6000")
+    over, chance = threading.Event(), random.Random(7)
+
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(tcp_proxy(zookeeper.port))
+        broken = settings | {f"{LOCK}zookeeper.url": f"127.0.0.1:{proxy.port}"}
+        peers = [stack.enter_context(python_lock("/nowhere", broken)) for _ in range(2)]
+        peers.append(stack.enter_context(jvm_lock(PROVIDER, settings)))
+
+        def break_them() -> None:
+            while not over.wait(chance.uniform(0.05, 0.6)):
+                if chance.random() < 0.5:
+                    proxy.loses_answers = True
+                else:
+                    proxy.cut()
+
+        thread = threading.Thread(target=break_them)
+        thread.start()
+        try:
+            contend(tmp_path, peers, 40, 250)
+        finally:
+            over.set()
+            thread.join()
 
 
 def test_a_silent_server_is_no_proof_of_the_lock(zookeeper):
@@ -417,6 +446,21 @@ def test_a_server_that_is_away_is_tried_for_as_long_as_the_lock_is_waited_for(zo
         timer.start()
         with held(settings) as provider:
             provider.require_held()
+
+
+def test_a_node_that_could_not_be_deleted_goes_with_the_next_connection(zookeeper, view):
+    with tcp_proxy(zookeeper.port) as proxy:
+        settings = properties(f"127.0.0.1:{proxy.port}", session_timeout_ms="9000", connection_timeout_ms="300")
+        with held(settings) as provider:
+            proxy.refuses = True
+            proxy.cut()
+            with pytest.raises(OSError, match="did not answer"):
+                provider.unlock()
+        assert len(view.get_children(path_of(settings))) == 1
+        proxy.refuses = False
+        began = time.monotonic()
+        until(lambda: not view.get_children(path_of(settings)))
+        assert time.monotonic() - began < 4
 
 
 @pytest.mark.parametrize("step", ["lock", "held", "unlock"])
