@@ -147,6 +147,7 @@ def begin(
         else RequestedReplace()
     )
     plan = encode_requested_replace(replacement) if replaces else b""
+    clock.require_lock()  # else its time may be older than what others have put on the timeline since it was taken
     create_requested(storage, config, instant, plan)
     profile = encode_commit_metadata(CommitMetadata(operation_type=operation), config.layout_version, replaces)
     transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
