@@ -30,7 +30,7 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.storage.conditional import ConditionalStore
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
@@ -39,6 +39,14 @@ from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
 __all__ = ["FileStat", "Storage", "check_relative"]
+
+_AT_ONCE = 1 << 20
+"""Bytes."""
+
+_LONGEST_NAME = 255
+"""Bytes of one part of a path on local file systems."""
+
+_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +115,26 @@ class Storage:
         return isinstance(self.fs, pafs.LocalFileSystem)
 
     def fs_path(self, path: str) -> str:
-        """``path`` as :attr:`fs` wants it."""
+        """``path`` as :attr:`fs` wants it.
+
+        Every access goes through here. Paths come out of tables, and a table is data: what would lead out of it is
+        refused, whoever forgot to look.
+
+        Raises:
+            CorruptTableError: it leaves the base path, or is no path.
+        """
+        if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _LONGEST_NAME:
+            self._require_inside(path)
         return f"{self._root}/{path}" if path else self._root
 
     def absolute(self, path: str) -> str:
-        """``path`` below the base path as the user gave it: the form that plans and metadata on the timeline carry."""
+        """``path`` below the base path as the user gave it: the form that plans and metadata on the timeline carry.
+
+        Raises:
+            CorruptTableError: as :meth:`fs_path`.
+        """
+        if ".." in path or "\0" in path or path[:1] == "/":
+            self._require_inside(path)
         return f"{self.uri}/{path}" if path else self.uri
 
     def conditional(self) -> ConditionalStore:
@@ -131,12 +154,22 @@ class Storage:
 
     def read_bytes(self, path: str) -> bytes:
         """The whole content of a file; ``FileNotFoundError`` when there is none."""
+        if self._store is not None:
+            with contextlib.suppress(ConfigError):  # without the store's own client it takes a request more
+                return self._read_object(self._store, path)
         with self.fs.open_input_file(self.fs_path(path)) as source:
             return bytes(source.read())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A file for random access; ``FileNotFoundError`` when there is none."""
-        return self.fs.open_input_file(self.fs_path(path))
+        """A file for random access; ``FileNotFoundError`` when there is none.
+
+        A small one in an object store is read at once: there each of its parts would take a request.
+        """
+        source = self.fs.open_input_file(self.fs_path(path))
+        if self.is_local or source.size() > _AT_ONCE:
+            return source
+        with source:
+            return pa.BufferReader(source.read_buffer())
 
     def stat(self, path: str) -> FileStat | None:
         """What is at ``path``; None when nothing is."""
@@ -269,6 +302,24 @@ class Storage:
             )
         return self._store
 
+    def _require_inside(self, path: str) -> None:
+        fault = _fault(path)
+        if fault is None and self.is_local:
+            long = any(len(part.encode(errors="replace")) > _LONGEST_NAME for part in path.split("/"))
+            fault = f"has a part of more than {_LONGEST_NAME} bytes" if long else None
+        if fault is not None:
+            shown = repr(path if len(path) <= _SHOWN else path[:_SHOWN] + "...")
+            raise CorruptTableError(
+                f"The table {self.uri} names a file {shown}, whose path {fault}. No table has such a file, and nothing "
+                "was done with it; restore what names it, or delete it."
+            )
+
+    def _read_object(self, store: ObjectStore, path: str) -> bytes:
+        found = patiently(lambda: store.read(self.fs_path(path)))
+        if found is None:
+            raise FileNotFoundError(f"There is no {self.absolute(path)}.")
+        return found.data
+
     def _require_local(self, what: str) -> None:
         if not self.is_local:
             raise UnsupportedFeatureError(f"{what}: {self.uri} is an object store.")
@@ -319,7 +370,19 @@ class Storage:
 
 
 def check_relative(path: str) -> str:
-    """``path`` if it stays below the base path; file names found in a table are data and may try to leave it."""
-    if path.startswith("/") or any(part == ".." for part in path.split("/")):
-        raise ConfigError(f"The path {path!r} leaves the table's base path.")
+    """``path`` if it stays below the base path; file names found in a table are data and may try to leave it.
+
+    Raises:
+        ConfigError: it does not, or is no path.
+    """
+    fault = _fault(path)
+    if fault is not None:
+        raise ConfigError(f"The path {path!r} {fault}.")
     return path
+
+
+def _fault(path: str) -> str | None:
+    """What is wrong with a path, in words; backslashes separate its parts where a table is read on other systems."""
+    if path.startswith("/") or ".." in path.replace("\\", "/").split("/"):
+        return "leaves the table's base path"
+    return "holds a NUL character" if "\0" in path else None

@@ -234,6 +234,14 @@ def _source_file(
     path, (old, new) = local_path(uri), moved
     if old != new and path.startswith(f"{old}/"):
         path = new + path[len(old) :]
+    base = new or path.rpartition("/")[0]
+    inside = path.startswith(f"{base}/") if base.startswith("/") else not path.startswith("/")
+    if ".." in path.split("/") or "\0" in path or not inside:
+        raise CorruptTableError(
+            f"The bootstrap index says that the data of the file group {file_id} of {partition!r} is in {path!r}, which "
+            f"is not below the folder that the table was bootstrapped from ({base}).",
+            _FOLDER,
+        )
     size, modified = int(status.get("length") or 0), int(status.get("modificationTime") or 0)
     return SourceFile(partition, file_id, folder, path, size, modified)
 

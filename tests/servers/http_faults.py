@@ -82,6 +82,11 @@ class Relay(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1  # a head and its content leave together
 
+    def handle_expect_100(self) -> bool:
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
     def relay(self) -> None:
         body = self.body()
         fault = self.server.faults.note(f"{self.command} {self.path}")  # type: ignore[attr-defined]
