@@ -24,8 +24,11 @@ from interleaving import (
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.schema.alter import RenameColumn
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.alter import alter_table
 
 Rows = dict[str, tuple[Any, ...]]
 Act = Callable[[Path, dict[str, Any]], object]
@@ -59,6 +62,10 @@ def roll_newest_back(path: Path, settings: dict[str, Any]) -> object:
     return services(path).rollback(newest(path), settings)
 
 
+def rename(path: Path, settings: dict[str, Any]) -> object:
+    return alter_table(Storage(path), [RenameColumn("text", "words")], WriteOptions.from_options(settings))
+
+
 COMMON: dict[str, tuple[Act, str]] = {
     "upsert of the same file group": (write("upsert", [1, 3]), FAILS),
     "upsert of another file group": (write("upsert", [0]), LANDS),
@@ -82,6 +89,7 @@ COMMON: dict[str, tuple[Act, str]] = {
     "rollback of failed writes": (serve(lambda table, given: table.rollback(options=given)), LANDS),
     "repair": (serve(lambda table, given: table.repair(given)), LANDS),
     "dropped index": (serve(lambda table, given: table.drop_index("files", given)), LANDS),
+    "renamed column": (rename, LANDS),
     # what the write rests on is gone: Apache Hudi lets it land all the same
     "rollback of the newest write": (roll_newest_back, FAILS),
 }
@@ -97,7 +105,7 @@ OF_MOR: dict[str, tuple[Act, str]] = {
     "log compaction": (serve(lambda table, given: table.log_compact(given)), FAILS),
 }
 BY_DEFAULT = {
-    "COW": ("insert into the same small file", "insert overwrite of the table", "clustering", "archiving"),
+    "COW": ("insert into the same small file", "insert overwrite of the table", "clustering", "renamed column"),
     "MOR": (
         "upsert of another file group",
         "delete of the partition",

@@ -220,13 +220,13 @@ def _carry_out(
     """
     requested = planned.instant
     try:
-        with table_lock(storage, settings.write.lock) as held:
-            begun = _begin(storage, planned, settings, strictly, held)
-        if begun is None:
-            return None
-        requested = begun.instant.requested
-        rule = settings.failed_writes.heartbeat
-        with beating(storage, requested, rule):
+        with contextlib.ExitStack() as alive:
+            with table_lock(storage, settings.write.lock) as held:
+                begun = _begin(storage, planned, settings, strictly, held)
+                if begun is None:
+                    return None
+                requested = begun.instant.requested
+                alive.enter_context(beating(storage, requested, settings.failed_writes.heartbeat))
             paths = [path for some in begun.checked.paths.values() for path in some]
             deleted = delete_files(storage, paths, carriers.delete)
             with table_lock(storage, settings.write.lock) as held:

@@ -87,7 +87,7 @@ def run_rollback(
             done = _roll_back_failed(state, settings, carriers, clock)
             withdrawn: tuple[str, ...] = ()
         else:
-            done, withdrawn = _roll_back_one(state, instant, carriers, clock)
+            done, withdrawn = _roll_back_one(state, instant, settings, carriers, clock)
         delete_leftover_markers(storage, {one.requested for one in load_timeline(storage, state.config).pending()})
         settle_pending(storage, state.config, clock)
         rebuild_partitions(storage, found.rebuilt, settings, clock, carriers.index)
@@ -200,16 +200,17 @@ def _roll_back_failed(
 
 
 def _roll_back_one(
-    state: TableState, instant: str, carriers: Carriers, clock: InstantClock
+    state: TableState, instant: str, settings: ServiceSettings, carriers: Carriers, clock: InstantClock
 ) -> tuple[list[RolledBack], tuple[str, ...]]:
     """What was rolled back, and what was only taken off the timeline."""
     storage, config = state.storage, state.config
+    rule = settings.failed_writes.heartbeat
     if instant in _waiting_rollbacks(state):
-        finished = finish_rollbacks(storage, config, state.timeline, clock, carriers.delete)
+        finished = finish_rollbacks(storage, config, state.timeline, clock, carriers.delete, rule)
         return [one for one in finished if one is not None], ()
     target = find_target(state, instant)
     service = service_of(state, target)
-    if service is not None and withdraw_plan(state, target, service):
+    if service is not None and withdraw_plan(state, target, service, rule):
         return [], (target.requested,)
     return [roll_back(storage, config, target, clock, state.timeline.newest_time, carriers.delete)], ()
 

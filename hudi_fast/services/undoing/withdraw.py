@@ -28,6 +28,7 @@ from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, re
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.file_names import parse_log_file
@@ -70,13 +71,14 @@ def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSet
         yield stack.enter_context(table_lock(storage, settings.write.lock))
 
 
-def withdraw_plan(state: TableState, target: Instant, service: str) -> bool:
+def withdraw_plan(state: TableState, target: Instant, service: str, rule: HeartbeatRule) -> bool:
     """Take a service off the timeline if that is all that there is to do; under its lock and the table's.
 
     Args:
         state: the table.
         target: pending.
         service: that it is of.
+        rule: for how long a sign of life counts.
 
     Returns:
         False when it has files to undo as well.
@@ -86,7 +88,7 @@ def withdraw_plan(state: TableState, target: Instant, service: str) -> bool:
         ConfigError: it must be finished.
     """
     storage, config = state.storage, state.config
-    require_abandoned(storage, target)
+    require_abandoned(storage, target, rule)
     if service == "indexing":
         parts = read_index_plan(state, target)
         undo_indexing(storage, ScheduledIndex(target.requested, parts))
