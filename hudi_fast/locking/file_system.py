@@ -340,4 +340,18 @@ def _describe(path: str) -> str:
             age = time.time() - os.fstat(file.fileno()).st_mtime
     except OSError:
         return ""
-    return f"{path}, {age:.0f} s old: {text or 'no owner named, as Apache Hudi leaves it'}"
+    return f"{path}, {age:.0f} s old: {text or 'no owner named, as Apache Hudi leaves it'}{_fate(text)}"
+
+
+def _fate(text: str) -> str:
+    """A remark on a holder that is no more: its lock stays until it is too old, or for ever."""
+    try:
+        told = json.loads(text)
+        if told["host"] != socket.gethostname():
+            return ""
+        os.kill(int(told["process"]), 0)
+    except ProcessLookupError:
+        return f". This machine has no process {told['process']}: if no writer is at work, delete the file"
+    except (ValueError, KeyError, TypeError, OverflowError, OSError):
+        pass
+    return ""

@@ -83,6 +83,7 @@ def test_the_file_tells_who_holds_the_lock(tmp_path: Path) -> None:
         other = lock_of(tmp_path)
         assert not other.try_lock(0.0)
         assert told["token"] in other.holder
+        assert "no process" not in other.holder
         other.close()
         assert (tmp_path / "lock").exists()
 
@@ -307,6 +308,7 @@ def test_a_killed_holder_keeps_the_lock(tmp_path: Path) -> None:
     waiter = lock_of(tmp_path / ".hoodie")
     assert not waiter.try_lock(0.05)
     assert f'"process": {pid}' in waiter.holder
+    assert f"This machine has no process {pid}: if no writer is at work, delete the file" in waiter.holder
 
 
 # ---- Apache Hudi's provider
