@@ -294,7 +294,7 @@ def test_a_lock_that_was_left_behind_is_free(locks: Locks) -> None:
 def test_three_processes_never_hold_it_at_once(locks: Locks, tmp_path: Path) -> None:
     locks.make()
     with peer(locks, 3000) as one, peer(locks, 3000) as two, peer(locks, 3000) as three:
-        contend(tmp_path, [one, two, three], 40)
+        contend(tmp_path, [one, two, three], 35)
 
 
 @pytest.mark.long

@@ -80,6 +80,7 @@ def test_each_waits_for_the_other(hudi: LinePeer, python: LinePeer, tmp_path: Pa
     contend(tmp_path, [python, hudi], 20)
 
 
+@pytest.mark.long
 def test_hudi_takes_over_from_a_dead_one_and_who_wakes_up_must_not_publish(hudi: LinePeer, python: LinePeer) -> None:
     assert python.ask("lock 2") == "locked"
     python.signal(signal.SIGSTOP)
