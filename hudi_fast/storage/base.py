@@ -225,8 +225,9 @@ class Storage:
         In an object store the file appears when the stream is closed.
         """
         self.check_writable()
+        name = self.fs_path(path)
         self._make_parent(path)
-        return self.fs.open_output_stream(self.fs_path(path))
+        return self.fs.open_output_stream(name)
 
     def make_dir(self, path: str) -> None:
         """Make a folder and its parents; fine if it is there."""
@@ -269,8 +270,9 @@ class Storage:
             UnsupportedFeatureError: an object store: nothing is renamed there.
         """
         self._require_local(f"{source} cannot be moved to {target}")
+        moved, place = self.fs_path(source), self.fs_path(target)
         self._make_parent(target)
-        self.fs.move(self.fs_path(source), self.fs_path(target))
+        self.fs.move(moved, place)
 
     def set_modified(self, path: str, modified_ms: int) -> None:
         """Let a file of a local storage have been modified at a time (milliseconds since the epoch).

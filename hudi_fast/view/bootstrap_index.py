@@ -238,8 +238,8 @@ def _source_file(
     inside = path.startswith(f"{base}/") if base.startswith("/") else not path.startswith("/")
     if ".." in path.split("/") or "\0" in path or not inside:
         raise CorruptTableError(
-            f"The bootstrap index says that the data of the file group {file_id} of {partition!r} is in {path!r}, which "
-            f"is not below the folder that the table was bootstrapped from ({base}).",
+            f"The bootstrap index says that the data of the file group {file_id} of {partition!r} is in {path!r}, "
+            f"which is not below the folder that the table was bootstrapped from ({base}).",
             _FOLDER,
         )
     size, modified = int(status.get("length") or 0), int(status.get("modificationTime") or 0)
