@@ -57,11 +57,11 @@ class Verdict:
 
 @dataclass(slots=True)
 class _Timeline:
-    """Instants of the table and of its archive, by requested time."""
+    """The table's instants, archive included: completion times by requested time; what was undone, and by what."""
 
     completed: dict[str, str]
     pending: set[str]
-    rolled_back: dict[str, str]
+    rolled_back: list[tuple[str, str]]
 
 
 def check(history: History, looks: int = _LOOKS) -> Verdict:
@@ -105,12 +105,12 @@ def _timeline(history: History) -> _Timeline:
     found = hf.HudiTable(state.storage).history(archived=True).to_pylist()
     completed = {one["instant"]: one["completion"] or "" for one in found if one["state"] == "COMPLETED"}
     pending = {one["instant"] for one in found if one["state"] != "COMPLETED"}
-    undone = {
-        target: one["instant"]
+    undone = [
+        (target, one["instant"])
         for one in found
         if one["action"] == "rollback" and one["state"] == "COMPLETED"
-        for target in ([one["rolled_back"]] if isinstance(one["rolled_back"], str) else one["rolled_back"] or [])
-    }
+        for target in one["rolled_back"]
+    ]
     return _Timeline(completed, pending, undone)
 
 
@@ -171,6 +171,8 @@ def _visible(states: States, done: Done) -> list[int]:
 def _final(history: History, states: States) -> Iterator[str]:
     """At the end: rows, files, pending instants, the metadata table."""
     table = hf.HudiTable.open(history.table)
+    if history.warning:
+        yield f"WARNED: {history.warning}"
     if history.trouble:
         yield f"NO RECOVERY: {history.trouble}"
     for when, rows in (
@@ -215,7 +217,7 @@ def _alive_ones_left_alone(history: History, timeline: _Timeline) -> Iterator[st
         return
     makers = {one.instant.requested: done for done in history.done for one in done.attempts}
     begun = {one.instant.requested: one.pinned for done in history.done for one in done.attempts}
-    for target, rollback in timeline.rolled_back.items():
+    for target, rollback in timeline.rolled_back:
         owner, undoer = makers.get(target), makers.get(rollback)
         if owner is None or undoer is None or owner.writer == undoer.writer:
             continue

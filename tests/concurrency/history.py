@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import threading
 import time
 import warnings
@@ -104,6 +103,7 @@ class History:
         table: base path of the table that is left.
         done: operations that began.
         before_recovery: rows that a reader saw when the last writer had ended.
+        warning: what that reader was warned of.
         trouble: why recovery failed; empty when it did not.
         killed: writers that died.
         seconds: from the first operation to the last.
@@ -113,6 +113,7 @@ class History:
     table: Path
     done: list[Done]
     before_recovery: list[list[Any]]
+    warning: str
     trouble: str
     killed: int
     seconds: float
@@ -181,10 +182,12 @@ def run_in_threads(world: World, folder: Path) -> History:
         for number in range(len(world.scripts))
     ]
     started = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     killed = sum(any(one.kind == "kill" and one.writer == n for one in world.faults) for n in range(len(threads)))
     return _history(world, table, first, events, killed, time.monotonic() - started)
 
@@ -209,8 +212,11 @@ def _history(
     done = _put_together(FIRST, scripts[FIRST], first)
     for number, told in enumerate(events):
         done += _put_together(number, scripts[number], told)
-    seen = rows_seen(hf.HudiTable.open(table).to_arrow(columns=["id", "v"]))
-    return History(world, table, done, seen, _recover(world, table), killed, seconds)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        seen = rows_seen(hf.HudiTable.open(table).to_arrow(columns=["id", "v"]))
+    warning = "; ".join(str(one.message) for one in warned)
+    return History(world, table, done, seen, warning, _recover(world, table), killed, seconds)
 
 
 def _put_together(writer: int, script: Sequence[Op], events: list[Event]) -> list[Done]:
@@ -245,7 +251,7 @@ def _recover(world: World, table: Path) -> str:
     past = time.time() - _OLD_SECONDS
     for file in signs.iterdir() if signs.is_dir() else ():
         os.utime(file, (past, past))
-    services, options = hf.HudiTable.open(table).services, dict(world.options)
+    services, options = hf.HudiTable.open(table).services, world.options_alone
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -254,8 +260,3 @@ def _recover(world: World, table: Path) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""
-
-
-def kill(writer: WriterLink) -> None:
-    """End a writer as a crash would."""
-    writer.signal(signal.SIGKILL)

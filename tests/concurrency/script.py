@@ -42,8 +42,8 @@ def run_first(world: World, table: Path, record: Callable[[Event], None]) -> Non
         storage = WitnessStorage(table, event_of.timeline)
         event_of.begin(number)
         if not number:
-            hf.HudiTable.create(table, rows_for((), 0, 1).schema, dict(world.options))
-        result = hf.HudiTable(storage).upsert(rows_for(keys, number + 1, world.partitions), dict(world.options))
+            hf.HudiTable.create(table, rows_for((), 0, 1).schema, world.options_alone)
+        result = hf.HudiTable(storage).upsert(rows_for(keys, number + 1, world.partitions), world.options_alone)
         event_of.end("landed", result.instant)
 
 

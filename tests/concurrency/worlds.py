@@ -51,6 +51,7 @@ FAULT_STEPS = (
 """Names of storage calls that faults aim at: see ``faults.step_of``."""
 
 _L = "hoodie.write.lock."
+_IN_PROCESS = "org.apache.hudi.client.transaction.lock.InProcessLockProvider"
 _OCC = "OPTIMISTIC_CONCURRENCY_CONTROL"
 _NBCC = "NON_BLOCKING_CONCURRENCY_CONTROL"
 
@@ -116,6 +117,11 @@ class World:
     faults: tuple[Fault, ...] = ()
     machines: bool = False
     provider: str = "machine"
+
+    @property
+    def options_alone(self) -> dict[str, str]:
+        """Options of who works while no other writer does, before and after: no lock but the machine's."""
+        return {**self.options, f"{_L}provider": _IN_PROCESS}
 
     @property
     def is_mor(self) -> bool:
@@ -220,7 +226,7 @@ def _options(chance: random.Random) -> dict[str, str]:
         "hoodie.datasource.write.table.type": kind,
         "hoodie.write.table.version": version,
         "hoodie.write.concurrency.mode": _OCC,
-        f"{_L}provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        f"{_L}provider": _IN_PROCESS,
         "hoodie.table.services.enabled": "false",
         "hoodie.index.bloom.num_entries": "20",
         "hoodie.bloom.index.filter.dynamic.max.entries": "60",

@@ -1,0 +1,108 @@
+"""Many histories, one after the other: what they found, and how many of what.
+
+::
+
+    seeds ─► world ─► run ─► check ─► Tally: histories, kills, faults, conflicts, and for each that went wrong its seed
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from concurrency.checker import check
+from concurrency.history import History, WriterPool, run_in_processes, run_in_threads
+from concurrency.worlds import World
+
+__all__ = ["CLOCKS", "CRASHES", "PAUSES", "Tally", "campaign", "in_processes", "in_threads"]
+
+CRASHES = ("kill", "kill", "before", "after", "tear")
+PAUSES = ("stop", "kill")
+CLOCKS = ("skew", "step_back", "kill")
+
+Run = Callable[[World, Path], History]
+
+
+@dataclass(slots=True)
+class Tally:
+    """What histories were.
+
+    Attributes:
+        histories: how many.
+        killed: writers that died.
+        faults: faults that were planned; not all of them are met.
+        conflicts: operations that were refused because of another writer.
+        duplicates: keys that two inserts put there, where the index admits that.
+        outcomes: operations by verb and outcome.
+        seconds: of the writers at work.
+        wrong: by seed, what went wrong.
+    """
+
+    histories: int = 0
+    killed: int = 0
+    faults: int = 0
+    conflicts: int = 0
+    duplicates: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    seconds: float = 0.0
+    wrong: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    def add(self, history: History) -> None:
+        """Judge a history and count it."""
+        verdict = check(history)
+        self.histories += 1
+        self.killed += history.killed
+        self.faults += len(history.world.faults)
+        self.conflicts += verdict.conflicts
+        self.duplicates += verdict.duplicates
+        self.outcomes += verdict.outcomes
+        self.seconds += history.seconds
+        if verdict.wrong:
+            self.wrong[history.world.seed] = verdict.wrong
+
+    def __str__(self) -> str:
+        operations = sum(self.outcomes.values())
+        landed = sum(count for name, count in self.outcomes.items() if name.endswith(" landed"))
+        lines = [
+            f"{self.histories} histories, {operations} operations, {landed} writes landed, {self.conflicts} conflicts, "
+            f"{self.faults} faults planned, {self.killed} writers killed, {len(self.wrong)} histories wrong"
+        ]
+        for seed, wrong in self.wrong.items():
+            lines += [f"seed {seed}: {one}" for one in wrong]
+        return "\n".join(lines)
+
+
+def in_processes(pool: WriterPool, mutations: tuple[str, ...] = ()) -> Run:
+    """Histories whose writers are processes."""
+    return lambda world, folder: run_in_processes(world, folder, pool, mutations)
+
+
+def in_threads(world: World, folder: Path) -> History:
+    """Histories whose writers are threads."""
+    return run_in_threads(world, folder)
+
+
+def campaign(
+    worlds: Iterable[World], folder: Path, run: Run, enough: Callable[[Tally], bool] = lambda _: False
+) -> Tally:
+    """Run worlds.
+
+    Args:
+        worlds: one after the other.
+        folder: for their tables; what went wrong is left there, by seed.
+        run: how.
+        enough: asked after each whether to end.
+    """
+    tally = Tally()
+    for world in worlds:
+        place = folder / str(world.seed)
+        place.mkdir()
+        tally.add(run(world, place))
+        if world.seed not in tally.wrong:
+            shutil.rmtree(place)
+        if enough(tally):
+            break
+    return tally

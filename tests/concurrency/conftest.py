@@ -1,0 +1,30 @@
+"""Writers that are started once for all histories of a session, and a folder in memory for their tables."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from concurrency.history import WriterPool
+from concurrency.writer_process import Nursery
+
+
+@pytest.fixture(scope="session")
+def writers() -> Iterator[WriterPool]:
+    """Processes that wait for scripts."""
+    with Nursery() as nursery:
+        pool = WriterPool(nursery)
+        yield pool
+        pool.close()
+
+
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A folder for many small tables, one after the other."""
+    folder = Path(tempfile.mkdtemp(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None))
+    yield folder
+    shutil.rmtree(folder)

@@ -1,0 +1,57 @@
+"""Random histories of several writers: nothing is lost, and the checker would notice if it were."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
+from concurrency.history import WriterPool
+from concurrency.worlds import World, apart, world_of
+
+SMALL = {"writers": 2, "steps": 3}
+RANDOM = secrets.randbelow(2**31)
+"""One seed of each session is new; a failure names it."""
+
+
+def worlds(start: int, count: int, kinds: tuple[str, ...] = (), **size: int) -> Iterator[World]:
+    yield from (world_of(seed, kinds, **size) for seed in range(start, start + count))
+    yield world_of(RANDOM, kinds, **size)
+
+
+def assert_nothing_lost(tally: Tally) -> None:
+    print(tally)
+    assert not tally.wrong, str(tally)
+
+
+def test_processes_lose_nothing(writers: WriterPool, scratch: Path) -> None:
+    assert_nothing_lost(campaign(worlds(100, 15, **SMALL), scratch, in_processes(writers)))
+
+
+def test_threads_lose_nothing(scratch: Path) -> None:
+    assert_nothing_lost(campaign(worlds(200, 10, **SMALL), scratch, in_threads))
+
+
+def test_writers_that_die_or_fail_lose_nothing(writers: WriterPool, scratch: Path) -> None:
+    tally = campaign(worlds(300, 15, CRASHES, **SMALL), scratch, in_processes(writers))
+    assert_nothing_lost(tally)
+    assert tally.killed
+
+
+def test_writers_on_many_machines_that_sleep_lose_nothing(writers: WriterPool, scratch: Path) -> None:
+    assert_nothing_lost(campaign(map(apart, worlds(400, 8, PAUSES, **SMALL)), scratch, in_processes(writers)))
+
+
+def test_clocks_that_are_off_lose_nothing(writers: WriterPool, scratch: Path) -> None:
+    assert_nothing_lost(campaign(worlds(500, 8, CLOCKS, **SMALL), scratch, in_processes(writers)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("kinds", [(), CRASHES, PAUSES, CLOCKS], ids=["calm", "crashes", "pauses", "clocks"])
+@pytest.mark.parametrize("machines", ["one", "many"])
+def test_larger_worlds_lose_nothing(writers: WriterPool, scratch: Path, kinds: tuple[str, ...], machines: str) -> None:
+    tried = worlds(10_000, 150, kinds)
+    assert_nothing_lost(campaign(tried if machines == "one" else map(apart, tried), scratch, in_processes(writers)))
