@@ -79,7 +79,8 @@ def open_file_system_lock(storage: Storage, options: LockOptions) -> FileSystemL
     Raises:
         UnsupportedFeatureError: the folder is not on a file system of this machine.
     """
-    folder = options.filesystem_path or storage.absolute(".hoodie")
+    own = storage.fs_path(".hoodie") if storage.is_local else storage.absolute(".hoodie")
+    folder = options.filesystem_path or own
     scheme = urlparse(folder).scheme if "://" in folder else "file"
     if scheme != "file":
         why = (

@@ -70,6 +70,12 @@ def test_a_folder_of_its_own_takes_any_form_of_a_local_path(tmp_path: Path, form
     assert os.listdir(folder) == []
 
 
+def test_a_table_that_is_made_beside_its_place_has_its_lock_there(tmp_path: Path) -> None:
+    storage = Storage(tmp_path / "t").rooted_at(f"{tmp_path}/beside")
+    with held(open_file_system_lock(storage, LockOptions())):
+        assert os.listdir(tmp_path) == ["beside"]
+
+
 @pytest.mark.parametrize("path", ["hdfs://n:8020/t", "viewfs://c/t", "s3://b/t", "gs://b/t"])
 def test_folders_elsewhere_are_refused_by_name(tmp_path: Path, path: str) -> None:
     with pytest.raises(hf.UnsupportedFeatureError, match=f"{PROVIDER} on {path.split(':')[0]}://"):

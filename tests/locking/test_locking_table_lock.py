@@ -285,7 +285,7 @@ def test_a_package_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, module, None)  # as Python has what cannot be imported
     with (
         pytest.raises(hf.ConfigError, match=rf"pip install 'hudi-fast\[{extra}\]'"),
-        table_lock(table, options(provider, **settings)),
+        table_lock(table, options(provider, wait_time_ms=60_000, **settings)),
     ):
         raise AssertionError("it cannot be had")
     assert not is_held(table)
