@@ -182,6 +182,11 @@ class Storage:
 
     def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
         """Entries of a folder, sorted by path; empty when there is no such folder."""
+        store, folder = self._store, self.fs_path(path)
+        listed = None if store is None else patiently(lambda: store.listed(folder, recursive))
+        if listed is not None:
+            named = (FileStat(one.name[len(self._root) + 1 :], one.size, one.modified_ms, one.is_dir) for one in listed)
+            return sorted(named, key=lambda entry: entry.path)
         selector = pafs.FileSelector(self.fs_path(path), allow_not_found=True, recursive=recursive)
         return sorted((self._stat_of(info) for info in self.fs.get_file_info(selector)), key=lambda entry: entry.path)
 

@@ -20,16 +20,34 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 
-__all__ = ["ObjectStore", "RootedStore", "create_settled", "patiently"]
+__all__ = ["Listed", "ObjectStore", "RootedStore", "create_settled", "patiently"]
 
 _PAUSES = (0.05, 0.4, 1.6)
 """Seconds between tries; each is drawn between half of it and all of it, so that writers do not come back together."""
 
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object, or a folder that objects lie in.
+
+    Attributes:
+        name: full name, without a slash at its end.
+        size: bytes; 0 for a folder.
+        modified_ms: milliseconds since the epoch; 0 for a folder.
+        is_dir: whether it is a folder.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    is_dir: bool
 
 
 class ObjectStore(Protocol):
@@ -60,6 +78,14 @@ class ObjectStore(Protocol):
 
         Raises:
             OSError: whether it was written is unknown.
+        """
+        ...
+
+    def listed(self, name: str, recursive: bool) -> list[Listed] | None:
+        """What is in a folder, folders that have no object of their own included; None where pyarrow lists these.
+
+        Raises:
+            OSError: it could not be listed this time.
         """
         ...
 

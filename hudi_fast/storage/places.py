@@ -92,6 +92,13 @@ def _s3(uri: str, options: Mapping[str, Any]) -> Place:
     return Place(chosen.file_system(), root, S3Store(chosen))
 
 
+def _gcs(uri: str, options: Mapping[str, Any]) -> Place:
+    from hudi_fast.storage.gcs import GcsOptions, GcsStore
+
+    chosen = GcsOptions.of(options)
+    return Place(chosen.file_system(), _bucket(uri)[1], GcsStore(chosen))
+
+
 def _bucket(uri: str) -> tuple[str, str]:
     """The bucket, and the full name of the base path."""
     rest = uri.partition("://")[2]
@@ -138,4 +145,7 @@ def _kind(error: Exception) -> str:
     return str(error) if isinstance(error, ImportError) else type(error).__name__
 
 
-_OPENERS: dict[str, Callable[[str, Mapping[str, Any]], Place]] = {"s3": _s3, "s3a": _s3, "s3n": _s3}
+_OPENERS: dict[str, Callable[[str, Mapping[str, Any]], Place]] = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
+    **dict.fromkeys(("gs", "gcs"), _gcs),
+}

@@ -24,6 +24,7 @@ from typing import Any
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.object_store import Listed
 from hudi_fast.storage.s3_options import S3Options
 
 __all__ = ["S3Store"]
@@ -84,6 +85,10 @@ class S3Store:
             self._client.put_object(**_object(name), Body=data)
         except self._failures as error:
             raise _told("write", name, error) from error
+
+    def listed(self, name: str, recursive: bool) -> list[Listed] | None:
+        """See ``ObjectStore``."""
+        return None
 
     def delete(self, names: Sequence[str]) -> None:
         """See ``ObjectStore``."""

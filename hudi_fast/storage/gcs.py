@@ -1,0 +1,242 @@
+"""Conditional writes on Google Cloud Storage, through google-cloud-storage.
+
+========  =================================  =======================================
+write     condition                          answers
+========  =================================  =======================================
+create    ``ifGenerationMatch=0``            200 yes, 412 there is one
+replace   ``ifGenerationMatch=<generation>`` 200 yes, 412 it has changed, 404 it is gone
+========  =================================  =======================================
+
+The version of an object is its generation, which no other state of it ever has. A read asks for the generation that it
+was told of, so that content and version belong together. The client tries nothing again.
+
+Source: Google Cloud Storage, "Request preconditions"; GCSStorageLockClient, Hudi 1.x.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import pyarrow.fs as pafs
+
+from hudi_fast.errors import ConfigError
+from hudi_fast.storage.conditional import ThrottledError, Versioned
+from hudi_fast.storage.extras import import_extra
+from hudi_fast.storage.object_store import Listed
+from hudi_fast.storage.option_names import checked_options, is_true
+
+__all__ = ["GcsOptions", "GcsStore"]
+
+_MARK = "hudi-fast-mark"
+_THREADS = 16
+_NAMES = {
+    "access_token": "token gcs_access_token",
+    "project_id": "project google_cloud_project",
+    "endpoint_url": "endpoint endpoint_override gcs_endpoint_url storage_emulator_host",
+    "anonymous": "anon skip_signature google_skip_signature",
+    "timeout": "request_timeout",
+}
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class GcsOptions:
+    """What was said about how to reach Google Cloud Storage; the rest is left to Google's own rules.
+
+    Attributes:
+        access_token: of OAuth 2; None for the machine's own credentials.
+        project_id: whom requests are billed to, where that matters.
+        endpoint_url: of another server.
+        anonymous: ask without credentials.
+        timeout: seconds to wait for an answer.
+    """
+
+    access_token: str | None = field(default=None, repr=False)
+    project_id: str | None = None
+    endpoint_url: str | None = None
+    anonymous: bool = False
+    timeout: float = 20.0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> GcsOptions:
+        """From storage options.
+
+        Raises:
+            ConfigError: an option is unknown, or no value for it; the message has no values of secrets.
+        """
+        said = checked_options(options, _NAMES, "gs://")
+        try:
+            timeout = float(said.get("timeout", "20"))
+        except ValueError:
+            raise ConfigError("The storage option timeout is a number of seconds.") from None
+        return cls(
+            said.get("access_token"),
+            said.get("project_id"),
+            said.get("endpoint_url"),
+            is_true(said, "anonymous"),
+            timeout,
+        )
+
+    def file_system(self) -> pafs.FileSystem:
+        """For reading and streaming."""
+        more: dict[str, Any] = {}
+        if self.endpoint_url:
+            endpoint = urlsplit(self.endpoint_url)
+            more = {"endpoint_override": endpoint.netloc, "scheme": endpoint.scheme}
+        if self.access_token:
+            from datetime import UTC, datetime, timedelta
+
+            # Arrow wants to know when it ends, and does nothing about it.
+            more |= {"access_token": self.access_token, "credential_token_expiration": datetime.now(UTC) + timedelta(1)}
+        return pafs.GcsFileSystem(anonymous=self.anonymous, project_id=self.project_id, **more)
+
+    def client(self) -> Any:
+        """For conditional writes.
+
+        Raises:
+            ConfigError: google-cloud-storage is not installed.
+        """
+        storage = import_extra("google.cloud.storage", "gcs", "Writing to gs://")
+        credentials: Any = None
+        if self.anonymous:
+            credentials = import_extra("google.auth.credentials", "gcs", "gs://").AnonymousCredentials()
+        elif self.access_token:
+            credentials = import_extra("google.oauth2.credentials", "gcs", "gs://").Credentials(self.access_token)
+        options = {"api_endpoint": self.endpoint_url} if self.endpoint_url else None
+        project = self.project_id or ("none" if credentials is not None else None)
+        return storage.Client(project=project, credentials=credentials, client_options=options)
+
+
+class GcsStore:
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects when it is first asked for something.
+
+    Args:
+        options: how to reach it.
+    """
+
+    def __init__(self, options: GcsOptions) -> None:
+        self._options = options
+        self._made: Any = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._options!r})"
+
+    def read(self, name: str) -> Versioned | None:
+        """See ``ConditionalStore``."""
+
+        def ask() -> Versioned:
+            blob = self._blob(name)
+            data = blob.download_as_bytes(retry=None, timeout=self._options.timeout, raw_download=True)
+            return Versioned(bytes(data), str(blob.generation))
+
+        return self._unless_gone("read", name, ask)
+
+    def create(self, name: str, data: bytes, mark: str = "") -> str | None:
+        """See ``ObjectStore``."""
+        return self._put_if("write", name, data, mark, 0)
+
+    def replace(self, name: str, data: bytes, version: str) -> str | None:
+        """See ``ConditionalStore``."""
+        if not version.isdigit():
+            return None
+        return self._unless_gone("write", name, lambda: self._put_if("write", name, data, "", int(version)))
+
+    def mark_of(self, name: str) -> str | None:
+        """See ``ObjectStore``."""
+
+        def ask() -> str:
+            blob = self._blob(name)
+            blob.reload(retry=None, timeout=self._options.timeout)
+            return str((blob.metadata or {}).get(_MARK, ""))
+
+        return self._unless_gone("look at", name, ask)
+
+    def put(self, name: str, data: bytes) -> None:
+        """See ``ObjectStore``."""
+        self._told("write", name, lambda: self._upload(name, data, "", None))
+
+    def listed(self, name: str, recursive: bool) -> list[Listed] | None:
+        """See ``ObjectStore``."""
+        bucket, _, key = name.partition("/")
+        prefix = f"{key}/" if key else ""
+
+        def ask() -> list[Listed]:
+            timeout, delimiter = self._options.timeout, None if recursive else "/"
+            found = self._client.list_blobs(bucket, prefix=prefix, delimiter=delimiter, retry=None, timeout=timeout)
+            files = [(one.name, int(one.size or 0), int(one.updated.timestamp() * 1000)) for one in found]
+            folders = {f"{bucket}/{one.rstrip('/')}" for one in found.prefixes}
+            for path, _, _ in files:
+                inner = path[len(prefix) :].split("/")[:-1]
+                folders |= {f"{bucket}/{prefix}{'/'.join(inner[: at + 1])}" for at in range(len(inner))}
+            objects = [Listed(f"{bucket}/{path}", size, at, False) for path, size, at in files if path[-1:] != "/"]
+            return [*objects, *(Listed(folder, 0, 0, True) for folder in folders)]
+
+        return self._told("list", name, ask)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """See ``ObjectStore``."""
+
+        def one(name: str) -> None:
+            self._unless_gone(
+                "delete", name, lambda: self._blob(name).delete(retry=None, timeout=self._options.timeout)
+            )
+
+        with ThreadPoolExecutor(min(_THREADS, len(names) or 1)) as pool:
+            list(pool.map(one, names))
+
+    def _put_if(self, what: str, name: str, data: bytes, mark: str, generation: int) -> str | None:
+        failed = import_extra("google.api_core.exceptions", "gcs", "gs://").PreconditionFailed
+        try:
+            return self._told(what, name, lambda: self._upload(name, data, mark, generation))
+        except OSError as error:
+            if isinstance(error.__cause__, failed):
+                return None
+            raise
+
+    def _upload(self, name: str, data: bytes, mark: str, generation: int | None) -> str:
+        blob = self._blob(name)
+        if mark:
+            blob.metadata = {_MARK: mark}
+        blob.upload_from_string(data, retry=None, timeout=self._options.timeout, if_generation_match=generation)
+        return str(blob.generation)
+
+    def _blob(self, name: str) -> Any:
+        bucket, _, key = name.partition("/")
+        return self._client.bucket(bucket).blob(key)
+
+    def _unless_gone(self, what: str, name: str, ask: Callable[[], Answer]) -> Answer | None:
+        gone = import_extra("google.api_core.exceptions", "gcs", "gs://").NotFound
+        try:
+            return self._told(what, name, ask)
+        except OSError as error:
+            if isinstance(error.__cause__, gone):
+                return None
+            raise
+
+    def _told(self, what: str, name: str, ask: Callable[[], Answer]) -> Answer:
+        core = import_extra("google.api_core.exceptions", "gcs", "gs://")
+        auth = import_extra("google.auth.exceptions", "gcs", "gs://").GoogleAuthError
+        web = import_extra("requests.exceptions", "gcs", "gs://").RequestException
+        try:
+            return ask()
+        except (core.GoogleAPICallError, auth, web) as error:
+            text = f"Google Cloud Storage did not {what} gs://{name}: {type(error).__name__}"
+            if isinstance(error, core.TooManyRequests):
+                raise ThrottledError(text) from error
+            if isinstance(error, core.Forbidden | core.Unauthorized | auth):
+                raise PermissionError(text) from error
+            raise OSError(text) from error
+
+    @property
+    def _client(self) -> Any:
+        with self._lock:
+            if self._made is None:
+                self._made = self._options.client()
+            return self._made
