@@ -42,6 +42,7 @@ _ANSWER_SECONDS = 15.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 _FRESH_SECONDS = 1.0
 _TRIES = 3
+_RELEASE_SECONDS = 3.0
 _PORT = 9083
 _URIS_KEY = "hive.metastore.uris"
 _NOT_DONE = (
@@ -204,13 +205,19 @@ class HiveMetastoreLock:
                 pause = min(self._heartbeat_seconds, _LONGEST_PAUSE)
 
     def _give_up(self, lock_id: int) -> None:
-        try:
+        """Again and again for a while: what is left there may stay for ever. Doing it twice does no harm."""
+        deadline, pause = time.monotonic() + _RELEASE_SECONDS, _FIRST_PAUSE
+        while True:
             try:
                 self._metastore.unlock(lock_id)
+                return
+            except LockGoneError:
+                return
             except OSError:
-                self._metastore.unlock(lock_id)  # doing it twice does no harm
-        except LockGoneError:
-            return
+                if time.monotonic() + pause >= deadline:
+                    raise
+                time.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
 
     def _clear_up(self) -> None:
         """Give up what an answer that was lost has left; a request may also be carried out later than that."""
