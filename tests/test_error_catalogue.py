@@ -14,6 +14,8 @@ import pytest
 from small_tables import listing, options, plain_rows
 
 import hudi_fast as hf
+from hudi_fast.locking.machine import machine_lock
+from hudi_fast.storage.base import Storage
 
 W = "hoodie.datasource.write."
 MOR = {f"{W}table.type": "MERGE_ON_READ"}
@@ -48,6 +50,11 @@ def at_version(version: str) -> Callable[[Path], None]:
 
 def other_option(key: str, value: str) -> Callable[[Path], None]:
     return lambda path: write(path, **{key: value})
+
+
+def while_locked(path: Path) -> None:
+    with machine_lock(Storage(path), 1.0):
+        write(path, **{"hoodie.write.lock.wait_time_ms": "20"})
 
 
 CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[str, ...]]] = {
@@ -245,6 +252,11 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         other_option("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
         hf.ConfigError,
         ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "hoodie.write.lock.provider"),
+    ),
+    "a lock that others hold": (
+        while_locked,
+        hf.LockTimeoutError,
+        ("{path}", "is being written by another writer", "hoodie.write.lock.wait_time_ms"),
     ),
     "a savepoint of what is no commit": (
         lambda path: hf.HudiTable.open(path).services.savepoint("20200101000000000"),
