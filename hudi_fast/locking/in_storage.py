@@ -173,7 +173,9 @@ class StorageLock:
         record = decode_record(found.data)
         taken = record.owner != self._owner and is_taken(record, self._now_ms())
         if taken:
-            self._holder = f"owner {record.owner}, valid for {(record.valid_until - self._now_ms()) / 1000:.1f} s more"
+            self._holder = (
+                f"owner {record.owner[:100]}, valid for {(record.valid_until - self._now_ms()) / 1000:.1f} s more"
+            )
         return taken
 
     # ---- keeping it

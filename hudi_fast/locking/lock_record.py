@@ -55,7 +55,8 @@ def decode_record(data: bytes) -> LockRecord:
     try:
         fields = json.loads(data)
         expired, valid_until, owner = fields["expired"], fields["validUntil"], fields["owner"]
-        if type(expired) is bool and type(valid_until) is int and isinstance(owner, str):
+        is_long = type(valid_until) is int and -(2**63) <= valid_until < 2**63
+        if type(expired) is bool and is_long and isinstance(owner, str):
             return LockRecord(expired, valid_until, owner)
     except (ValueError, KeyError, TypeError):
         pass

@@ -114,6 +114,8 @@ def test_records_survive_their_bytes(expired: bool, valid_until: int, owner: str
         b'{"expired":false,"validUntil":"1","owner":"a"}',
         b'{"expired":false,"validUntil":true,"owner":"a"}',
         b'{"expired":false,"validUntil":1}',
+        b'{"expired":false,"validUntil":9223372036854775808,"owner":"a"}',
+        b'{"expired":false,"validUntil":1' + 5000 * b"0" + b',"owner":"a"}',
         b"\xff\xfe",
     ],
 )
@@ -176,6 +178,13 @@ def test_an_object_that_cannot_be_understood_is_left_alone(place: Storage) -> No
         lock.try_lock(60.0)
     lock.close()
     assert place.read_bytes(STORAGE_LOCK_PATH) == b"{}"
+
+
+def test_a_lock_without_an_end_is_waited_for(place: Storage) -> None:
+    place.conditional().create(STORAGE_LOCK_PATH, encode_record(LockRecord(False, 2**63 - 1, 300 * "x")))
+    lock = lock_of(place)
+    assert not lock.try_lock(0.0)
+    assert len(lock.holder) < 200
 
 
 def test_a_bucket_that_is_not_there_is_an_error_at_once(s3_server: S3Server) -> None:
