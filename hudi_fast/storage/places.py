@@ -99,6 +99,23 @@ def _gcs(uri: str, options: Mapping[str, Any]) -> Place:
     return Place(chosen.file_system(), _bucket(uri)[1], GcsStore(chosen))
 
 
+def _azure(uri: str, options: Mapping[str, Any]) -> Place:
+    from hudi_fast.storage.azure import AzureOptions, AzureStore
+
+    rest = uri.partition("://")[2]
+    authority, _, key = rest.partition("/")
+    container, _, host = authority.rpartition("@") if "@" in authority else (authority, "", "")
+    account, _, domain = host.partition(".")
+    if host and domain.partition(".")[0] not in ("dfs", "blob"):
+        raise ConfigError(
+            f"{scheme_of(uri)}:// names a container and an account: abfs://container@account.dfs.core.windows.net/folder."
+        )
+    root = _bucket(f"{scheme_of(uri)}://{container}/{key}")[1]
+    chosen = AzureOptions.of(options, account or None)
+    files = chosen.file_system()
+    return Place(files, root, AzureStore(chosen, files))
+
+
 def _bucket(uri: str) -> tuple[str, str]:
     """The bucket, and the full name of the base path."""
     rest = uri.partition("://")[2]
@@ -148,4 +165,5 @@ def _kind(error: Exception) -> str:
 _OPENERS: dict[str, Callable[[str, Mapping[str, Any]], Place]] = {
     **dict.fromkeys(("s3", "s3a", "s3n"), _s3),
     **dict.fromkeys(("gs", "gcs"), _gcs),
+    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "az"), _azure),
 }
