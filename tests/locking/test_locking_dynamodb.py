@@ -24,7 +24,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import create_properties
 from hudi_fast.errors import ConfigError, LockError, LockTimeoutError
 from hudi_fast.locking.dynamodb import DynamoDbLock
-from hudi_fast.locking.dynamodb_table import open_lock_table
+from hudi_fast.locking.dynamodb_table import LockItem, open_lock_table
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.path_hash import path_hash
 from hudi_fast.locking.table_lock import table_lock
@@ -503,6 +503,27 @@ def test_requests_are_not_repeated_by_the_client(faulty: Locks, between: FaultyH
     with pytest.raises(OSError, match="not reached"):
         faulty.lock().try_lock(0.0)
     assert between.seen == ["GetItem"]
+
+
+def test_requests_that_arrive_late_or_twice_change_nothing(locks: Locks) -> None:
+    locks.make()
+    table = open_lock_table(LockOptions.from_options(locks.options()))
+    first, second = (LockItem(KEY, "me", LEASE_MS, version) for version in ("1", "2"))
+    assert table.create(first)
+    assert not table.create(first)
+    assert not table.replace_released(second)
+    assert not table.replace(second, "another")
+    assert table.renew(second, "1")
+    assert not table.renew(second, "1")
+    assert not table.delete(KEY, "me", "1")
+    assert not table.delete(KEY, "thief", "2")
+    assert not table.renew(LockItem(KEY, "thief", LEASE_MS, "3"), "2")
+    assert table.read(KEY) == second
+    assert table.delete(KEY, "me", "2")
+    assert not table.renew(first, "2")
+    assert not table.replace(first, "2")
+    assert not table.replace_released(first)
+    assert table.read(KEY) is None
 
 
 # ---- what is no table of locks
