@@ -18,16 +18,21 @@ comma := ,
 DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
+# Histories of several writers: how many, for how long at most, and the first seed (any number; new each time).
+N ?= 10000
+MINUTES ?= 240
+SEED ?=
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
 PROCESSES ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-long lint demo bench bench-hudi clean check-python
+.PHONY: help setup test test-long soak lint demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
+	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
 	@echo 'make bench       micro-benchmarks (asv)'
@@ -73,6 +78,9 @@ test: setup lint
 
 test-long: setup lint
 	$(BIN)/python -m pytest $(PROCESSES) --long
+
+soak: $(VENV)/.made-dev
+	PYTHONPATH=tests $(BIN)/python -m concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')

@@ -63,13 +63,30 @@ class Tally:
         if verdict.wrong:
             self.wrong[history.world.seed] = verdict.wrong
 
-    def __str__(self) -> str:
+    def merge(self, other: Tally) -> None:
+        """Count those of another one, too."""
+        self.histories += other.histories
+        self.killed += other.killed
+        self.faults += other.faults
+        self.conflicts += other.conflicts
+        self.duplicates += other.duplicates
+        self.outcomes += other.outcomes
+        self.seconds += other.seconds
+        self.wrong |= other.wrong
+
+    def summary(self) -> str:
+        """All figures on a line."""
         operations = sum(self.outcomes.values())
         landed = sum(count for name, count in self.outcomes.items() if name.endswith(" landed"))
-        lines = [
+        unknown = sum(count for name, count in self.outcomes.items() if name.endswith(" unknown"))
+        return (
             f"{self.histories} histories, {operations} operations, {landed} writes landed, {self.conflicts} conflicts, "
-            f"{self.faults} faults planned, {self.killed} writers killed, {len(self.wrong)} histories wrong"
-        ]
+            f"{self.faults} faults planned, {self.killed} writers killed, {unknown} outcomes unknown, "
+            f"{len(self.wrong)} histories wrong"
+        )
+
+    def __str__(self) -> str:
+        lines = [self.summary()]
         for seed, wrong in self.wrong.items():
             lines += [f"seed {seed}: {one}" for one in wrong]
         return "\n".join(lines)

@@ -30,6 +30,8 @@ __all__ = ["Nursery", "WriterLink"]
 
 _START_SECONDS = 60.0
 _NAP = 0.002
+_CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+"""Servers of tests take any."""
 
 
 class WriterLink:
@@ -79,7 +81,7 @@ class Nursery:
         self._folder = tempfile.TemporaryDirectory(prefix="writers")
         self._address = os.path.join(self._folder.name, "link")
         # Sources are found as this process finds them.
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        environment = {**os.environ, **_CREDENTIALS, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "concurrency.writer_process", self._address], env=environment
         )
