@@ -46,13 +46,19 @@ class Place:
 
 
 def normal_uri(uri: str) -> str:
-    """A path of this machine, absolute; any other URI as it is, without slashes at its end."""
+    """A path of this machine, absolute; any other URI as it is, without slashes at its end.
+
+    Raises:
+        ConfigError: a scheme alone.
+    """
     if "://" not in uri:
         if uri.startswith("file:/"):
             return unquote(uri[len("file:") :]).rstrip("/") or "/"
         return os.path.abspath(os.path.expanduser(uri)).rstrip("/") or "/"
     if scheme_of(uri) == "file":
         return unquote(urlsplit(uri).path).rstrip("/") or "/"
+    if not uri.partition("://")[2].strip("/"):
+        raise ConfigError(f"{uri} is no path of a table: it is a scheme alone.")
     return uri.rstrip("/")
 
 

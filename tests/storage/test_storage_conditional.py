@@ -9,22 +9,35 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from peer.client import PROJECT
+from servers.object_stores import start_azurite, start_fake_gcs
 from servers.s3 import ServerError, start_s3
+from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ConditionalStore, conditional_store
 
+LONG = pytest.mark.long
+PLACES = ["local", "versitygw", *(pytest.param(name, marks=LONG) for name in ("moto", "gcs", "azure"))]
 
-@pytest.fixture(scope="module", params=["local", "versitygw", pytest.param("moto", marks=pytest.mark.long)])
+
+@pytest.fixture(scope="module", params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     folder = tmp_path_factory.mktemp("conditional")
     if request.param == "local":
         yield Storage(folder)
         return
+    cache = PROJECT / "artifacts" / "test_servers"
     try:
-        with start_s3(PROJECT / "artifacts" / "test_servers", folder, request.param) as server:
-            yield Storage(server.path("conditional"), server.options)
+        if request.param == "gcs":
+            with start_fake_gcs(cache, folder) as reach:
+                yield Storage("gs://tables/conditional", reach)
+        elif request.param == "azure":
+            with start_azurite(folder) as reach:
+                yield Storage("abfs://tables/conditional", reach)
+        else:
+            with start_s3(cache, folder, request.param) as server:
+                yield Storage(server.path("conditional"), server.options)
     except ServerError as error:
         pytest.skip(str(error))
 
@@ -88,6 +101,25 @@ def test_of_several_at_once_one_creates_and_one_replaces(store: ConditionalStore
             assert now is not None
             assert now.version == answers[winners[0]]
             assert now.data == b"%d by %d" % (turn, winners[0])
+
+
+@pytest.mark.long
+def test_tables_are_written_wherever_there_are_conditions(place: Storage) -> None:
+    for turn in range(2):
+        hf.write(
+            plain_rows(range(turn * 3, turn * 3 + 5), ts=turn),
+            f"{place.uri}/t",
+            options(),
+            storage_options=place.options,
+        )
+    table = hf.HudiTable.open(f"{place.uri}/t", place.options)
+    assert table.to_arrow().num_rows == 8
+    table.services.cluster(options=options())
+    assert table.to_arrow().num_rows == 8
+    assert place.rooted_at(place.fs_path("t")).list_dir("p0")
+    assert {one.path for one in place.list_dir("t")} == {"t/.hoodie", "t/p0", "t/p1"}
+    assert place.delete_dir("t")
+    assert place.list_dir("t", recursive=True) == []
 
 
 def test_nothing_temporary_is_left_beside(store: ConditionalStore, place: Storage) -> None:
