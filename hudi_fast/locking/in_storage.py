@@ -33,6 +33,7 @@ from dataclasses import dataclass, field
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import LockError
 from hudi_fast.locking.audit import Audit, is_audited
+from hudi_fast.locking.azure_credentials import lock_storage
 from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecord, decode_record, is_taken, put_record
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import Versioned, conditional_store
@@ -72,13 +73,14 @@ def open_storage_lock(storage: Storage, options: LockOptions) -> StorageLock:
 
     Args:
         storage: the table's storage.
-        options: ``storage_validity_seconds``, ``storage_renew_seconds``.
+        options: ``storage_validity_seconds``, ``storage_renew_seconds``, and credentials of the lock's own in Azure.
 
     Raises:
-        ConfigError: the client of the store is not installed.
+        ConfigError: the client of the store is not installed, or credentials are incomplete.
         UnsupportedFeatureError: the storage has no conditional writes.
     """
-    return StorageLock(storage, float(options.storage_validity_seconds), float(options.storage_renew_seconds))
+    place = lock_storage(storage, options)
+    return StorageLock(place, float(options.storage_validity_seconds), float(options.storage_renew_seconds))
 
 
 class StorageLock:
