@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from servers.faulty_proxy import DROP_ANSWER, DROP_REQUEST, Fault, FaultyProxy, answer, late, start_faulty_proxy
+from servers.faulty_proxy import DROP_ANSWER, DROP_REQUEST, Fault, FaultyProxy, answer, delay, late, start_faulty_proxy
 from servers.s3 import S3Server
 
 import hudi_fast as hf
@@ -214,6 +214,24 @@ def test_a_renewal_that_arrives_late_while_the_lock_is_held_is_adopted(site: Sit
         site.proxy.settle()
         lock.require_held()
         assert not site.other().try_lock(0.0)
+    assert site.record.expired
+
+
+def test_a_store_that_takes_too_long_is_not_waited_for(site: Site, s3_server: S3Server) -> None:
+    """The client hangs up; what it asked for is done a little later."""
+    hasty = Storage(site.faulty.uri, {**s3_server.options_at(site.proxy.url), "timeout": "0.4"})
+    lock = StorageLock(hasty.rooted_at(site.faulty.fs_path("")), 60.0, 5.0)
+    assert lock.try_lock(30.0)
+    before, started = site.record.valid_until, time.monotonic()
+    site.fail("PUT", delay(1.0))
+    lock.require_held()
+    deadline = time.monotonic() + 20
+    while site.record.valid_until == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert time.monotonic() - started >= 1.0
+    lock.require_held()
+    lock.unlock()
     assert site.record.expired
 
 
