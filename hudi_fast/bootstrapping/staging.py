@@ -63,7 +63,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
     Raises:
         TableExistsError: there is a table, and the mode does not allow that.
         ConfigError: unknown mode, files that are no table's in the place, or the one folder is inside the other.
-        UnsupportedFeatureError: an object store.
+        UnsupportedFeatureError: a storage without conditional writes; a table in an object store is to be replaced.
     """
     mode = known_mode(storage, mode)
     if source.is_local:
