@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Attempt:
         tried: when its completed file was about to be made; None when it did not come so far.
         published: when that call had returned; None when it did not.
         completion: the completion time that it was to have; "" before table version 8.
+        foreign: whether another program made it, of which nobody knows when it looked at the table.
     """
 
     instant: Instant
@@ -53,6 +54,7 @@ class Attempt:
     tried: int | None = None
     published: int | None = None
     completion: str = ""
+    foreign: bool = False
 
     @property
     def is_write(self) -> bool:
@@ -141,7 +143,13 @@ class WriterPool:
         self._idle.clear()
 
 
-def run_in_processes(world: World, folder: Path, pool: WriterPool, mutations: tuple[str, ...] = ()) -> History:
+def run_in_processes(
+    world: World,
+    folder: Path,
+    pool: WriterPool,
+    mutations: tuple[str, ...] = (),
+    beside: Callable[[Path], list[Done]] = lambda _: [],
+) -> History:
     """Run a world whose writers are processes.
 
     Args:
@@ -149,6 +157,7 @@ def run_in_processes(world: World, folder: Path, pool: WriterPool, mutations: tu
         folder: empty, for the table and what is beside it.
         pool: where writers come from.
         mutations: parts of the product that its writers do without.
+        beside: does what a writer of another program does to the table meanwhile, and says what that was.
     """
     table, first = folder / "table", list[Event]()
     run_first(world, table, first.append)
@@ -164,12 +173,13 @@ def run_in_processes(world: World, folder: Path, pool: WriterPool, mutations: tu
     ]
     if any(stops):
         threading.Thread(target=resume_when_stopped, args=(writers, stops, ended), daemon=True).start()
+    others = beside(table)
     alive = [writer for writer in writers if _finished(writer)]
     ended.set()
     seconds = time.monotonic() - started
     pool.give_back(alive)
     events = [_read_events(path) for path in files]
-    return _history(world, table, first, events, count - len(alive), seconds)
+    return _history(world, table, first, events, count - len(alive), seconds, others)
 
 
 def run_in_threads(world: World, folder: Path) -> History:
@@ -205,13 +215,20 @@ def _read_events(path: Path) -> list[Event]:
 
 
 def _history(
-    world: World, table: Path, first: list[Event], events: list[list[Event]], killed: int, seconds: float
+    world: World,
+    table: Path,
+    first: list[Event],
+    events: list[list[Event]],
+    killed: int,
+    seconds: float,
+    others: Sequence[Done] = (),
 ) -> History:
     scripts = {FIRST: tuple(Op("upsert", keys, value=n + 1) for n, keys in enumerate(world.first))}
     scripts |= dict(enumerate(world.scripts))
     done = _put_together(FIRST, scripts[FIRST], first)
     for number, told in enumerate(events):
         done += _put_together(number, scripts[number], told)
+    done += others
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         seen = rows_seen(hf.HudiTable.open(table).to_arrow(columns=["id", "v"]))

@@ -69,7 +69,9 @@ class States:
     duplicates: set[str] = field(default_factory=set)
 
     def pinned(self, attempt: Attempt) -> State:
-        """What a write saw."""
+        """What a write saw; of another program's it is taken that nothing came between."""
+        if attempt.foreign:
+            return self.states[next(place for place, one in enumerate(self.landed) if one.attempt is attempt)]
         return self.states[sum(one.at < attempt.pinned for one in self.landed)]
 
     def without_later(self, world: World, requested: str) -> State:
