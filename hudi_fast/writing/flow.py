@@ -40,9 +40,15 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
-from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.conflicts.early import early_detection
-from hudi_fast.writing.conflicts.landing import check_mode, require_landing, require_nobody_else, settled_plan
+from hudi_fast.writing.conflicts.landing import (
+    Pinned,
+    check_mode,
+    pin,
+    require_landing,
+    require_nobody_else,
+    settled_plan,
+)
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
 from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
@@ -155,10 +161,11 @@ def _run_once(engine: Engine, storage: Storage, options: WriteOptions, mode: str
     with writer_turn(storage, options.lock) as lock:
         try:
             return _write(engine, replace(target, new=None, exists=True), options, started, lock)
-        except CommitStateUnknownError:
+        except (CommitStateUnknownError, LockError):
             raise
-        except BaseException:
-            remove_if_unused(storage)
+        except BaseException as error:
+            with noted_on(error, f"Taking the new table {storage.uri} away"), lock():
+                remove_if_unused(storage, options.lock.is_shared)
             raise
 
 
@@ -195,24 +202,25 @@ def _write(
             state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
             requested = requested or clock.next_time(state.timeline.newest_time)
             heart = alive.enter_context(beating_as_writer(state.storage, requested, failed))
+            pinned = pin(state, options)
             transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
         ready = replace(plan, config=state.config, view=state.view) if state.timeline == drafted else None
-        instant, plan, outcome = _execute(engine, replace(transaction, heart=heart), state, ready, options, lock)
+        instant, plan, outcome = _execute(engine, replace(transaction, heart=heart), pinned, ready, options, lock)
     return _result(instant, plan.operation, outcome.stats if instant else [], started, outcome)
 
 
 def _execute(
     engine: Engine,
     transaction: Transaction,
-    state: TableState,
+    pinned: Pinned,
     plan: WritePlan | None,
     options: WriteOptions,
     lock: Lock,
 ) -> tuple[str, WritePlan, WriteOutcome]:
     """From begun to visible; no instant when there was nothing to commit. Without a plan the table has changed since
     the first draft."""
+    state, instant = pinned.state, transaction.instant.requested
     try:
-        instant = transaction.instant.requested
         if plan is None:
             plan = draft_plan(state, options, engine.input_schema())
             engine.prepare(plan)
@@ -228,7 +236,7 @@ def _execute(
         with lock() as held:
             transaction.clock.under(held)
             metadata = _metadata(plan, options, outcome.stats, replaced)
-            _land(transaction, _Landing(state, plan, metadata), options, engine.index_runner())
+            _land(transaction, _Landing(pinned, plan, metadata), options, engine.index_runner())
     except CommitStateUnknownError:
         raise
     except LockError as error:
@@ -255,25 +263,25 @@ class _Landing:
         metadata: what it did.
     """
 
-    pinned: TableState
+    pinned: Pinned
     plan: WritePlan
     metadata: CommitMetadata
 
 
 def _land(transaction: Transaction, landing: _Landing, options: WriteOptions, runner: Runner) -> None:
     """Make a write visible that is in nobody's way; under the table's lock."""
-    state, plan, metadata, clock = landing.pinned, landing.plan, landing.metadata, transaction.clock
+    pinned = landing.pinned
+    state, plan, metadata, clock = pinned.state, landing.plan, landing.metadata, transaction.clock
     if options.lock.is_shared:
         state = open_state(state.storage)
         clock.next_time(state.timeline.newest_time)  # what it makes is later than all of that, whatever the wall clock
         refuse_while_restoring(state.storage, state.timeline, "no write may land")
         require_not_undone(state, transaction.instant)
-        plan = settled_plan(transaction.instant, plan, landing.pinned, state, options)
-        settled = schema_metadata(plan)
-        metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **settled})
-        require_landing(transaction.instant, metadata, landing.pinned, state, plan, options)
+        require_landing(transaction.instant, metadata, pinned.state, state, plan, options)
+        plan = settled_plan(transaction.instant, plan, pinned, state, options)
+        metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.changes:
-        require_nobody_else(transaction.instant, landing.pinned)
+        require_nobody_else(transaction.instant, pinned.state)
     if options.clustering_gives_way and plan.updates_clustered:
         if release_groups(state, metadata.write_stats(), clock, failed_writes(options).heartbeat):
             state = open_state(state.storage)

@@ -133,13 +133,19 @@ def create_table(target: Target) -> TableState:
     return load_state(target.storage)
 
 
-def remove_if_unused(storage: Storage) -> None:
-    """Take a table away that this write made and nobody has written to."""
+def remove_if_unused(storage: Storage, shared: bool) -> None:
+    """Take a table away that this write made and nobody has written to.
+
+    Args:
+        storage: the table's storage, under its lock.
+        shared: whether what is pending may be the write of somebody else.
+    """
     try:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
     except TableNotFoundError:
         return
-    if not load_timeline(storage, config).writes():
+    timeline = load_timeline(storage, config)
+    if not timeline.writes() and not (shared and timeline.pending()):
         storage.delete_dir(".hoodie")
         for folder in [entry.path for entry in storage.list_dir("") if entry.is_dir]:
             names = [entry.name for entry in storage.list_dir(folder, recursive=True) if not entry.is_dir]

@@ -141,14 +141,14 @@ COUNTING = """
 import sys
 sys.path[:0] = {paths!r}
 from test_concurrency_modes import count
-count(sys.argv[1], int(sys.argv[2]))
+count(sys.argv[1], int(sys.argv[2]), 2)
 """
 
 
-def count(path: str | Path, writer: int) -> None:
+def count(path: str | Path, writer: int, rounds: int) -> None:
     """Add one to the counter in the table, again and again; each round reads what it adds to."""
     settings = settings_for("COW", "9", {"hoodie.write.lock.wait_time_ms": "60000"})
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         while True:
             try:
                 run_write(_Counter(Path(path), writer), Storage(path), WriteOptions.from_options(settings), "append")
@@ -183,7 +183,7 @@ def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> No
 
         def run(writer: int) -> None:
             try:
-                count(table, writer)
+                count(table, writer, ROUNDS)
             except BaseException as error:
                 errors.append(error)
 
@@ -198,8 +198,7 @@ def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> No
         command = [sys.executable, "-c", code, str(table)]
         running = [subprocess.Popen([*command, str(writer)]) for writer in range(2)]
         assert [one.wait(120) for one in running] == [0, 0]
-    writers = NUMBER_OF_WRITERS if across == "threads" else 2
-    assert table_rows(table)["k00000"][1] == 1 + writers * ROUNDS
+    assert table_rows(table)["k00000"][1] == 1 + (NUMBER_OF_WRITERS * ROUNDS if across == "threads" else 4)
     assert_tidy(table)
 
 
@@ -241,6 +240,25 @@ def test_two_who_add_columns_land_if_they_are_the_same(same: bool, tmp_path: Pat
             write_during(tmp_path, rows, settings, others)
         assert table_rows(tmp_path)["k00001"] == ("p1", 1, "a1", None)
     assert_tidy(tmp_path)
+
+
+def test_columns_are_not_added_behind_a_write_that_began_later(tmp_path: Path) -> None:
+    """Readers take the columns from the newest commit by requested time, whichever was completed last."""
+    settings = settings_for("COW", "9", {"hoodie.write.num.retries.on.conflict.failures": "1"})
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    left = [6]
+
+    def others() -> None:
+        if left:
+            hf.write(plain_rows([0], left.pop(), "B"), tmp_path, settings)
+
+    once = {**settings, "hoodie.write.num.retries.on.conflict.failures": "0"}
+    with pytest.raises(hf.CommitConflictError, match=r"incompatible concurrent schema evolution.*more"):
+        write_during(tmp_path, with_column(plain_rows([1], 5, "A"), "more"), once, others)
+    left.append(7)
+    write_during(tmp_path, with_column(plain_rows([1], 5, "A"), "more"), settings, others)
+    assert table_rows(tmp_path)["k00001"] == ("p1", 5, "A1", 7)
+    assert table_rows(tmp_path)["k00000"] == ("p0", 7, "B0", None)
 
 
 # ---- writers that died, and those that did not
@@ -338,3 +356,62 @@ def test_a_clock_that_was_set_back_gives_times_after_all_that_others_took(tmp_pa
     done = timeline.completion_of(result.instant)
     assert done is not None
     assert done > max(one.requested for one in timeline.of_action("clean"))
+
+
+# ---- new tables
+
+
+def test_a_new_table_that_somebody_else_writes_to_is_not_taken_away(tmp_path: Path) -> None:
+    """Who made it fails while the other one is at work."""
+    table = tmp_path / "t"
+    settings = settings_for("COW", "9")
+
+    def fails() -> None:
+        raise ValueError("on purpose")
+
+    def first_fails() -> None:
+        with pytest.raises(ValueError, match="on purpose"):
+            write_during(table, plain_rows([1], 5), settings, second_begins)
+
+    def second_begins() -> None:
+        second.start()
+        begun.wait(30)
+        fails()
+
+    begun, failed = threading.Event(), threading.Event()
+
+    def at_work() -> None:
+        begun.set()
+        failed.wait(30)
+
+    second = threading.Thread(target=lambda: write_during(table, plain_rows([2], 6), settings, at_work))
+    first_fails()
+    failed.set()
+    second.join()
+    assert_sound(table, {"k00002": ("p0", 6, "a2")})
+
+
+def test_a_new_table_whose_only_write_fails_is_taken_away(tmp_path: Path) -> None:
+    table = tmp_path / "t"
+
+    def fails() -> None:
+        raise ValueError("on purpose")
+
+    with pytest.raises(ValueError, match="on purpose"):
+        write_during(table, plain_rows([1], 5), settings_for("COW", "9"), fails)
+    assert not table.exists()
+
+
+@pytest.mark.parametrize("lock", ["InProcessLockProvider", "FileSystemBasedLockProvider"])
+def test_a_write_to_a_table_that_was_replaced_meanwhile_does_not_land(lock: str, tmp_path: Path) -> None:
+    table, provider = tmp_path / "t", IN_PROCESS.replace("InProcessLockProvider", lock)
+    settings = settings_for("COW", "9", {"hoodie.write.lock.provider": provider})
+    hf.write(plain_rows(range(4)), table, settings)
+    with pytest.raises(hf.CommitConflictError):
+        write_during(
+            table,
+            plain_rows([1], 5),
+            settings,
+            lambda: hf.write(plain_rows([9], 6), table, settings, mode="overwrite"),
+        )
+    assert_sound(table, {"k00009": ("p1", 6, "a9")})

@@ -16,7 +16,9 @@ Source: ``TransactionUtils.resolveWriteConflictIfAny``, ``HoodieWriteConfig#need
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, ConfigError
@@ -24,18 +26,36 @@ from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_me
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant
-from hudi_fast.view.table_state import TableState
+from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.schemas import settled_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.schema_commit import stored_columns
 
-__all__ = ["check_mode", "require_landing", "require_nobody_else", "settled_plan"]
+__all__ = ["Pinned", "check_mode", "pin", "require_landing", "require_nobody_else", "settled_plan"]
 
 _NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 _FIRST_NON_BLOCKING = 8
 _LOGGED = frozenset({"upsert", "insert", "delete"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The table that a write works from.
+
+    Attributes:
+        state: as it was when the write began.
+        columns: its data columns, where others may change them; looked up then, for their commit may be archived since.
+    """
+
+    state: TableState
+    columns: pa.Schema | None = None
+
+
+def pin(state: TableState, options: WriteOptions) -> Pinned:
+    """What a write has to know of the table when it lands; under the table's lock, right before it begins."""
+    return Pinned(state, table_schema(state) if options.lock.is_shared and options.lock.settles_schemas else None)
 
 
 def check_mode(plan: WritePlan, options: WriteOptions) -> None:
@@ -60,7 +80,7 @@ def check_mode(plan: WritePlan, options: WriteOptions) -> None:
 
 
 def settled_plan(
-    instant: Instant, plan: WritePlan, pinned: TableState, now: TableState, options: WriteOptions
+    instant: Instant, plan: WritePlan, pinned: Pinned, now: TableState, options: WriteOptions
 ) -> WritePlan:
     """The plan with the columns that the table has once the write is visible.
 
@@ -69,7 +89,7 @@ def settled_plan(
     """
     if not options.lock.settles_schemas:
         return plan
-    schema = settled_schema(pinned, now, plan.schema, instant.requested)
+    schema = settled_schema(pinned.columns, pinned.state.timeline, now, plan.schema, instant.requested)
     if schema is plan.schema:
         return plan
     history = now.view.history

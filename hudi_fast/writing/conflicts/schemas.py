@@ -2,11 +2,13 @@
 
 With S0 the table's columns when the write began, S1 those it has now and W those of the write:
 
-=========================================  ======================================
+=========================================  ================================================================
 S1 is S0, or W is S1                       the commit says W
 W is S0, and S1 is not                     the commit says S1: it changed nothing
+W is another one than S1, and somebody     the write is refused: the columns of a table are those of its newest
+who began later has landed                 commit by requested time, and it would not be that
 otherwise                                  both changed them: the write is refused
-=========================================  ======================================
+=========================================  ================================================================
 
 Source: ``SimpleSchemaConflictResolutionStrategy`` (Hudi 1.2.0).
 """
@@ -16,34 +18,41 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hudi_fast.errors import CommitConflictError
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import TableState, table_schema
 
 __all__ = ["settled_schema"]
 
 
-def settled_schema(before: TableState, now: TableState, own: pa.Schema, instant: str) -> pa.Schema:
+def settled_schema(
+    then: pa.Schema | None, before: Timeline, now: TableState, own: pa.Schema, instant: str
+) -> pa.Schema:
     """The data columns of the table once a write has landed; under the table's lock.
 
     Args:
-        before: the table that the write was pinned to.
+        then: data columns of the table that the write was pinned to; None for none yet.
+        before: its timeline.
         now: the table as it is.
         own: data columns as the write left them.
         instant: requested time of the write.
 
     Raises:
-        CommitConflictError: the write and another one both changed the columns.
+        CommitConflictError: the write and another one both changed the columns, or its own would not be seen.
     """
-    seen = {one.requested for one in before.timeline.writes()}
-    if all(one.requested in seen for one in now.timeline.writes()):
-        return own
-    then, current = table_schema(before), table_schema(now)
-    if current is None or current.equals(own) or (then is not None and current.equals(then)):
+    seen = {one.requested for one in before.writes()}
+    others = [one for one in now.timeline.writes() if one.requested not in seen]
+    current = table_schema(now) if others else None
+    if current is None or current.equals(own):
         return own
     if then is not None and own.equals(then):
         return current
+    later = [one.requested for one in others if one.requested > instant]
+    if (then is None or current.equals(then)) and not later:
+        return own
     added = ", ".join(sorted(set(current.names) ^ set(own.names))) or "types differ"
     raise CommitConflictError(
         f"Detected incompatible concurrent schema evolution of {now.storage.uri}: {instant} changed its columns, and "
-        f"so did another writer since it began ({added}). Nothing of it is visible; run it again.",
+        f"another writer has committed its own since it began ({added}). Nothing of it is visible; run it again.",
         instant,
+        max(later, default=others[-1].requested),
     )
