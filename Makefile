@@ -18,10 +18,12 @@ comma := ,
 DEMO_EXTRAS := $(if $(HAVE_JAVA)$(JAVA_HOME),all$(comma)demo,demo)
 DEMO_MADE := $(VENV)/.made-demo$(if $(HAVE_JAVA)$(JAVA_HOME),-spark)
 KEEP ?=
-# Histories of several writers: how many, for how long at most, and the first seed (any number; new each time).
+# Histories of several writers: how many, for how long at most, and the first seed (any number; new each time); then how
+# many with Apache Hudi among the writers.
 N ?= 10000
 MINUTES ?= 240
 SEED ?=
+BESIDE_HUDI ?= 200
 # One has the tests that wait for JVMs of real Hudi, the other works meanwhile.
 PROCESSES ?= --numprocesses 2
 
@@ -79,8 +81,9 @@ test: setup lint
 test-long: setup lint
 	$(BIN)/python -m pytest $(PROCESSES) --long
 
-soak: $(VENV)/.made-dev
+soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 	PYTHONPATH=tests $(BIN)/python -m concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
