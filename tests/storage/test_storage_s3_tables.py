@@ -71,7 +71,7 @@ def done(table: hf.HudiTable) -> list[tuple[str, str]]:
     ("kind", "version"),
     [
         ("MERGE_ON_READ", "9"),
-        ("COPY_ON_WRITE", "6"),
+        pytest.param("COPY_ON_WRITE", "6", marks=pytest.mark.long),
         pytest.param("MERGE_ON_READ", "6", marks=pytest.mark.long),
         pytest.param("COPY_ON_WRITE", "9", marks=pytest.mark.long),
         pytest.param("MERGE_ON_READ", "8", marks=pytest.mark.long),

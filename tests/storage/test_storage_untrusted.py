@@ -164,7 +164,7 @@ def use_everything(path: Path, settings: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("kind", "version"),
     [
-        ("COPY_ON_WRITE", "6"),
+        pytest.param("COPY_ON_WRITE", "6", marks=pytest.mark.long),
         ("MERGE_ON_READ", "9"),
         pytest.param("COPY_ON_WRITE", "9", marks=pytest.mark.long),
         pytest.param("MERGE_ON_READ", "6", marks=pytest.mark.long),
