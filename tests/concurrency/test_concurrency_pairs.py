@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pytest
 from interleaving import (
     NBCC,
@@ -24,11 +25,16 @@ from interleaving import (
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from hudi_fast.changing.local import updated_rows
+from hudi_fast.changing.run import ChangeRun, check_update, run_change
+from hudi_fast.changing.statement import MergeSpec
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.schema.alter import RenameColumn
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
 Rows = dict[str, tuple[Any, ...]]
 Act = Callable[[Path, dict[str, Any]], object]
@@ -303,3 +309,25 @@ def test_without_blocking_bulk_inserts_are_still_looked_at(tmp_path: Path) -> No
             tmp_path, plain_rows([21], 5, "A"), insert, lambda: hf.write(plain_rows([1], 6, "B"), tmp_path, settings)
         )
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 6, "B1")})
+
+
+def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_path: Path) -> None:
+    settings = settings_for("MOR", "9", {**BUCKETS, **NBCC})
+    make(tmp_path, settings)
+    left = [1]
+
+    class Interleaved(LocalEngine):
+        def execute(self, plan: WritePlan) -> WriteOutcome:
+            done = super().execute(plan)
+            if left and left.pop():
+                hf.HudiTable.open(tmp_path).update(pc.field("id") == "k00001", {"ts": pc.field("ts") + 10}, settings)
+            return done
+
+    def work_out(plan: WritePlan, _spec: MergeSpec) -> LocalEngine:
+        return Interleaved(updated_rows(plan, clause, pc.field("id") == "k00001"))
+
+    clause = check_update({"ts": pc.field("ts") + 10})
+    run = ChangeRun.of(Storage(tmp_path), settings)
+    with pytest.raises(hf.CommitConflictError):
+        run_change(run, MergeSpec(clauses=(clause,)), (), work_out)
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 12, "a1")})

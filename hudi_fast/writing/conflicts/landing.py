@@ -4,9 +4,10 @@
 mode                                      what is looked at
 ========================================  ===================================================================
 ``OPTIMISTIC_CONCURRENCY_CONTROL``        file groups, and the schema
-``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; all file groups of bulk inserts and overwrites; others log
-                                          beside each other into file groups that are known beforehand, and
-                                          readers merge, but none of these may have been ended since
+``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; all file groups of bulk inserts, overwrites, and changes that
+                                          follow from what the table holds; others log beside each other into
+                                          file groups that are known beforehand, and readers merge, but none of
+                                          these may have been ended since
 ========================================  ===================================================================
 
 (Apache Hudi looks at nothing but bulk inserts there: what is logged to a file group that an overwrite ended is lost.)
@@ -121,7 +122,7 @@ def require_landing(
         CommitConflictError: others changed its file groups.
     """
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
-    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED:
+    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.changes:
         strategy = "non_blocking"
     own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
     require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)
