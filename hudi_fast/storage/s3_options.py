@@ -139,7 +139,12 @@ class S3Options:
         """
         core = import_extra("botocore.config", "s3", "Writing to s3://")
         style = {None: "path" if self.endpoint_url else "auto", True: "virtual", False: "path"}
-        more = {"signature_version": import_extra("botocore", "s3", "S3").UNSIGNED} if self.anonymous else {}
+        more: dict[str, Any] = {}
+        if self.anonymous:
+            more["signature_version"] = import_extra("botocore", "s3", "S3").UNSIGNED
+        if self.endpoint_url and not os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION"):
+            # Amazon's newer checksums are unknown to many other servers.
+            more |= dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         config = core.Config(
             retries={"total_max_attempts": 1},
             connect_timeout=min(self.timeout, 10),

@@ -105,6 +105,43 @@ def test_a_table_that_is_there_is_not_replaced_by_another(s3_server: S3Server) -
     assert hf.write(plain_rows(range(3)), path, options(), "ignore", storage_options=s3_server.options).instant == ""
 
 
+def test_a_version_is_changed_unless_times_of_files_would_have_to_be(s3_server: S3Server) -> None:
+    path = s3_server.path("versions")
+    hf.write(plain_rows(range(3)), path, options(table_version="6"), storage_options=s3_server.options)
+    table = hf.HudiTable.open(path, s3_server.options)
+    table.services.upgrade(9)
+    assert (table.version, table.to_arrow().num_rows) == (9, 3)
+    with pytest.raises(hf.UnsupportedFeatureError, match="cannot go to version 6 in an object store"):
+        table.services.upgrade(6)
+    assert (table.version, table.to_arrow().num_rows) == (9, 3)
+
+
+def test_folders_are_there_as_long_as_something_is_in_them(s3_server: S3Server) -> None:
+    storage = Storage(s3_server.path("folders"), s3_server.options)
+    assert not storage.exists("")
+    storage.write_bytes("a/b/c", b"1")
+    storage.make_dir("empty/inner")
+    assert [(one.path, one.is_dir) for one in storage.list_dir("")] == [("a", True), ("empty", True)]
+    assert [one.path for one in storage.list_dir("", recursive=True)] == ["a", "a/b", "a/b/c", "empty", "empty/inner"]
+    assert storage.exists("empty/inner")
+    assert storage.list_dir("empty/inner") == []
+    assert storage.list_dir("none") == []
+    assert storage.stat("a/b") is not None
+    assert storage.stat("a/b").is_dir
+    assert storage.delete_dir("a")
+    assert not storage.exists("a")
+    assert not storage.delete_dir("a")
+    assert storage.delete_dir("")
+    assert storage.list_dir("", recursive=True) == []
+    for call in (
+        lambda: storage.move("a", "b"),
+        lambda: storage.set_modified("a", 0),
+        lambda: storage.exchange(storage),
+    ):
+        with pytest.raises(hf.UnsupportedFeatureError, match="object store"):
+            call()
+
+
 def test_a_failed_first_write_leaves_nothing(s3_server: S3Server) -> None:
     path = s3_server.path("nothing")
     bad = plain_rows(range(3)).set_column(0, "id", pa.array([None] * 3, pa.string()))
