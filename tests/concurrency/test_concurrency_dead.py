@@ -1,0 +1,118 @@
+"""Writers that died, and those that did not but were taken for dead: signs of life, rollbacks, clocks."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interleaving import assert_sound, pending_of, services, settings_for, write_during
+from small_tables import plain_rows, table_rows
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.metadata.state import open_state
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import RollbackPlan
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.failed_writes import failed_writes
+from hudi_fast.writing.rollback import request_rollback, roll_back
+
+
+def test_a_lazy_clean_leaves_a_live_writer_alone_and_rolls_a_dead_one_back(tmp_path: Path) -> None:
+    settings = settings_for("MOR", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    seen: list[list[str]] = []
+
+    def others() -> None:
+        services(tmp_path).clean(settings)
+        services(tmp_path).rollback(options=settings)
+        hf.write(plain_rows([0], 6), tmp_path, settings)
+        seen.append(pending_of(tmp_path))
+        (tmp_path / heartbeat_path(seen[0][0])).unlink()  # nobody gives signs of life any more
+        services(tmp_path).clean(settings)
+        seen.append(pending_of(tmp_path))
+
+    with pytest.raises(hf.CommitConflictError, match="is no longer inflight"):
+        write_during(tmp_path, plain_rows([1], 5), settings, others)
+    assert [len(one) for one in seen] == [1, 0]
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
+
+
+def test_a_write_whose_rollback_is_planned_does_not_land(tmp_path: Path) -> None:
+    """Apache Hudi plans a rollback under the lock and carries it out without."""
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    planned: list[Instant] = []
+
+    def others() -> None:
+        state = load_state(Storage(tmp_path))
+        plan = RollbackPlan(pending_of(tmp_path)[0], "commit")
+        clock = InstantClock(state.config.timezone)
+        planned.append(request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time))
+
+    with pytest.raises(hf.CommitConflictError, match="was taken for dead") as caught:
+        write_during(tmp_path, plain_rows([1], 5), settings, others)
+    assert caught.value.other == planned[0].requested
+    hf.write(plain_rows([0], 6), tmp_path, settings)
+    assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_rollback_that_somebody_carries_out_is_left_to_them(alive: bool, tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    state = load_state(Storage(tmp_path))
+    clock = InstantClock(state.config.timezone)
+    failed = Instant(clock.next_time(state.timeline.newest_time), "commit", State.REQUESTED)
+    create_requested(state.storage, state.config, failed)
+    plan = RollbackPlan(failed.requested, "commit")
+    rollback = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    if alive:
+        state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
+    hf.write(plain_rows([0], 6), tmp_path, settings)
+    services(tmp_path).clean(settings)
+    assert (rollback.requested in pending_of(tmp_path)) is alive
+    assert (failed.requested in pending_of(tmp_path)) is alive
+
+
+def test_rollbacks_beside_other_writers_give_signs_of_life(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    state = load_state(Storage(tmp_path))
+    clock = InstantClock(state.config.timezone)
+    failed = Instant(clock.next_time(state.timeline.newest_time), "commit", State.REQUESTED)
+    create_requested(state.storage, state.config, failed)
+    beats: list[bool] = []
+
+    def delete(_storage: Storage, paths: Any) -> list[bool]:
+        beats.append(state.storage.exists(heartbeat_path(pending_of(tmp_path)[-1])))
+        return [True for _ in paths]
+
+    shared = failed_writes(WriteOptions.from_options(settings)).heartbeat
+    done = roll_back(state.storage, state.config, failed, clock, failed.requested, delete, rule=shared)
+    assert beats == [True]
+    assert not state.storage.exists(heartbeat_path(done.requested))
+
+
+def test_a_clock_that_was_set_back_gives_times_after_all_that_others_took(tmp_path: Path) -> None:
+    """The clock of a write starts anew in each section, from what is on the timeline by then."""
+    settings = settings_for("COW", "9")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    ahead = InstantClock("UTC", now_ms=lambda: time.time_ns() // 1_000_000 + 3_600_000)
+
+    def others() -> None:
+        state = open_state(Storage(tmp_path))
+        point = Instant(ahead.next_time(), "clean", State.REQUESTED)
+        create_requested(state.storage, state.config, point)
+
+    result = write_during(tmp_path, plain_rows([1], 5), settings, others)
+    timeline = load_state(Storage(tmp_path)).timeline
+    done = timeline.completion_of(result.instant)
+    assert done is not None
+    assert done > max(one.requested for one in timeline.of_action("clean"))
