@@ -164,7 +164,7 @@ class _Counter(InterleavedEngine):
         return super().execute(plan)
 
 
-@pytest.mark.parametrize("across", ["threads", "processes"])
+@pytest.mark.parametrize("across", ["threads", pytest.param("processes", marks=pytest.mark.long)])
 def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> None:
     table = tmp_path / "t"
     hf.write(plain_rows([0], ts=1), table, settings_for("COW", "9"))
