@@ -30,6 +30,9 @@ __all__ = ["Listed", "ObjectStore", "RootedStore", "create_settled", "patiently"
 _PAUSES = (0.05, 0.4, 1.6)
 """Seconds between tries; each is drawn between half of it and all of it, so that writers do not come back together."""
 
+_LATEST_TRY = 15.0
+"""Seconds after the first."""
+
 Answer = TypeVar("Answer")
 
 
@@ -164,14 +167,19 @@ def create_settled(store: ObjectStore, name: str, data: bytes) -> bool:
 def patiently(call: Callable[[], Answer]) -> Answer:
     """The answer of a call that may be made again, which it is when the store fails or asks to be left alone.
 
+    No try begins late: whoever holds a lock has made sure of it for about a minute.
+
     Raises:
         OSError: of the last try; at once where another would change nothing: no such file, no permission.
     """
+    started = time.monotonic()
     for pause in _PAUSES:
         try:
             return call()
         except (FileNotFoundError, FileExistsError, PermissionError):
             raise
         except OSError:
+            if time.monotonic() - started > _LATEST_TRY:
+                raise
             time.sleep(pause * random.uniform(0.5, 1))
     return call()
