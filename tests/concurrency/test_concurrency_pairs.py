@@ -94,6 +94,7 @@ COMMON: dict[str, tuple[Act, str]] = {
     "savepoint": (serve(lambda table, given: table.savepoint(options=given)), LANDS),
     "rollback of failed writes": (serve(lambda table, given: table.rollback(options=given)), LANDS),
     "repair": (serve(lambda table, given: table.repair(given)), LANDS),
+    "built index": (serve(lambda table, given: table.index("record_index", options=given)), LANDS),
     "dropped index": (serve(lambda table, given: table.drop_index("files", given)), LANDS),
     "renamed column": (rename, LANDS),
     # what the write rests on is gone: Apache Hudi lets it land all the same
@@ -131,6 +132,8 @@ def cells() -> list[Any]:
     for version in ("6", "8", "9"):
         for kind, pairs in (("COW", OF_COW), ("MOR", OF_MOR)):
             for name in pairs:
+                if (version, name) == ("6", "built index"):
+                    continue  # refused while a write is pending: readers of 0.15 could not make it out
                 long = [] if version == "9" and name in BY_DEFAULT[kind] else [pytest.mark.long]
                 found.append(pytest.param(kind, version, name, marks=long))
     return found
@@ -331,3 +334,16 @@ def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_pa
     with pytest.raises(hf.CommitConflictError):
         run_change(run, MergeSpec(clauses=(clause,)), (), work_out)
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 12, "a1")})
+
+
+@pytest.mark.parametrize("version", ["9", pytest.param("6", marks=pytest.mark.long)])
+def test_a_log_compaction_gives_way_to_a_compaction(version: str, tmp_path: Path) -> None:
+    settings = settings_for("MOR", version)
+    make(tmp_path, settings)
+    hf.write(plain_rows([0, 1], ts=3), tmp_path, settings)
+    rows = table_rows(tmp_path)
+    table = services_during(tmp_path, lambda: services(tmp_path).compact({**settings, **EAGER_SERVICES}))
+    plan = services(tmp_path).plan_log_compact({**settings, **EAGER_SERVICES})
+    with pytest.raises(hf.ServiceTakenError, match="is out of date"):
+        table.log_compact({**settings, **EAGER_SERVICES}, spark=True, plan=plan)
+    assert_sound(tmp_path, rows)
