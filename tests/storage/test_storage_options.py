@@ -127,6 +127,8 @@ def test_no_representation_shows_a_secret() -> None:
 
 
 def test_failures_tell_no_secrets(s3_server: S3Server) -> None:
+    if s3_server.kind == "moto":
+        pytest.skip("moto lets everybody in; a server that refuses a wrong key is versitygw (Go builds it)")
     wrong = {**s3_server.options, "secret_key": "not-the-SECRET"}
     with pytest.raises((hf.HudiError, OSError)) as caught:
         hf.write(plain_rows(range(2)), s3_server.path("denied"), options(), storage_options=wrong)
