@@ -2,8 +2,8 @@
 
 Every write opens files of its own and never appends to one that is there. A version is claimed by its marker, so
 attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit. Markers
-are a write's own: where names do not tell writes apart, whoever makes the file has it, and marks it then, since
-what a write has marked and does not keep is deleted when it commits.
+are a write's own: where names do not tell writes apart, whoever makes the file has it, and the others take back their
+marks, since what a write has marked and does not keep is deleted when it commits.
 
 ====================  =========================================  ================================================
 table version         file name                                  version, write token
@@ -27,7 +27,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import LogFile, log_file_name
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.markers import create_marker
+from hudi_fast.writing.markers import create_marker, delete_marker
 
 __all__ = ["BlockCounts", "LogOutput", "LogTarget"]
 
@@ -162,17 +162,14 @@ class LogOutput:
 
 def _new_file(target: LogTarget, path: str) -> LogFileWriter:
     """Raises FileExistsError when another attempt of this task, or another write, has the name."""
-    storage = target.storage
-    if target.layout_version > 1:
-        create_marker(storage, target.instant, path, "CREATE")
-        return LogFileWriter(storage, path)
-    writer = LogFileWriter(storage, path)
+    storage, kind = target.storage, "CREATE" if target.layout_version > 1 else "APPEND"
+    create_marker(storage, target.instant, path, kind)
     try:
-        create_marker(storage, target.instant, path, "APPEND")
-    except BaseException:
-        writer.abort()
+        return LogFileWriter(storage, path)
+    except FileExistsError:
+        if kind == "APPEND":
+            delete_marker(storage, target.instant, path, kind)
         raise
-    return writer
 
 
 def _first_version(target: LogTarget) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from hudi_fast.storage.base import Storage, check_relative
 __all__ = [
     "create_marker",
     "delete_leftover_markers",
+    "delete_marker",
     "delete_markers",
     "has_markers",
     "make_marker_folder",
@@ -53,6 +54,11 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
             f"{path}."
         )
     storage.create_exclusive(f"{_folder(instant)}/{path}.marker.{kind}", b"")
+
+
+def delete_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
+    """Take an announcement back: the file is another write's. Arguments as for :func:`create_marker`."""
+    storage.delete_file(f"{_folder(instant)}/{path}.marker.{kind}")
 
 
 def marked_files(storage: Storage, instant: str) -> dict[str, str]:
