@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -189,8 +190,8 @@ def _final(history: History, states: States) -> Iterator[str]:
         yield f"METADATA TABLE: {differences[:3]}"
     try:
         assert_tidy(history.table)
-    except AssertionError as error:
-        yield f"UNTIDY: {str(error)[:600]}"
+    except AssertionError:
+        yield f"UNTIDY: {traceback.format_exc()[-600:]}"
 
 
 def _times(history: History, states: States) -> Iterator[str]:

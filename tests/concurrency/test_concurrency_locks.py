@@ -85,5 +85,5 @@ def test_writers_that_share_a_lock_in_dynamodb_lose_nothing(
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_writers_that_share_a_lock_in_storage_lose_nothing(writers: WriterPool, scratch: Path) -> None:
-    """Without crashes: each would cost the ten seconds for which such a lock lasts at least."""
-    assert_nothing_lost(campaign(worlds(22_000, 40, in_storage()), scratch, in_processes(writers)))
+    """Few, and without crashes: who waits asks once a second, and a dead one has the lock for ten."""
+    assert_nothing_lost(campaign(worlds(22_000, 8, in_storage()), scratch, in_processes(writers)))
