@@ -200,6 +200,18 @@ def test_buckets_are_compared_by_their_number(tmp_path: Path) -> None:
     lands(tmp_path, {("p9", twin[1])}, "bucket")
 
 
+def test_a_write_does_not_land_when_what_was_pending_is_archived_by_now(tables: Tables) -> None:
+    storage, config = tables("COW", "9")
+    before = Timeline((at("20300101000000100", "commit", COMPLETED), at("20300101000000200", "commit", INFLIGHT)))
+    own = OwnWrite(Instant(OWN, "commit", INFLIGHT), "UPSERT", frozenset())
+    gone = Timeline((at(EARLIER, "rollback", COMPLETED), at(OWN, "commit", INFLIGHT)))
+    with pytest.raises(hf.CommitConflictError, match="is in the archive by now") as caught:
+        require_no_conflict(storage, config, own, before, gone, "simple")
+    assert caught.value.other == "20300101000000200"
+    there = Timeline((*before.instants, at(OWN, "commit", INFLIGHT)))
+    require_no_conflict(storage, config, own, before, there, "simple")
+
+
 def test_a_write_does_not_land_on_what_was_rolled_back_since(tmp_path: Path) -> None:
     storage, config = make(tmp_path)
     hf.write(plain_rows(range(4), ts=2), tmp_path, options())

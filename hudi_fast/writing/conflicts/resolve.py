@@ -24,7 +24,8 @@ it belong to the slice that it makes. Writes that only add file groups conflict 
 key both land.
 
 A write that the table had when this one began, and has no more, was rolled back: its rows may have gone into this
-one's, so that is a conflict whatever the file groups are. (Apache Hudi does not look.)
+one's, so that is a conflict whatever the file groups are. (Apache Hudi does not look.) So is a write that was pending
+then and has been archived since, which takes a score of commits beside this one.
 
 Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndexConcurrentFileWrites...``,
 ``PreferWriterConflictResolutionStrategy``, ``TransactionUtils`` (Hudi 1.2.0).
@@ -104,6 +105,16 @@ def _require_all_there(storage: Storage, own: OwnWrite, before: Timeline, now: T
             f"{own.instant.requested} began, which may rest on it. Nothing of it is visible; run it again.",
             own.instant.requested,
             gone[-1].requested,
+        )
+    first = now.first_write_requested or ""
+    archived = [one for one in before.pending_writes if one.requested < first and now.find(one.requested) is None]
+    if archived:
+        raise CommitConflictError(
+            f"The {archived[-1].action} {archived[-1].requested} of {storage.uri} was pending when {own.operation} "
+            f"{own.instant.requested} began, and what became of it is in the archive by now: whether it changed the "
+            "same file groups is not known. Nothing of this write is visible; run it again.",
+            own.instant.requested,
+            archived[-1].requested,
         )
 
 
