@@ -27,25 +27,25 @@ def assert_nothing_lost(tally: Tally) -> None:
 
 
 def test_processes_lose_nothing(writers: WriterPool, scratch: Path) -> None:
-    assert_nothing_lost(campaign(worlds(100, 15, **SMALL), scratch, in_processes(writers)))
+    assert_nothing_lost(campaign(worlds(100, 8, **SMALL), scratch, in_processes(writers)))
 
 
 def test_threads_lose_nothing(scratch: Path) -> None:
-    assert_nothing_lost(campaign(worlds(200, 10, **SMALL), scratch, in_threads))
+    assert_nothing_lost(campaign(worlds(200, 6, **SMALL), scratch, in_threads))
 
 
 def test_writers_that_die_or_fail_lose_nothing(writers: WriterPool, scratch: Path) -> None:
-    tally = campaign(worlds(300, 15, CRASHES, **SMALL), scratch, in_processes(writers))
+    tally = campaign(worlds(300, 10, CRASHES, **SMALL), scratch, in_processes(writers))
     assert_nothing_lost(tally)
     assert tally.killed
 
 
 def test_writers_on_many_machines_that_sleep_lose_nothing(writers: WriterPool, scratch: Path) -> None:
-    assert_nothing_lost(campaign(map(apart, worlds(400, 8, PAUSES, **SMALL)), scratch, in_processes(writers)))
+    assert_nothing_lost(campaign(map(apart, worlds(400, 5, PAUSES, **SMALL)), scratch, in_processes(writers)))
 
 
 def test_clocks_that_are_off_lose_nothing(writers: WriterPool, scratch: Path) -> None:
-    assert_nothing_lost(campaign(worlds(500, 8, CLOCKS, **SMALL), scratch, in_processes(writers)))
+    assert_nothing_lost(campaign(worlds(500, 5, CLOCKS, **SMALL), scratch, in_processes(writers)))
 
 
 @pytest.mark.long

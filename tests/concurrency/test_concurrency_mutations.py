@@ -28,7 +28,7 @@ def slept_through(seed: int) -> World:
     """Two machines; one writer sleeps while it has the lock, for longer than its lease."""
     world = apart(contended(seed))
     rule = {"hoodie.client.heartbeat.interval_in_ms": "60000"}
-    asleep = Fault("stop", 0, "metadata_completed", seed % 3, ms=700)
+    asleep = Fault("stop", 0, "metadata_completed", seed % 3, ms=500)
     return replace(world, options={**world.options, **rule}, faults=(asleep,))
 
 
