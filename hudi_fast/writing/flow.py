@@ -23,6 +23,7 @@ this write. After it, an error rolls the write back; if the process dies, or has
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -72,6 +73,8 @@ from hudi_fast.writing.transaction import (
 )
 
 __all__ = ["Engine", "WriteResult", "run_write", "write_at"]
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds
 
 
 class Engine(Protocol):
@@ -135,13 +138,12 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
     """
-    for left in reversed(range(options.lock.conflict_retries + 1 if options.lock.is_shared else 1)):
+    for attempt in range(options.lock.conflict_retries if options.lock.is_shared else 0):
         try:
             return _run_once(engine, storage, options, mode)
-        except CommitConflictError:
-            if not left:
-                raise
-    raise AssertionError("there is a last try")
+        except CommitConflictError:  # whoever was in the way may be at work still, and others wait for the same
+            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)))
+    return _run_once(engine, storage, options, mode)
 
 
 def _run_once(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:

@@ -25,7 +25,7 @@ key both land.
 
 A write that the table had when this one began, and has no more, was rolled back: its rows may have gone into this
 one's, so that is a conflict whatever the file groups are. (Apache Hudi does not look.) So is a write that was pending
-then and has been archived since, which takes a score of commits beside this one.
+then and has been completed and archived since, which takes a score of commits beside this one.
 
 Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndexConcurrentFileWrites...``,
 ``PreferWriterConflictResolutionStrategy``, ``TransactionUtils`` (Hudi 1.2.0).
@@ -41,7 +41,8 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.writing.conflicts.touched import FileGroup, touched_groups
 
@@ -86,6 +87,7 @@ def require_no_conflict(
         CorruptTableError: what an instant did cannot be understood.
     """
     _require_all_there(storage, own, before, now)
+    _require_none_archived(storage, config, own, before, now)
     others = candidates(storage, config, own.instant, before, now, strategy)
     if not others:
         return
@@ -106,15 +108,24 @@ def _require_all_there(storage: Storage, own: OwnWrite, before: Timeline, now: T
             own.instant.requested,
             gone[-1].requested,
         )
-    first = now.first_write_requested or ""
-    archived = [one for one in before.pending_writes if one.requested < first and now.find(one.requested) is None]
-    if archived:
+
+
+def _require_none_archived(
+    storage: Storage, config: TableConfig, own: OwnWrite, before: Timeline, now: Timeline
+) -> None:
+    """What was pending and is on the timeline no more was rolled back, or else completed and archived."""
+    gone = {one.requested for one in before.pending_writes if now.find(one.requested) is None}
+    if not gone:
+        return
+    archived = ArchivedTimeline(storage, config).instants(min(gone), max(gone), WRITE_ACTIONS)
+    found = next((one for one in archived if one.requested in gone), None)
+    if found is not None:
         raise CommitConflictError(
-            f"The {archived[-1].action} {archived[-1].requested} of {storage.uri} was pending when {own.operation} "
-            f"{own.instant.requested} began, and what became of it is in the archive by now: whether it changed the "
-            "same file groups is not known. Nothing of this write is visible; run it again.",
+            f"The {found.action} {found.requested} of {storage.uri} was pending when {own.operation} "
+            f"{own.instant.requested} began, and is completed and archived by now: it may have changed the same file "
+            "groups. Nothing of this write is visible; run it again.",
             own.instant.requested,
-            archived[-1].requested,
+            found.requested,
         )
 
 
