@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata.table import MetadataTable
@@ -189,7 +190,10 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
 
 
 def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:
-    """Carry a compaction out; one that died is carried out again, over the files that it left."""
+    """Carry a compaction out; one that died is carried out again, over the files that it left.
+
+    Others may have logged since it was planned: what the plan does not name comes on top of what is made here.
+    """
     storage, config = table.storage, table.config
     if instant.state is State.REQUESTED:
         to_inflight(storage, config, instant)
@@ -198,11 +202,13 @@ def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock
     groups = {name: table.groups(name) for name in sorted(names)}
     targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
     writer = GroupWriter(storage, config, instant.requested, schema, targets, building=True)
-    planned = {(operation.partition_path, operation.file_id) for operation in plan.operations}
+    planned = {(one.partition_path, one.file_id): frozenset(one.log_files) for one in plan.operations}
     stats: dict[str, list[WriteStat]] = {}
     for name, slices in groups.items():
         for number, slice_ in enumerate(slices):
-            if (name, slice_.file_id) in planned:
+            wanted = planned.get((name, slice_.file_id))
+            if wanted is not None:
+                slice_ = replace(slice_, log_files=tuple(log for log in slice_.log_files if log.name in wanted))
                 entries = compacted_entries(table, name, slice_, schema)
                 stats.setdefault(name, []).append(writer.compacted(name, number, entries, slice_.log_files))
     metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)

@@ -67,6 +67,7 @@ class Heartbeat:
         self._storage, self._instant, self._rule = storage, instant, rule
         self._ended = threading.Event()
         self._last = self._longest = 0.0
+        self._has_begun = False
         self._thread = threading.Thread(target=self._keep_beating, name=f"hudi_fast heartbeat {instant}", daemon=True)
 
     def start(self) -> None:
@@ -97,7 +98,7 @@ class Heartbeat:
         Raises:
             CommitConflictError: there was no sign for too long, now or before.
         """
-        silent = max(time.time() - self._last, self._longest)
+        silent = max(time.monotonic() - self._last, self._longest)
         if silent * 1000 <= self._rule.lasts_ms:
             return
         raise CommitConflictError(
@@ -107,11 +108,11 @@ class Heartbeat:
         )
 
     def _beat(self) -> None:
+        begun = time.monotonic()  # no clock that somebody may set
         self._storage.write_bytes(heartbeat_path(self._instant), _signature())
-        now = time.time()
-        if self._last:
-            self._longest = max(self._longest, now - self._last)
-        self._last = now
+        if self._has_begun:
+            self._longest = max(self._longest, time.monotonic() - self._last)
+        self._last, self._has_begun = begun, True
 
     def _keep_beating(self) -> None:
         while not self._ended.wait(self._rule.interval_ms / 1000):
