@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import conditional_store
 
 __all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "Audit", "is_audited"]
 
@@ -30,7 +29,7 @@ _FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
 def is_audited(storage: Storage) -> bool:
     """Whether the table's locks are audited: the switch is there, can be read, and says so."""
     try:
-        found = conditional_store(storage).read(AUDIT_SWITCH)
+        found = storage.conditional().read(AUDIT_SWITCH)
         return found is not None and _is_on(json.loads(found.data))
     except (OSError, ValueError):
         return False

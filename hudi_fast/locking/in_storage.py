@@ -36,7 +36,7 @@ from hudi_fast.locking.audit import Audit, is_audited
 from hudi_fast.locking.azure_credentials import lock_storage
 from hudi_fast.locking.lock_record import DRIFT_MS, STORAGE_LOCK_PATH, LockRecord, decode_record, is_taken, put_record
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import Versioned, conditional_store
+from hudi_fast.storage.conditional import Versioned
 
 __all__ = ["StorageLock", "open_storage_lock"]
 
@@ -101,7 +101,7 @@ class StorageLock:
         wall_seconds: Callable[[], float] = time.time,
     ) -> None:
         self._storage = storage
-        self._store = conditional_store(storage)
+        self._store = storage.conditional()
         self._validity = validity_seconds
         self._renew = renew_seconds
         self._wall = wall_seconds

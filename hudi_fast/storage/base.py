@@ -138,7 +138,12 @@ class Storage:
         return f"{self.uri}/{path}" if path else self.uri
 
     def conditional(self) -> ConditionalStore:
-        """See :func:`hudi_fast.storage.conditional.conditional_store`."""
+        """The conditional writes below the same base path; on this machine they exclude who goes through here alone.
+
+        Raises:
+            UnsupportedFeatureError: it has none; tables cannot be written there.
+            ConfigError: the client of the store is not installed.
+        """
         return LocalConditionalStore(self._root) if self.is_local else RootedStore(self._objects(), self._root)
 
     def check_writable(self) -> None:

@@ -13,12 +13,9 @@ must not try again by themselves: a write that landed and whose answer was lost 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from hudi_fast.storage.base import Storage
-
-__all__ = ["ConditionalStore", "ThrottledError", "Versioned", "conditional_store"]
+__all__ = ["ConditionalStore", "ThrottledError", "Versioned"]
 
 
 class ThrottledError(OSError):
@@ -68,16 +65,3 @@ class ConditionalStore(Protocol):
             OSError: whether it was written is unknown.
         """
         ...
-
-
-def conditional_store(storage: Storage) -> ConditionalStore:
-    """The conditional writes of a storage, below the same base path.
-
-    Args:
-        storage: a table's. On this machine whoever goes through here is excluded, other programs are not.
-
-    Raises:
-        UnsupportedFeatureError: the storage has none; tables cannot be written there.
-        ConfigError: the client of the store is not installed.
-    """
-    return storage.conditional()

@@ -15,7 +15,7 @@ from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import ConditionalStore, conditional_store
+from hudi_fast.storage.conditional import ConditionalStore
 
 LONG = pytest.mark.long
 PLACES = ["local", "versitygw", *(pytest.param(name, marks=LONG) for name in ("moto", "gcs", "azure"))]
@@ -44,7 +44,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture
 def store(place: Storage, request: pytest.FixtureRequest) -> ConditionalStore:
-    return conditional_store(place.rooted_at(place.fs_path(request.node.originalname)))
+    return place.rooted_at(place.fs_path(request.node.originalname)).conditional()
 
 
 def test_a_file_is_created_once(store: ConditionalStore) -> None:
@@ -134,7 +134,7 @@ def test_nothing_temporary_is_left_beside(store: ConditionalStore, place: Storag
 def test_a_place_without_conditional_writes_says_so() -> None:
     pytest.importorskip("fsspec")
     with pytest.raises(hf.UnsupportedFeatureError, match="memory://"):
-        conditional_store(Storage("memory://table"))
+        Storage("memory://table").conditional()
 
 
 def test_a_representation_has_no_secrets(store: ConditionalStore, place: Storage) -> None:

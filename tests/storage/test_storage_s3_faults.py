@@ -14,7 +14,7 @@ from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.conditional import ThrottledError, conditional_store
+from hudi_fast.storage.conditional import ThrottledError
 
 CHANGE = plain_rows(range(5, 15), ts=3, text="b")
 NEXT = plain_rows([1, 40], ts=4, text="c")
@@ -131,7 +131,7 @@ def test_a_create_whose_outcome_cannot_be_found_out_says_so(storage: Storage, br
 def test_a_conditional_write_is_tried_once_and_does_not_guess(
     kind: str, written: bool, storage: Storage, broken: Faults
 ) -> None:
-    store = conditional_store(storage)
+    store = storage.conditional()
     version = store.create("lock", b"1")
     assert version is not None
     broken.arm(0, kind)
