@@ -223,7 +223,7 @@ class LockTable:
             what = f"DynamoDB was not reached for {operation} on the table of locks {self.name}: {text}"
             if kinds.intersection(_UNSENT):
                 raise OSError(what) from None
-            raise LockError(f"{what} Check hoodie.write.lock.dynamodb.* and boto3's settings.") from None
+            raise LockError(f"{what.rstrip('.')}. Check hoodie.write.lock.dynamodb.* and boto3's settings.") from None
         return answer
 
     def _make(self) -> None:

@@ -144,9 +144,13 @@ def _acquire(provider: LockProvider, storage: Storage, options: LockOptions) -> 
     raise LockTimeoutError(
         f"Unable to acquire the lock of {storage.uri} by {options.provider_class} within "
         f"{time.monotonic() - started:.1f} s and {options.client_retries + 1} tries. Current lock owner information: "
-        f"{provider.holder or 'unknown'}.{f' The last try failed: {failure}.' if failure else ''} Wait for the owner, "
+        f"{provider.holder or 'unknown'}.{_reason(failure)} Wait for the owner, "
         "or raise hoodie.write.lock.wait_time_ms or hoodie.write.lock.client.num_retries."
     ) from failure
+
+
+def _reason(failure: OSError | None) -> str:
+    return "" if failure is None else f" The last try failed: {str(failure).rstrip('.')}."
 
 
 def _release(provider: LockProvider, storage: Storage) -> None:
