@@ -58,7 +58,11 @@ def table(tmp_path):
         (lambda table: table.alter(hf.ChangeType("ts", "int")), hf.ConfigError, "such as pa.int64(); got 'int'"),
         (lambda table: hf.HudiTable.open(None), hf.ConfigError, "A path is text or a pathlib.Path"),
         (lambda table: hf.write(plain_rows(range(1)), "", OPTIONS), hf.ConfigError, "and not empty; got ''"),
-        (lambda table: hf.merge(table.path, plain_rows(range(1)), "id"), hf.ConfigError, "A path is text"),
+        (
+            lambda table: hf.merge(table.path, plain_rows(range(1)), "id"),
+            hf.ConfigError,
+            "Expected a SparkSession, or None",
+        ),
         (lambda table: hf.register("spark"), hf.ConfigError, "register needs a SparkSession, got str"),
         (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, "spark"), hf.ConfigError, "got str"),
         (lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}), hf.ConfigError, "not the folder of"),
