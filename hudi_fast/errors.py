@@ -7,6 +7,7 @@
     ├── TableNotFoundError          no table at that path: create it, or fix the path
     ├── TableExistsError            a table is there and must not be: other path, other mode
     ├── CorruptTableError           a file of the table cannot be understood: restore it
+    │   └── FileGoneError           a file is not there any more, cleaned since the table was looked at: read again
     ├── UnsupportedFeatureError     valid Hudi that hudi_fast does not do (yet): use Apache Hudi for it
     ├── InvalidDataError            rows that cannot be stored (null key, no ordering field ...): fix the data
     │   └── DuplicateKeyError       an insert met a key that the table holds and was told to refuse it
@@ -30,6 +31,7 @@ __all__ = [
     "ConfigError",
     "CorruptTableError",
     "DuplicateKeyError",
+    "FileGoneError",
     "HudiError",
     "HudiWarning",
     "InvalidDataError",
@@ -79,13 +81,19 @@ class CorruptTableError(HudiError):
         self.offset = offset
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore_corrupt, (self.args[0], self.path, self.offset)
+        return _restore_corrupt, (type(self), self.args[0], self.path, self.offset)
 
 
-def _restore_corrupt(text: str, path: str | None, offset: int | None) -> CorruptTableError:
-    error = CorruptTableError(text)
+def _restore_corrupt(
+    kind: type[CorruptTableError], text: str, path: str | None, offset: int | None
+) -> CorruptTableError:
+    error = kind(text)
     error.path, error.offset = path, offset
     return error
+
+
+class FileGoneError(CorruptTableError):
+    """A file that belonged to the table when it was looked at is not there any more: cleaned, rolled back, or lost."""
 
 
 class UnsupportedFeatureError(HudiError):

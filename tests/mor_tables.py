@@ -23,7 +23,16 @@ from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.table_state import commits_newest_first, load_state
 
-__all__ = ["Block", "blocks_of", "log_files", "make_logs_alone", "mor_options", "newest_commit", "stats_of"]
+__all__ = [
+    "Block",
+    "blocks_of",
+    "log_files",
+    "make_key_logged_early",
+    "make_logs_alone",
+    "mor_options",
+    "newest_commit",
+    "stats_of",
+]
 
 VERSIONS = ("6", "8", "9")
 
@@ -133,3 +142,19 @@ def make_logs_alone(path: Path, version: str, **changes: Any) -> dict[str, Any]:
     base.unlink()
     assert sorted(key for key, row in table_rows(path).items() if row[0] == "p1") == ["k00001", "k00003"]
     return {**settings, "hoodie.write.set.null.for.missing.columns": "true"}
+
+
+def make_key_logged_early(path: Path, settings: dict[str, Any]) -> None:
+    """A table of k00002, k00004, k00006 where k00004 was deleted, and written again when a compaction was pending.
+
+    Unless a global index has given it a new place, it stands in a log alone, beside the base file of that compaction.
+    """
+    hf.write(plain_rows([2, 4, 6]), path, settings)
+    table = hf.HudiTable.open(path)
+    table.delete(plain_rows([4], ts=2), settings)
+    table.services.plan_compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
+    hf.write(plain_rows([4], ts=3, text="again"), path, settings)
+    table.services.run_pending(settings)
+    assert sorted(table_rows(path)) == ["k00002", "k00004", "k00006"]
+    in_base_files = table.to_arrow(query_type="read_optimized").num_rows
+    assert in_base_files == (3 if str(settings["hoodie.index.type"]).startswith("GLOBAL") else 2)

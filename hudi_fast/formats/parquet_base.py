@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.formats.parquet_footer import change_footer
 from hudi_fast.storage.base import Storage
@@ -376,19 +376,26 @@ def open_base_file(storage: Storage, path: str, shown: str | None = None) -> Bas
         shown: its path in messages; None for ``path``.
 
     Raises:
-        CorruptTableError: the file is missing, cut short, or not Parquet.
+        FileGoneError: the file is missing.
+        CorruptTableError: it is cut short, or not Parquet.
     """
     shown = shown or path
     try:
         file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
         return BaseFileReader(shown, file, (storage, path))
+    except FileNotFoundError as error:
+        raise FileGoneError(
+            f"A base file of {storage.uri} is gone since the table was looked at: a clean or a rollback removed it. "
+            "Read again; if it is missing then, too, restore it, or restore the table to a savepoint.",
+            shown,
+        ) from error
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(shown, error) from error
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTableError:
     return CorruptTableError(
-        f"The base file cannot be read as Parquet ({error}). It is missing, cut short or damaged; restore it, or "
+        f"The base file cannot be read as Parquet ({error}). It is cut short or damaged; restore it, or "
         "restore the table to a savepoint.",
         path,
     )

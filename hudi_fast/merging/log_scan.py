@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.errors import CorruptTableError, FileGoneError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.storage.base import Storage
@@ -78,13 +78,14 @@ def log_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     """All blocks of a log file, in file order.
 
     Raises:
-        CorruptTableError: it is gone or cannot be understood.
+        FileGoneError: it is not there any more.
+        CorruptTableError: it cannot be understood.
         UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
     """
     try:
         yield from scan_log_blocks(storage, log.path)
     except FileNotFoundError as error:
-        raise CorruptTableError(
+        raise FileGoneError(
             f"Table {storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
             log.path,
         ) from error

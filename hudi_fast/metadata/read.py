@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError, CorruptTableError
+from hudi_fast.errors import ConfigError, CorruptTableError, FileGoneError
 from hudi_fast.formats.delete_block import decode_delete_block
 from hudi_fast.formats.hfile_reader import HFileReader
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
@@ -212,7 +212,7 @@ def _layers(table: MetadataTable, slice_: FileSlice, question: Question, keep_bl
             with table.storage.open_input(path) as source:
                 yield from _answers(table, source, path, question, keep_blocks)
         except FileNotFoundError as error:
-            raise CorruptTableError(
+            raise FileGoneError(
                 f"The metadata table of {table.data_storage.uri}: a base file is gone since it was opened; it was "
                 "cleaned. Read again.",
                 path,

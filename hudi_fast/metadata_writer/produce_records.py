@@ -116,7 +116,9 @@ class KeysOfGroup:
         put, gone = self._keys()
         one = self.change
         if len(put):
-            _refuse_repeated(pa.chunked_array([put]), one.after)
+            if self.deletes:
+                _refuse_repeated(pa.chunked_array([put]), one.after)
+            put = pc.unique(put)  # what two writers inserted and clustering brings together is in one place now
             yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
         if len(gone):
             where = one.partition if self.partitioned else None
@@ -280,7 +282,7 @@ def _puts(
 
 
 def _refuse_repeated(keys: pa.ChunkedArray, slice_: FileSlice | None) -> None:
-    """A record index says one place for a key; two rows with one key have none."""
+    """An index takes a key once, as in Apache Hudi, whose HFiles refuse repeated ones."""
     distinct = pc.count_distinct(keys).as_py()
     if distinct == len(keys):
         return

@@ -76,6 +76,8 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
         return [group.id for group in fragment.subset(filter_).row_groups]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None  # a column that this file lacks, or holds in an older type: statistics say nothing
+    except FileNotFoundError:
+        return None  # it was cleaned just now: whoever has it open may go on with it
 
 
 def _known_of(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:

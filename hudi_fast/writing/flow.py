@@ -33,7 +33,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, TableExistsError
+from hudi_fast.errors import (
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    FileGoneError,
+    LockError,
+    TableExistsError,
+)
 from hudi_fast.locking.table_lock import Lock, no_lock, writer_turn
 from hudi_fast.metadata.state import open_state
 from hudi_fast.metadata_writer.runner import Runner
@@ -42,6 +49,7 @@ from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.conflicts.early import early_detection
+from hudi_fast.writing.conflicts.gone import gone_meanwhile
 from hudi_fast.writing.conflicts.landing import (
     Pinned,
     check_mode,
@@ -138,12 +146,21 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` the table is as before.
     """
-    for attempt in range(options.lock.conflict_retries if options.lock.is_shared else 0):
+    if not options.lock.is_shared:
+        return _run_once(engine, storage, options, mode)
+    for attempt in range(options.lock.conflict_retries):
         try:
-            return _run_once(engine, storage, options, mode)
+            return _run_beside_others(engine, storage, options, mode)
         except CommitConflictError:  # whoever was in the way may be at work still, and others wait for the same
             time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)))
-    return _run_once(engine, storage, options, mode)
+    return _run_beside_others(engine, storage, options, mode)
+
+
+def _run_beside_others(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:
+    try:
+        return _run_once(engine, storage, options, mode)
+    except FileGoneError as error:
+        raise gone_meanwhile(storage, error) from error
 
 
 def _run_once(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:

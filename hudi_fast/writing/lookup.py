@@ -3,6 +3,8 @@
 ::
 
     slice with a base file      the keys of the base file, whatever its log says of them (HoodieSimpleIndex, Hudi 1.2.0)
+    of its log files, those     the keys of their records: the compaction may have left out a key that was deleted and
+    older than the base file    logged again meanwhile; Apache Hudi inserts it anew, and it is there twice
     slice of log files alone    the keys of its log records; its rows have no number
 
 A key that the log has deleted counts as stored: rows with it are logged on, since the base file still holds it. For an
@@ -13,14 +15,15 @@ of a stored key: there a key that the log has deleted is none (``HoodieIndexUtil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.index.metadata_bloom import candidates
+from hudi_fast.index.metadata_bloom import Candidate, candidates
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, SliceMatches, file_keys, match_slice
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.merging.fold import fold
@@ -37,7 +40,17 @@ from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["Runner", "StoredKeys", "beats_stored", "living", "look_up", "look_up_all", "look_up_logged", "stored_keys"]
+__all__ = [
+    "Runner",
+    "StoredKeys",
+    "beats_stored",
+    "living",
+    "logged_early",
+    "look_up",
+    "look_up_all",
+    "look_up_logged",
+    "stored_keys",
+]
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -45,6 +58,7 @@ Runner = Callable[..., Iterable[SliceMatches | None]]
 """``map``, or the ``map`` of a pool."""
 
 _NO_COLUMNS = pa.schema([])
+_LOGS_NAMED_BY_WRITE = 8
 
 
 def look_up(
@@ -62,7 +76,9 @@ def look_up(
         CorruptTableError: a file of the slice cannot be read.
     """
     if slice_.base_file is not None:
-        return match_slice(plan.storage, slice_, keys, settings or plan.index, plan.stored_key_config)
+        based = match_slice(plan.storage, slice_, keys, settings or plan.index, plan.stored_key_config)
+        early = logged_early(plan, slice_)
+        return based if early is None else _with_logged(plan, based, slice_, early, keys)
     if keys.low is None:
         return None
     found = np.flatnonzero(_probe(_log_entries(plan, slice_, _NO_COLUMNS).keys, keys.keys) >= 0)
@@ -83,7 +99,10 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
     Raises:
         CorruptTableError: a file of a slice cannot be read.
     """
-    left = candidates(metadata_of(plan.view), slices, keys, plan.index)
+    early = [logged_early(plan, one) is not None for one in slices]
+    based = [one for one, logged in zip(slices, early, strict=True) if not logged]
+    left = candidates(metadata_of(plan.view), based, keys, plan.index)
+    left += [Candidate(one, plan.index) for one, logged in zip(slices, early, strict=True) if logged]
     found = run(lambda one: look_up(plan, one.slice, keys, one.settings), left)
     return [match for match in found if match is not None]
 
@@ -91,9 +110,37 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
 def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:
     """As :func:`look_up`; of a slice with a base file also the keys that stand in its log alone, as rows -1."""
     found = look_up(plan, slice_, keys)
-    if slice_.base_file is None or not slice_.log_files or keys.low is None:
+    return found if slice_.base_file is None else _with_logged(plan, found, slice_, slice_, keys)
+
+
+def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
+    """The slice with those log files alone whose writers may have begun before the base file was there; None: none.
+
+    Before table version 8 log files do not say who wrote them: all of them count on a base file of a compaction.
+
+    Raises:
+        CorruptTableError: the archive has to be asked, and cannot be read.
+    """
+    base, view = slice_.base_file, plan.view
+    if base is None or not slice_.log_files:
+        return None
+    made = view.timeline.find(base.instant)
+    if plan.config.version < _LOGS_NAMED_BY_WRITE:
+        return None if made is not None and made.action == "deltacommit" else slice_
+    completion = made.completion if made is not None else None
+    if completion is None and view.archive is not None:
+        completion = view.archive.completions([base.instant]).get(base.instant)
+    early = tuple(one for one in slice_.log_files if completion is None or one.instant < completion)
+    return replace(slice_, log_files=early) if early else None
+
+
+def _with_logged(
+    plan: WritePlan, found: SliceMatches | None, slice_: FileSlice, logged_in: FileSlice, keys: IncomingKeys
+) -> SliceMatches | None:
+    """The matches in a base file, and those of keys that stand in log files alone, as rows -1."""
+    if not logged_in.log_files or keys.low is None:
         return found
-    logged = _probe(_log_entries(plan, slice_, _NO_COLUMNS).keys, keys.keys) >= 0
+    logged = _probe(_log_entries(plan, logged_in, _NO_COLUMNS).keys, keys.keys) >= 0
     if found is not None:
         logged &= ~np.isin(keys.rows, found.incoming_rows)
     if not logged.any():
@@ -156,7 +203,14 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
         return _seen(plan, slice_, keys, _nulls(columns, len(keys)))
     with open_base(plan.storage, slice_.base_file) as reader:
         keys = single_chunk(pa.chunked_array(list(file_keys(reader, plan.stored_key_config)), pa.string()))
-    return _seen(plan, slice_, keys, _base_columns(plan, slice_, columns))
+    based, early = _base_columns(plan, slice_, columns), logged_early(plan, slice_)
+    if early is None:
+        return _seen(plan, slice_, keys, based)
+    more = _log_entries(plan, early, _NO_COLUMNS).keys.unique()
+    more = more.filter(pc.invert(pc.is_in(more, keys)))
+    logged = np.arange(len(keys) + len(more)) >= len(keys)
+    both = pa.concat_tables([based, _nulls(columns, len(more))]).combine_chunks()
+    return _seen(plan, slice_, pa.concat_arrays([keys, more]), both, logged)
 
 
 def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> StoredKeys:

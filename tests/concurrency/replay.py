@@ -179,17 +179,18 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
     after = dict(now)
     for key, rows in gone.items():
         left = tuple(row for row in after.get(key, ()) if row not in rows)
-        if states is not None and not set(rows) <= set(now.get(key, ())):
+        if states is not None and key not in states.unsure and not set(rows) <= set(now.get(key, ())):
             states.faults.append(
                 f"LOST UPDATE: {one.done.name} ({instant}) saw {key} as {_said(rows)}, but when it landed it was "
                 f"{_said(now.get(key, ()))}; it should have been refused"
             )
         after[key] = left
+    unseen = set() if states is None else _made_since(world, states, one) - set(gone)
     for key, value in made.items():
-        if after.get(key) and states is not None:
+        if states is not None and (after.get(key) or key in unseen):
             states.duplicates.add(key)
             states.unsure.add(key)  # which of the rows a later write finds is the index's affair
-            if world.is_bucket:
+            if world.is_bucket and after.get(key):
                 states.faults.append(
                     f"DUPLICATE KEY: {one.done.name} ({instant}) did not see {key}, which was {_said(now[key])} when "
                     "it landed; it should have been refused"
@@ -197,6 +198,16 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
         copies = len(gone.get(key, ())) or 1
         after[key] = (*after.get(key, ()), *[Row(value, instant)] * copies)
     return after
+
+
+def _made_since(world: World, states: States, one: Landed) -> set[str]:
+    """Keys that others put there since a write was pinned: it has them in another file group, if it has them.
+
+    They count although they were deleted again: what a log deletes is in its base file still, where indexes find it.
+    """
+    before = states.landed[: states.landed.index(one)]
+    beside = [each for each in before if each.at > one.attempt.pinned]
+    return {key for each in beside for key in effect(world, each.done, states.pinned(each.attempt))[1]}
 
 
 def _said(rows: Sequence[Row]) -> str:

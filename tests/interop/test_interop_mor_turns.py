@@ -164,3 +164,25 @@ def test_hudi_merges_what_we_log_and_compact_on_spark(
     assert_same_rows(sides.agree(rows), before, ignore=["_hoodie_file_name"])
     sides.hudi_writes(trips(range(10), ts=9))
     sides.agree(after_upsert(rows, trips(range(10), ts=9)))
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_a_key_that_a_compaction_left_to_the_log_is_found_where_hudi_inserts_it_again(
+    index: str, hudi_12: RealHudi, tmp_path: Path
+) -> None:
+    """Deleted, and written again while the compaction was pending: the new base file lacks it, the log has it."""
+    for writer in ("ours", "Hudi"):
+        sides = MorSides(hudi_12, tmp_path / writer, {**mor_options(9), BY_INDEX: index})
+        rows = trips(range(6))
+        sides.hudi_writes(rows)
+        sides.hudi_writes(trips([3], ts=5), "delete")
+        sides.hudi_compacts("schedule")
+        sides.hudi_writes(trips([3], ts=7, note="again"))
+        sides.hudi_compacts("execute")
+        new = trips([3], ts=8, note="once more")
+        if writer == "ours":
+            sides.we_write(new)
+            sides.agree(after_upsert(rows, new))
+        else:
+            sides.hudi_writes(new)
+            assert sides.hudi.read(sides.path).num_rows == 7

@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import blocks_of, log_files, make_logs_alone, mor_options, newest_commit
+from mor_tables import (
+    blocks_of,
+    log_files,
+    make_key_logged_early,
+    make_logs_alone,
+    mor_options,
+    newest_commit,
+)
 from rows import assert_same_rows
 from small_tables import assert_tidy, plain_rows, table_rows
 from spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
@@ -41,6 +48,18 @@ def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spa
     kinds = {block.kind for block in blocks_of(path)}
     assert kinds == {BlockType.AVRO_DATA, BlockType.DELETE}
     assert len(log_files(path)) > 8
+
+
+@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_every_plan_finds_a_key_that_a_compaction_left_to_the_log(
+    index: str, plan: str, spark: Any, tmp_path: Path
+) -> None:
+    settings = {**mor_options(index=index), "hudi_fast.plan": plan}
+    make_key_logged_early(tmp_path / "t", mor_options(index=index))
+    hf.write(frame(spark, plain_rows([4, 8], ts=4, text="later")), tmp_path / "t", settings)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 4
+    assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
 
 
 @pytest.mark.parametrize(("index", "version"), [("GLOBAL_SIMPLE", "9"), ("GLOBAL_BLOOM", "6")])

@@ -25,7 +25,7 @@ from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.spark.writing.columns import key_text
 from hudi_fast.spark.writing.routed_tasks import SLICE
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.lookup import stored_keys
+from hudi_fast.writing.lookup import logged_early, stored_keys
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", "stored_keys_frame"]
@@ -58,7 +58,10 @@ def stored_keys_frame(
         chosen: numbers of the slices to look into; None for all.
     """
     compares = plan.index.is_global and plan.index.update_partition_path and bool(_ordering_roots(plan))
-    by_log = [one.base_file is None or (compares and bool(one.log_files)) for one in slices]
+    by_log = [
+        one.base_file is None or (compares and bool(one.log_files)) or logged_early(plan, one) is not None
+        for one in slices
+    ]
     numbers = range(len(slices)) if chosen is None else chosen
     parts = []
     if scanned := [number for number in numbers if not by_log[number]]:

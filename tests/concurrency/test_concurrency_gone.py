@@ -1,0 +1,82 @@
+"""A writer whose base file a clean removed meanwhile is in conflict with the clean, and lands when it runs again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from interleaving import assert_sound, services, settings_for
+from small_tables import plain_rows, table_rows, write_to
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import CommitConflictError, FileGoneError
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
+
+ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
+
+
+class LateEngine(LocalEngine):
+    """Others go on before it reads what the table holds, the first time that it is asked to."""
+
+    def __init__(self, source: pa.Table, meanwhile: Callable[[], object]) -> None:
+        super().__init__(source)
+        self._meanwhile = meanwhile
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write the rows, after the others."""
+        meanwhile, self._meanwhile = self._meanwhile, lambda: None
+        meanwhile()
+        return super().execute(plan)
+
+
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+@pytest.mark.parametrize("retries", [0, 1])
+def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retries: int) -> None:
+    settings = settings_for(kind, "9", {"hoodie.write.num.retries.on.conflict.failures": str(retries)})
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 4], text="old"), settings)
+
+    def others() -> None:
+        write_to(Storage(path), plain_rows([4], text="new"), settings)
+        if kind == "MOR":
+            services(path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
+        services(path).clean({**settings, **ONE_VERSION})
+
+    engine = LateEngine(plain_rows([2], text="mine"), others)
+    before = hf.HudiTable.open(path).to_arrow()
+
+    def run() -> Any:
+        return run_write(engine, Storage(path), WriteOptions.from_options(settings), "append")
+
+    if retries:
+        assert run().instant
+        texts = sorted(table_rows(path).items())
+        assert ["mine" in str(row) for _, row in texts] == [True, False]
+        return
+    with pytest.raises(CommitConflictError, match="Another process removed a file") as raised:
+        run()
+    cleaned = hf.HudiTable.open(path).history().filter(pc.field("action") == "clean")["instant"].to_pylist()
+    assert raised.value.other == cleaned[-1]
+    assert len(raised.value.file_groups) == 1
+    assert isinstance(raised.value.__cause__, FileGoneError)
+    assert before.num_rows == 2
+    assert_sound(path, table_rows(path))
+
+
+def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path) -> None:
+    settings = settings_for("COW", "9")
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 4], text="old"), settings)
+    scan = hf.HudiTable.open(path).scan()
+    write_to(Storage(path), plain_rows([4], text="new"), settings)
+    services(path).clean({**settings, **ONE_VERSION})
+    with pytest.raises(FileGoneError, match="gone since the table was looked at"):
+        scan.to_table()

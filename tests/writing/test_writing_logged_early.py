@@ -1,0 +1,45 @@
+"""A key that was deleted, and written again while a compaction was pending, stays one row that writes find.
+
+Apache Hudi finds it in no base file and inserts it again: see tests/interop/test_interop_mor_turns.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mor_tables import make_key_logged_early, mor_options
+from small_tables import plain_rows, table_rows
+
+import hudi_fast as hf
+
+INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "GLOBAL_RECORD_LEVEL_INDEX")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("index", INDEXES)
+def test_an_upsert_finds_it_in_the_log(tmp_path: Path, index: str, version: str) -> None:
+    settings = mor_options(table_version=version, index=index)
+    make_key_logged_early(tmp_path / "t", settings)
+    result = hf.write(plain_rows([4, 8], ts=4, text="later"), tmp_path / "t", settings)
+    assert (result.updates, result.inserts) == (1, 1)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 4
+    assert table_rows(tmp_path / "t")["k00004"] == ("p0", 4, "later4")
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_delete_finds_it_in_the_log(tmp_path: Path, index: str) -> None:
+    settings = mor_options(index=index)
+    make_key_logged_early(tmp_path / "t", settings)
+    hf.HudiTable.open(tmp_path / "t").delete(plain_rows([4], ts=5), settings)
+    assert sorted(table_rows(tmp_path / "t")) == ["k00002", "k00006"]
+
+
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "GLOBAL_RECORD_LEVEL_INDEX"])
+def test_a_row_that_moves_leaves_the_log(tmp_path: Path, index: str) -> None:
+    settings = mor_options(index=index)
+    make_key_logged_early(tmp_path / "t", settings)
+    rows = plain_rows([4], ts=6)
+    hf.write(rows.set_column(rows.column_names.index("part"), "part", [["elsewhere"]]), tmp_path / "t", settings)
+    assert hf.HudiTable.open(tmp_path / "t").to_arrow().num_rows == 3
+    assert table_rows(tmp_path / "t")["k00004"][0] == "elsewhere"
