@@ -384,11 +384,8 @@ def open_base_file(storage: Storage, path: str, shown: str | None = None) -> Bas
         file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
         return BaseFileReader(shown, file, (storage, path))
     except FileNotFoundError as error:
-        raise FileGoneError(
-            f"A base file of {storage.uri} is gone since the table was looked at: a clean or a rollback removed it. "
-            "Read again; if it is missing then, too, restore it, or restore the table to a savepoint.",
-            shown,
-        ) from error
+        text = "is gone since the table was looked at: a clean or a rollback removed it. Read again; if it is missing"
+        raise FileGoneError(f"A base file of {storage.uri} {text} then, too, restore it.", shown) from error
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(shown, error) from error
 

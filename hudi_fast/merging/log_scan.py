@@ -19,7 +19,14 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["blocks_in_order", "blocks_that_count", "log_blocks", "slice_blocks", "visible_blocks"]
+__all__ = [
+    "blocks_in_order",
+    "blocks_that_count",
+    "is_rolled_back",
+    "log_blocks",
+    "slice_blocks",
+    "visible_blocks",
+]
 
 _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 _ROLLBACK = "0"
@@ -89,6 +96,24 @@ def log_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
             f"Table {storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
             log.path,
         ) from error
+
+
+def is_rolled_back(storage: Storage, log: LogFile, others: Iterable[LogFile]) -> bool:
+    """Whether command blocks of its slice take back all that a log file holds.
+
+    Before table version 8 files of failed writes stay, and once their writes are archived nothing else says so.
+
+    Args:
+        storage: the table.
+        log: the file.
+        others: all log files of the slice.
+
+    Raises:
+        CorruptTableError: a file is gone or cannot be understood.
+    """
+    held = {block.instant for block in log_blocks(storage, log) if block.kind in _ROWS}
+    blocks = (block for each in others for block in log_blocks(storage, each))
+    return held <= {_rolled_back(block) for block in blocks if block.kind is BlockType.COMMAND}
 
 
 def _rolled_back(block: LogBlock) -> str:

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
 from hudi_fast.formats.hfile_writer import HFileWriter, encode_hfile
@@ -38,7 +39,7 @@ from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
 from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
 from hudi_fast.view.slices import FileSlice
 
-__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "target_of"]
+__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
 
 _WHOLE_BYTES = 64 << 20
 """Files up to this size are put in place at once, larger ones are streamed."""
@@ -185,7 +186,8 @@ class GroupWriter:
             parts += encode_block(BlockType.HFILE_DATA, headers, content)
         if deletes:
             parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(gone), partition))
-        size = _put(self.storage, f"{partition}/{name}", parts)
+        put = _put if by_write else put_new
+        size = put(self.storage, f"{partition}/{name}", parts)
         return WriteStat(
             file_id=target.file_id,
             path=f"{partition}/{name}",
@@ -247,6 +249,25 @@ def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
     count = len(keys)
     partitions = pa.repeat(pa.scalar(partition), count)
     return encode_delete_block(DeleteRecords(keys.cast(pa.string()), partitions, (), np.ones(count, np.bool_)))
+
+
+def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
+    """Write a file whose name does not say who wrote it, as those of logs before table version 8; its size.
+
+    Raises:
+        CommitConflictError: another writer has made it: this one was stopped for so long that it lost the lock.
+    """
+    content = b"".join(memoryview(part) for part in parts)  # type: ignore[arg-type]
+    try:
+        storage.create_exclusive(path, content)
+    except FileExistsError as error:
+        if storage.read_bytes(path) == content:  # an attempt of this task that was lost
+            return len(content)
+        raise CommitConflictError(
+            f"The metadata table {storage.uri}: {path} was written by another process in the meantime, which holds the "
+            "lock. Nothing of this write is visible; run it again."
+        ) from error
+    return len(content)
 
 
 def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:

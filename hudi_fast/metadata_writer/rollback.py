@@ -32,7 +32,7 @@ from hudi_fast.metadata.records import FILES, encode_records
 from hudi_fast.metadata.table import metadata_storage
 from hudi_fast.metadata_writer.bookkeeping import has_metadata_folder, record_schema
 from hudi_fast.metadata_writer.commit import finish_delta_commit, start_delta_commit, stored_schema
-from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter
+from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter, put_new
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -226,7 +226,7 @@ def _take_back(
             {(one.log.file_id, one.log.instant, one.newest) for one in group if one.log}
         ):
             path = f"{partition}/{log_file_name(file_id, base, version + 1, _TOKEN)}"
-            storage.write_bytes(path, block)
+            put_new(storage, path, [block])
             answers[storage.absolute(path)] = len(block)
         done.append(RollbackPartition(partition, (), (), answers, failed_logs))
     return tuple(done)

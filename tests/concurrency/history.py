@@ -77,6 +77,7 @@ class Done:
         error: the error, as text.
         rows: what it read.
         attempts: what it put on the timeline, in order.
+        taken: completed writes that it took off the timeline: requested time, when it was about to, when it had.
     """
 
     writer: int
@@ -89,6 +90,7 @@ class Done:
     error: str = ""
     rows: list[list[Any]] | None = None
     attempts: list[Attempt] = field(default_factory=list)
+    taken: list[tuple[str, int, int]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -243,6 +245,8 @@ def _put_together(writer: int, script: Sequence[Op], events: list[Event]) -> lis
             done.append(Done(writer, event[1], script[event[1]], event[2]))
         elif event[0] == "made":
             _note_file(done[-1], *event[2:])
+        elif event[0] == "deleted":
+            _note_deleted(done[-1], *event[2:])
         elif event[0] == "end":
             _, _, done[-1].end, done[-1].outcome, done[-1].instant, done[-1].error, done[-1].rows = event
     return done
@@ -260,6 +264,12 @@ def _note_file(done: Done, file: str, begun: int, ended: int, sure: bool) -> Non
             if attempt.instant.requested == instant.requested:
                 attempt.tried, attempt.completion = begun, instant.completion or ""
                 attempt.published = ended if sure else attempt.published
+
+
+def _note_deleted(done: Done, file: str, begun: int, ended: int, sure: bool) -> None:
+    instant = parse_instant_file(file, 2)
+    if instant is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
+        done.taken.append((instant.requested, begun, ended if sure else begun))
 
 
 def _recover(world: World, table: Path) -> str:

@@ -2,7 +2,7 @@
 
 ::
 
-    Done + completed instants ─► Landed, in order of publishing
+    Done + completed instants ─► Landed, in order of publishing, and those that were Undone again
                                     └─► effect of each, from what it was pinned to, applied to what is there ─► States
 
 A write sees the table as it was when it began (its requested file is made under the table's lock) and becomes visible
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from concurrency.history import FIRST, Attempt, Done
 from concurrency.worlds import World, partition_of
 
-__all__ = ["Landed", "Row", "State", "States", "effect", "replay", "shown"]
+__all__ = ["Landed", "Row", "State", "States", "Undone", "effect", "replay", "shown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,35 @@ class Landed:
     attempt: Attempt
     at: int
 
+    @property
+    def since(self) -> int:
+        """When it became visible, at the earliest."""
+        return self.attempt.tried or self.at
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """A visible write that was rolled back: it is as if it had never been.
+
+    Attributes:
+        requested: its requested time.
+        since: when it went off the timeline, at the earliest.
+        at: at the latest.
+    """
+
+    requested: str
+    since: int
+    at: int
+
 
 @dataclass(slots=True)
 class States:
     """What the table held.
 
     Attributes:
-        landed: writes in the order in which they became visible.
-        states: what it held before the first of them, and after each.
+        landed: writes in the order in which they became visible; those that were undone again, too.
+        events: the same, and what was undone, in the order in which that was seen.
+        states: what it held before the first event, and after each.
         compactions: requested times of compactions.
         faults: what cannot have happened if conflicts had been found.
         unsure: keys whose rows nobody can tell: a delete that saw nothing, beside an insert.
@@ -62,6 +83,7 @@ class States:
     """
 
     landed: list[Landed]
+    events: list[Landed | Undone]
     states: list[State]
     compactions: tuple[str, ...] = ()
     faults: list[str] = field(default_factory=list)
@@ -71,8 +93,13 @@ class States:
     def pinned(self, attempt: Attempt) -> State:
         """What a write saw; of another program's it is taken that nothing came between."""
         if attempt.foreign:
-            return self.states[next(place for place, one in enumerate(self.landed) if one.attempt is attempt)]
-        return self.states[sum(one.at < attempt.pinned for one in self.landed)]
+            return self.states[next(n for n, one in enumerate(self.events) if getattr(one, "attempt", None) is attempt)]
+        return self.states[sum(one.at < attempt.pinned for one in self.events)]
+
+    @property
+    def undone(self) -> set[str]:
+        """Requested times of what was undone."""
+        return {one.requested for one in self.events if isinstance(one, Undone)}
 
     def without_later(self, world: World, requested: str) -> State:
         """What a look back to a requested time finds: nothing of writes that were requested later."""
@@ -82,7 +109,7 @@ class States:
                 [one for one in self.landed if one.attempt.instant.requested <= requested], self.compactions
             )
         for one in self.landed:
-            if one.attempt.instant.requested <= requested:
+            if one.attempt.instant.requested <= requested and one.attempt.instant.requested not in self.undone:
                 state = _apply(world, state, one, self.pinned(one.attempt), None)
         return state
 
@@ -109,24 +136,41 @@ def shown(state: State) -> list[list[object]]:
     return sorted([key, row.value] for key, rows in state.items() for row in rows)
 
 
-def replay(world: World, landed: Sequence[Landed], compactions: Sequence[str] = ()) -> States:
+def replay(
+    world: World, landed: Sequence[Landed], compactions: Sequence[str] = (), undone: Sequence[Undone] = ()
+) -> States:
     """Work out what the table held after each write.
 
     Args:
         world: the world.
-        landed: its writes that are visible, in any order.
+        landed: its writes that became visible, in any order.
         compactions: requested times of all compactions.
+        undone: those that were rolled back again.
     """
     ordered = sorted(landed, key=lambda one: one.at)
-    states = States(ordered, [{}], tuple(compactions))
-    for number, one in enumerate(ordered):
-        if world.blocks:
+    events = sorted([*landed, *undone], key=lambda one: one.at)
+    states = States(ordered, events, [{}], tuple(compactions))
+    for number, one in enumerate(events):
+        if isinstance(one, Undone):
+            states.states.append(_left_of(world, states, number))
+        elif world.blocks:
             states.states.append(_apply(world, states.states[-1], one, states.pinned(one.attempt), states))
         else:
             states.states.append(_side_by_side(ordered[: number + 1], states.compactions))
     if not world.blocks:
         states.unsure |= {key for one in ordered for key in _unseen(states, one)}
     return states
+
+
+def _left_of(world: World, states: States, number: int) -> State:
+    """What is there after an event: of all that came before, what was not undone."""
+    before = states.events[: number + 1]
+    undone = {one.requested for one in before if isinstance(one, Undone)}
+    state: State = {}
+    for one in before:
+        if isinstance(one, Landed) and one.attempt.instant.requested not in undone:
+            state = _apply(world, state, one, states.pinned(one.attempt), None)
+    return state
 
 
 def effect(world: World, done: Done, seen: State) -> tuple[dict[str, tuple[Row, ...]], dict[str, int]]:

@@ -29,6 +29,7 @@ from concurrency.worlds import Op, World, rows_for
 import hudi_fast as hf
 from hudi_fast.errors import CommitStateUnknownError, HudiError
 from hudi_fast.storage.instrumented import InjectedFaultError
+from hudi_fast.timeline.instant import WRITE_ACTIONS
 
 __all__ = ["Event", "rows_seen", "run_first", "run_script"]
 
@@ -130,6 +131,9 @@ def _do(world: World, op: Op, table: hf.HudiTable) -> tuple[str, str, Any]:
     options = dict(world.options)
     if op.verb == "read":
         return "read", "", rows_seen(table.to_arrow(columns=["id", "v"]))
+    if op.verb == "undo":
+        _undo(table, options)
+        return "served", "", None
     if op.verb in _SERVICES:
         _SERVICES[op.verb](table.services, options)
         return "served", "", None
@@ -148,6 +152,17 @@ def _write(world: World, op: Op, table: hf.HudiTable, options: dict[str, str]) -
     return table.write(rows, op.verb, options)
 
 
+def _drop_savepoint(services: Any, options: dict[str, str]) -> None:
+    for instant in services.savepoints()["instant"].to_pylist()[:1]:
+        services.delete_savepoint(instant, options)
+
+
+def _undo(table: hf.HudiTable, options: dict[str, str]) -> None:
+    """Roll back the newest write, whoever made it."""
+    known = table.history().filter((pc.field("state") == "COMPLETED") & pc.field("action").isin(list(WRITE_ACTIONS)))
+    table.services.rollback(max(known["instant"].to_pylist(), default=None), options)
+
+
 _SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "compact": lambda services, options: services.compact(options),
     "cluster": lambda services, options: services.cluster(options),
@@ -158,6 +173,8 @@ _SERVICES: dict[str, Callable[[Any, dict[str, str]], object]] = {
     "index": lambda services, options: services.index("column_stats", options=options),
     "drop_index": lambda services, options: services.drop_index("column_stats", options),
     "pending": lambda services, options: services.run_pending(options),
+    "savepoint": lambda services, options: services.savepoint(options=options),
+    "drop_savepoint": _drop_savepoint,
 }
 
 

@@ -34,7 +34,20 @@ __all__ = [
 ]
 
 WRITES = ("upsert", "insert", "delete", "increment", "insert_overwrite", "delete_partition")
-SERVICES = ("compact", "cluster", "plan_compact", "plan_cluster", "clean", "archive", "index", "drop_index", "pending")
+SERVICES = (
+    "compact",
+    "cluster",
+    "plan_compact",
+    "plan_cluster",
+    "clean",
+    "archive",
+    "index",
+    "drop_index",
+    "pending",
+    "savepoint",
+    "drop_savepoint",
+    "undo",
+)
 READS = ("read",)
 FAULT_STEPS = (
     "requested",
@@ -166,7 +179,9 @@ def rows_for(keys: tuple[str, ...], value: int, partitions: int) -> pa.Table:
     )
 
 
-def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None, steps: int | None = None) -> World:
+def world_of(
+    seed: int, faults: tuple[str, ...] = (), writers: int | None = None, steps: int | None = None, undoing: bool = False
+) -> World:
     """The world of a seed.
 
     Args:
@@ -174,6 +189,7 @@ def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None
         faults: kinds of faults that may happen; none for a world in which all goes well.
         writers: how many; None: 2 to 4.
         steps: operations of each; None: 3 to 6.
+        undoing: whether the newest write is rolled back now and then, and savepoints come and go.
     """
     chance = random.Random(seed)
     options = _options(chance)
@@ -184,6 +200,8 @@ def world_of(seed: int, faults: tuple[str, ...] = (), writers: int | None = None
         first = (keys[::2], keys[1::2])
     count = writers or chance.choice((2, 2, 3, 3, 4))
     verbs = _verbs(chance, options)
+    if undoing and options["hoodie.write.concurrency.mode"] == _OCC:
+        verbs += ["undo", "undo", "undo", "savepoint", "drop_savepoint"]
     scripts = tuple(
         tuple(
             _op(chance, verbs, keys, partitions, writer, number)

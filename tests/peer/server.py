@@ -41,9 +41,12 @@ def start_session(version: str, scratch: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
         "spark.local.dir": os.path.join(scratch, "local"),
+        # Tables are small, so compiling costs more than it gains: neither Java's second compiler nor Spark's is used.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         # The opened package: Kryo copies a lock when the bloom index asks the metadata table.
         "spark.driver.extraJavaOptions": (
-            "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError "
+            "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
             "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
         ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.leaf_columns import leaf_columns
+from hudi_fast.merging.log_scan import is_rolled_back
 from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import index_version
 from hudi_fast.metadata.layout import PartitionKind, kind_of
@@ -43,6 +44,7 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.validation.compare import Stored, compare_rows, difference, stored_files
 from hudi_fast.services.validation.stats import StatsSeen
 from hudi_fast.storage.base import Storage
+from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 
 __all__ = ["DIFFERENCES", "SUMMARY", "ValidationResult", "validate_metadata"]
@@ -247,7 +249,18 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
                 seen.add(expected, found)
             yield from compare_rows(kind, validation.context, types, validation.stored, expected, found)
     if seen is not None:
-        yield from seen.missing()
+        yield from seen.missing(lambda name: _is_rolled_back(validation, name))
+
+
+def _is_rolled_back(validation: _Validation, name: str) -> bool:
+    """Whether it is a log file of which nothing counts, although its writes may be archived by now."""
+    lister, storage = validation.context.view.lister, validation.context.storage
+    for partition in lister.partitions():
+        logs = [one for one in map(parse_log_file, lister.files(partition)) if one is not None]
+        for log in logs:
+            if log.name == name:
+                return is_rolled_back(storage, log, [one for one in logs if one.file_id == log.file_id])
+    return False
 
 
 def _types(context: ProducerContext, partition: str) -> Mapping[str, pa.DataType]:

@@ -32,6 +32,7 @@ from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.schemas import settled_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.rollback import read_rollback_plan
 from hudi_fast.writing.schema_commit import stored_columns
 
 __all__ = ["Pinned", "check_mode", "pin", "require_landing", "require_nobody_else", "settled_plan"]
@@ -119,13 +120,34 @@ def require_landing(
         options: mode and strategy.
 
     Raises:
-        CommitConflictError: others changed its file groups.
+        CommitConflictError: others changed its file groups, or rolled back what it saw.
     """
+    _require_what_it_saw(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
     if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.changes:
         strategy = "non_blocking"
     own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
     require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)
+
+
+def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) -> None:
+    """Rows of a complete write that was rolled back since would come back with the files that were made of its own.
+
+    Apache Hudi looks at commits alone, and lands.
+    """
+    seen = {one.requested for one in pinned.timeline.writes()}
+    left = seen & {one.requested for one in now.timeline.writes()}
+    for rollback in now.timeline.of_action("rollback"):
+        if rollback.is_completed and left == seen:
+            continue  # what it took back had not been complete
+        plan = read_rollback_plan(now.storage, now.config, rollback)
+        if plan is not None and plan.instant in seen:
+            raise CommitConflictError(
+                f"{now.storage.uri}: the write {plan.instant}, which {instant.requested} saw, was rolled back in the "
+                f"meantime ({rollback.requested}). Its changes are withdrawn; run the operation again.",
+                instant.requested,
+                rollback.requested,
+            )
 
 
 def require_nobody_else(instant: Instant, pinned: TableState) -> None:
