@@ -84,7 +84,7 @@ def compaction_due(table: MetadataTable, after: int) -> bool:
         return False
     pending = {one.requested for one in table.data_timeline.pending()}
     if table.config.layout_version < 2:
-        return not any(one <= since[-1].requested for one in pending)
+        return not since or not any(one <= since[-1].requested for one in pending)
     return not any(one.requested in pending for one in timeline.writes())
 
 

@@ -47,6 +47,7 @@ from hudi_fast.timeline.plans import (
 )
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
+from hudi_fast.view.pending import compacted_groups
 
 __all__ = ["list_log_files", "open_for_undoing", "roll_back_metadata", "undo_delta_commit"]
 
@@ -254,7 +255,7 @@ def list_log_files(
         removed: partition path of the data table to names of log files.
         clock: gives the completion time.
     """
-    group = _files_group(storage)
+    group = _files_group(storage, config, timeline)
     if group is None:  # damaged: it will be built anew
         return
     found = timeline.find(requested, "deltacommit")
@@ -289,13 +290,18 @@ def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, I
     )
 
 
-def _files_group(storage: Storage) -> GroupTarget | None:
-    """The one group of ``files``, in table version 6: log files go on top of the slice that begins last."""
-    entries = storage.list_dir("files")
+def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> GroupTarget | None:
+    """The one group of ``files``, in table version 6: log files go on top of the slice that begins last.
+
+    That is the one of a pending compaction, if it is in one: it merges what stood in its plan, and nothing later.
+    """
+    file_id, entries = group_file_id("files", 0), storage.list_dir("files")
     logs = [log for log in map(parse_log_file, entries) if log is not None]
     bases = {base.instant: base.name for base in map(parse_base_file, entries) if base is not None}
-    begins = max([log.instant for log in logs] + list(bases), default=None)
-    if begins is None:
+    begins = [*bases, *(log.instant for log in logs)]
+    if not begins:
         return None
-    version = max((log.version for log in logs if log.instant == begins), default=0)
-    return GroupTarget(group_file_id("files", 0), begins, bases.get(begins, ""), version)
+    planned = compacted_groups(storage, config, timeline.pending_compactions).get(("files", file_id), "")
+    newest = max(*begins, planned)
+    version = max((log.version for log in logs if log.instant == newest), default=0)
+    return GroupTarget(file_id, newest, bases.get(newest, ""), version)

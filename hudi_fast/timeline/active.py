@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import (
     WRITE_ACTIONS,
@@ -147,13 +147,13 @@ def read_instant_body(storage: Storage, config: TableConfig, instant: Instant) -
     """The content of the file of the instant in its state; it may be empty.
 
     Raises:
-        CorruptTableError: the file is gone.
+        FileGoneError: the file is gone.
     """
     path = f"{config.timeline_folder}/{instant.file_name or instant_file_name(instant, config.layout_version)}"
     try:
         return storage.read_bytes(path)
     except FileNotFoundError as error:
-        raise CorruptTableError(
+        raise FileGoneError(
             f"Table {storage.uri}: the {instant.state.name.lower()} {instant.action} {instant.requested} has no file; "
             "it was archived or rolled back since the timeline was read. Load the table again.",
             path,
@@ -164,7 +164,7 @@ def read_requested_body(storage: Storage, config: TableConfig, instant: Instant)
     """The content of the requested file of a pending instant (or one that kept its action): the plan.
 
     Raises:
-        CorruptTableError: the file is gone.
+        FileGoneError: the file is gone.
     """
     return read_instant_body(storage, config, with_state(instant, State.REQUESTED))
 

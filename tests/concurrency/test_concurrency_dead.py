@@ -22,6 +22,7 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.failed_writes import failed_writes
 from hudi_fast.writing.rollback import request_rollback, roll_back
+from hudi_fast.writing.rollback_plan import plan_rollback
 
 
 def test_a_lazy_clean_leaves_a_live_writer_alone_and_rolls_a_dead_one_back(tmp_path: Path) -> None:
@@ -61,6 +62,34 @@ def test_a_write_whose_rollback_is_planned_does_not_land(tmp_path: Path) -> None
     assert caught.value.other == planned[0].requested
     hf.write(plain_rows([0], 6), tmp_path, settings)
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 1, "a1")})
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_a_write_does_not_land_on_top_of_one_that_was_rolled_back(tmp_path: Path, kind: str, finished: bool) -> None:
+    """Else rows come back that were rolled back: the file that it made of theirs holds them."""
+    settings = settings_for(kind, "9", {"hoodie.parquet.small.file.limit": "104857600"})
+    hf.write(plain_rows([2]), tmp_path, settings)
+    undone = hf.write(plain_rows([4]), tmp_path, settings).instant
+    made: list[str] = []
+
+    def others() -> None:
+        if finished:
+            made.append(services(tmp_path).rollback(undone, settings).instant)
+            return
+        state = load_state(Storage(tmp_path))
+        clock, action = InstantClock(state.config.timezone), "commit" if kind == "COW" else "deltacommit"
+        written = state.timeline.find(undone, action)
+        assert written is not None
+        plan = plan_rollback(state.storage, state.config, written)
+        made.append(request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time).requested)
+
+    with pytest.raises(hf.CommitConflictError, match=f"{undone}, which .* saw, was rolled back") as caught:
+        write_during(tmp_path, plain_rows([6]), settings, others)
+    assert caught.value.other == made[0]
+    hf.write(plain_rows([6]), tmp_path, settings)
+    assert sorted(table_rows(tmp_path)) == ["k00002", "k00006"]
+    assert_sound(tmp_path, table_rows(tmp_path))
 
 
 @pytest.mark.parametrize("alive", [True, False])

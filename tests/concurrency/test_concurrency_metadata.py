@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from interleaving import assert_sound, settings_for, write_during
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_writer.commit import log_writer
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
@@ -49,3 +51,32 @@ def test_a_compaction_that_died_is_done_again_without_what_was_logged_since(
     assert table is not None
     assert left[0] in {one.requested for one in table.timeline.writes()}
     assert_sound(tmp_path, table_rows(tmp_path))
+
+
+def test_a_rollback_logs_beside_a_compaction_that_died(tmp_path: Path) -> None:
+    """Before table version 8 it lists the log files that stay; the compaction, done again, knows nothing of that."""
+    settings = settings_for("MOR", "6")
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    hf.write(plain_rows(range(4), ts=2), tmp_path, settings)
+
+    def others() -> None:
+        begin_compaction(tmp_path)
+        raise RuntimeError("out of disk")
+
+    with pytest.raises(RuntimeError):
+        write_during(tmp_path, plain_rows([0], ts=3), settings, others)
+    hf.write(plain_rows([1], ts=4), tmp_path, settings)
+    assert_sound(tmp_path, table_rows(tmp_path))
+
+
+def test_a_log_file_is_never_written_over_one_of_another_writer(tmp_path: Path) -> None:
+    """Before table version 8 its name is that of the next log file, whoever writes it."""
+    hf.write(plain_rows(range(4)), tmp_path, settings_for("COW", "6"))
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    keys, values = pa.array(["k"]), pa.array([b"v"])
+    ours, theirs = (log_writer(table, f"2030010100000000{number}", ["files"]) for number in (1, 2))
+    written = theirs.write("files", 0, keys, values)
+    assert theirs.write("files", 0, keys, values) == written  # an attempt whose answer was lost
+    with pytest.raises(hf.CommitConflictError, match="was written by another process"):
+        ours.write("files", 0, keys, values)

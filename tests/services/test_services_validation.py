@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from golden import Golden
+from interleaving import settings_for, write_during
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
@@ -294,6 +295,28 @@ def test_a_key_in_two_places_is_in_one_too_many(table: Path) -> None:
     assert [what for what, *_ in found] == ["rows that cannot be indexed"]
     assert "'k00004' more than once" in found[0][3]
     assert known["partition"] == "p0"
+
+
+def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statistics(tmp_path: Path) -> None:
+    """Before table version 8 it stays, and its write looks like one that is complete."""
+    soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
+    settings = settings_for("MOR", "6", {**soon, "hoodie.metadata.compact.max.delta.commits": 1})
+    hf.write(plain_rows([2]), tmp_path, settings)
+
+    def fail() -> None:
+        raise RuntimeError("out of disk")
+
+    with pytest.raises(RuntimeError):
+        write_during(tmp_path, plain_rows([2], ts=2), settings, fail)
+    for ts in range(3, 8):
+        hf.write(plain_rows([2], ts=ts), tmp_path, settings)
+    hf.HudiTable.open(tmp_path).services.compact({**settings, "hoodie.compact.inline.max.delta.commits": 1})
+    for ts in range(8, 12):
+        hf.write(plain_rows([2], ts=ts), tmp_path, settings)
+    keep = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 3}
+    hf.HudiTable.open(tmp_path).services.clean({**settings, **keep})
+    assert hf.HudiTable.open(tmp_path).services.archive({**settings, **keep}).instants
+    assert validate(tmp_path).differences.to_pylist() == []
 
 
 def test_a_damaged_file_is_told(table: Path) -> None:
