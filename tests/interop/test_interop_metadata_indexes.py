@@ -66,7 +66,10 @@ TURNS = {
 }
 
 
-@pytest.mark.parametrize("name", TURNS)
+MORE = ("record and secondary, v8", "bloom, 0.15")
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=pytest.mark.long if one in MORE else ()) for one in TURNS])
 def test_turns_of_both_sides(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     release, version, kind, index, there = TURNS[name]
     options = mor_options(version) if kind == MOR else trip_options(version)

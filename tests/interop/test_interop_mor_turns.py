@@ -143,7 +143,7 @@ def test_base_files_are_replaced_under_logs_by_either_side(sides: MorSides) -> N
     sides.agree(rows)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.long)])
 def test_hudi_merges_what_we_log_and_compact_on_spark(
     version: int, spark: Any, hudi_12: RealHudi, tmp_path: Path
 ) -> None:

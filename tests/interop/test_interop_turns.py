@@ -11,7 +11,12 @@ from rows import assert_same_rows
 from sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 
 BY_INDEX = "hoodie.index.type"
-WRITERS = [("hudi_12", 9), pytest.param(("hudi_12", 8), marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]
+WRITERS = [
+    ("hudi_12", 9),
+    pytest.param(("hudi_12", 8), marks=pytest.mark.long),
+    pytest.param(("hudi_12", 6), marks=pytest.mark.long),
+    ("hudi_015", 6),
+]
 
 
 @pytest.fixture(params=WRITERS, ids=lambda one: f"{one[0]}-v{one[1]}")

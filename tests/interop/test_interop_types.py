@@ -17,7 +17,10 @@ def sides_of(hudi: RealHudi, version: int, path: Path) -> Sides:
     return Sides(hudi, path, options, plainly=True)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 8), ("hudi_12", 6), ("hudi_015", 6)])
+@pytest.mark.parametrize(
+    ("peer", "version"),
+    [("hudi_12", 9), *(pytest.param("hudi_12", older, marks=pytest.mark.long) for older in (8, 6)), ("hudi_015", 6)],
+)
 def test_files_of_ours_are_merged_by_hudi_and_its_files_by_us(
     peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
