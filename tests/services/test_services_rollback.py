@@ -405,6 +405,21 @@ def test_a_commit_whose_predecessor_was_cleaned_is_not_undone(carried_out: bool,
         services(tmp_path).rollback(commits[1])
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_the_last_commit_that_was_not_archived_is_not_undone(version: str, tmp_path: Path) -> None:
+    """What is archived is known for complete by being older than the timeline's first write."""
+    settings, commits = make(tmp_path, COW, version)
+    soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
+    for ts in range(3, 8):
+        commits.append(hf.write(plain_rows([ts], ts=ts), tmp_path, settings).instant)
+    assert services(tmp_path).archive({**settings, **soon}).instants
+    services(tmp_path).rollback(commits[-1])
+    before = table_rows(tmp_path)
+    refused(tmp_path, commits[-2], "the last one on the active timeline, and older ones are archived")
+    assert table_rows(tmp_path) == before
+    assert len(before) == 8
+
+
 def test_instants_of_other_actions_are_not_undone(tmp_path: Path) -> None:
     _, commits = make(tmp_path, COW, "9")
     rollback = services(tmp_path).rollback(commits[1]).instant

@@ -91,6 +91,7 @@ def require_free(state: TableState, target: Instant) -> None:
             f"{what}: {len(later)} complete after it ({named}). Roll back the newest first, or restore the table to a "
             "savepoint."
         )
+    _require_one_left(state, target, what)
     require_named_by_slice(state, [target], what)
     metadata = read_commit(storage, config, target)
     names = {stat.path.rpartition("/")[2] for stat in metadata.write_stats() if stat.path}
@@ -107,6 +108,22 @@ def require_free(state: TableState, target: Instant) -> None:
                 f"{what}: the clean {clean.requested} {'deleted' if clean.is_completed else 'is going to delete'} what "
                 f"there was before it ({lost}). Restore the table to a savepoint, if there is one."
             )
+
+
+def _require_one_left(state: TableState, target: Instant, what: str) -> None:
+    """Writes are known for archived, and so for complete, by being older than the timeline's first one.
+
+    Without any the files of all of them would look like those of failed writes, to Apache Hudi 1.2.0 as well.
+    """
+    timeline, folder = state.timeline, state.config.history_folder
+    saved = {one.requested for one in timeline.of_action("savepoint")} | {target.requested}
+    if any(one.requested not in saved for one in timeline.writes()):
+        return
+    if any(not entry.is_dir for entry in state.storage.list_dir(folder, recursive=True)):
+        raise ConfigError(
+            f"{what}: it is the last one on the active timeline, and older ones are archived: nothing would say any "
+            "more that these are complete. Write what the table should hold, or restore it to a savepoint."
+        )
 
 
 def _later_writes(state: TableState, target: Instant) -> Iterator[Instant]:
