@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from interleaving import assert_sound, settings_for, write_during
+from interleaving import assert_sound, services, settings_for, write_during
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
@@ -80,3 +80,20 @@ def test_a_log_file_is_never_written_over_one_of_another_writer(tmp_path: Path) 
     assert theirs.write("files", 0, keys, values) == written  # an attempt whose answer was lost
     with pytest.raises(hf.CommitConflictError, match="was written by another process"):
         ours.write("files", 0, keys, values)
+
+
+def test_a_key_that_two_writers_inserted_is_clustered_into_one_place(tmp_path: Path) -> None:
+    """Nobody could know, and from then on an upsert changes both rows."""
+    index = {
+        "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+        "hoodie.parquet.small.file.limit": "0",
+    }
+    settings = settings_for("COW", "9", index)
+    hf.write(plain_rows([4]), tmp_path, settings)
+    write_during(tmp_path, plain_rows([2]), settings, lambda: hf.write(plain_rows([2], text="b"), tmp_path, settings))
+    assert hf.HudiTable.open(tmp_path).to_arrow().num_rows == 3
+    assert services(tmp_path).cluster(settings) is not None
+    hf.write(plain_rows([2], ts=9, text="c"), tmp_path, settings)
+    found = hf.HudiTable.open(tmp_path).to_arrow(columns=["text"])["text"].to_pylist()
+    assert sorted(found) == ["a4", "c2", "c2"]
