@@ -105,6 +105,7 @@ def _check(history: History, looks: int) -> Verdict:
 def _timeline(history: History) -> _Timeline:
     state = open_state(Storage(history.table))
     found = hf.HudiTable(state.storage).history(archived=True).to_pylist()
+    found = [one for one in found if one["action"] != "savepoint"]  # it has the time of its commit
     completed = {one["instant"]: one["completion"] or "" for one in found if one["state"] == "COMPLETED"}
     pending = {one["instant"] for one in found if one["state"] != "COMPLETED"}
     undone = [

@@ -13,8 +13,11 @@ from undo_tables import COW, KINDS, MOR, instants_of, services, settings_of, sta
 import hudi_fast as hf
 from hudi_fast.formats.avro_container import read_single_record
 from hudi_fast.services.undoing.savepoints import read_savepoint
+from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
+from hudi_fast.writing.rollback import request_rollback
+from hudi_fast.writing.rollback_plan import plan_rollback
 
 CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "1"}
 VERSIONS_KEPT = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
@@ -95,6 +98,19 @@ def test_what_is_no_completed_commit_or_has_one_is_refused(tmp_path: Path) -> No
     refused(tmp_path, commits[1], "has a savepoint already")
     with pytest.raises(hf.ConfigError, match=f"no savepoint; those with one: {commits[1]}"):
         services(tmp_path).delete_savepoint(commits[0])
+
+
+def test_a_commit_whose_rollback_is_pending_is_refused(tmp_path: Path) -> None:
+    commits = make(tmp_path, COW, "9")
+    state = state_of(tmp_path)
+    written = state.timeline.find(commits[2])
+    assert written is not None
+    clock = InstantClock(state.config.timezone)
+    plan = plan_rollback(state.storage, state.config, written)
+    pending = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    with pytest.raises(hf.ConfigError, match=f"its rollback {pending.requested} is pending"):
+        services(tmp_path).savepoint(commits[2])
+    assert instants_of(tmp_path, "savepoint") == []
 
 
 @pytest.mark.parametrize("carried_out", [True, False])

@@ -36,6 +36,7 @@ from hudi_fast.timeline.plans import (
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_inflight, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
+from hudi_fast.writing.rollback import read_rollback_plan
 
 __all__ = ["delete_savepoint", "make_savepoint", "read_savepoint", "savepoints_table"]
 
@@ -74,6 +75,7 @@ def make_savepoint(
         config, timeline = state.config, state.timeline
         commit = _commit_of(state, instant)
         _require_retained(state, commit)
+        _require_not_undone(state, commit)
         found = _savepoint_of(timeline, commit.requested)
         if found is not None and found.is_completed:
             raise ConfigError(f"The commit {commit.requested} of {storage.uri} has a savepoint already.")
@@ -91,6 +93,16 @@ def make_savepoint(
         complete(storage, config, savepoint, body, clock.next_time(timeline.newest_time))
     count = sum(len(names) for names in files.values())
     return SavepointResult(commit.requested, count, size, time.monotonic() - started)
+
+
+def _require_not_undone(state: TableState, commit: Instant) -> None:
+    for one in state.timeline.of_action("rollback"):
+        plan = None if one.is_completed else read_rollback_plan(state.storage, state.config, one)
+        if plan is not None and plan.instant == commit.requested:
+            raise ConfigError(
+                f"The commit {commit.requested} of {state.storage.uri} cannot be kept: its rollback {one.requested} is "
+                "pending, and the next write finishes it."
+            )
 
 
 def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) -> None:
