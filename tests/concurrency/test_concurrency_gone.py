@@ -80,3 +80,19 @@ def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path) -> None:
     services(path).clean({**settings, **ONE_VERSION})
     with pytest.raises(FileGoneError, match="gone since the table was looked at"):
         scan.to_table()
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_clean_leaves_an_empty_partition_to_who_is_about_to_fill_it(tmp_path: Path, version: str) -> None:
+    """The write began before the clean: what the clean says of the whole partition would come after what it says."""
+    settings = settings_for("COW", version)
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 3]), settings)
+    hf.HudiTable.open(path).delete_partitions(["p1"], settings)
+
+    def others() -> None:
+        assert services(path).clean({**settings, **ONE_VERSION}).files_deleted == 1
+
+    run_write(LateEngine(plain_rows([5]), others), Storage(path), WriteOptions.from_options(settings), "append")
+    assert sorted(table_rows(path)) == ["k00002", "k00005"]
+    assert_sound(path, table_rows(path))

@@ -19,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
@@ -315,7 +316,7 @@ def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: Service
     if instant is None or instant.state is not State.INFLIGHT:
         raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
     clock.next_time(state.timeline.newest_time)  # it completes after all of them, and the lock is still ours
-    gone_partitions = [one for one in begun.plan.partitions_to_be_deleted if _delete_partition(storage, one)]
+    gone_partitions = _delete_partitions(storage, begun.plan.partitions_to_be_deleted, state.timeline)
     parts = _parts(begun, failed, gone_partitions)
     removed = {one.partition_path: one.deleted for one in parts}
     state = record_clean(state, requested, removed, gone_partitions, clock, settings)
@@ -352,6 +353,17 @@ def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple
             )
         )
     return tuple(parts)
+
+
+def _delete_partitions(storage: Storage, partitions: Sequence[str], timeline: Timeline) -> list[str]:
+    """Take the folders of empty partitions away; those that are gone.
+
+    They stay while somebody writes: a file may be made in one at this moment, by a write that began before the clean,
+    and whose records in the metadata table come before those of the clean, too.
+    """
+    if timeline.pending_writes:
+        return []
+    return [one for one in partitions if _delete_partition(storage, one)]
 
 
 def _delete_partition(storage: Storage, partition: str) -> bool:
