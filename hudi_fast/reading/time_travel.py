@@ -51,7 +51,7 @@ def _refuse_pending(state: TableState, as_of: str) -> None:
 
 def _refuse_cleaned(state: TableState, as_of: str) -> None:
     """Cleans after that time may have deleted what it saw; those before it left what was the newest then."""
-    if as_of in {one.requested for one in state.timeline.of_action("savepoint")}:
+    if _is_kept(state, as_of):
         return
     _refuse_being_cleaned(state, as_of)
     cleans = [one for one in state.timeline.of_action("clean") if one.is_completed]
@@ -69,6 +69,16 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
             return
         if not clean.earliest_instant_to_retain:
             _refuse_versions_cleaned(state, as_of, clean)
+
+
+def _is_kept(state: TableState, as_of: str) -> bool:
+    """Whether a savepoint keeps what that time sees: a service that was requested before, and completed after the
+    savepoint was made, has put files in the place of those."""
+    kept = state.timeline.find(as_of, "savepoint")
+    if kept is None:
+        return False
+    made = kept.completion or ""
+    return not any(one.requested <= as_of and (one.completion or "") > made for one in state.timeline.writes())
 
 
 def _refuse_being_cleaned(state: TableState, as_of: str) -> None:

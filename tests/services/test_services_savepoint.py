@@ -19,6 +19,7 @@ from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback
 
+OPERATION = "hoodie.datasource.write.operation"
 CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "1"}
 VERSIONS_KEPT = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
 
@@ -98,6 +99,21 @@ def test_what_is_no_completed_commit_or_has_one_is_refused(tmp_path: Path) -> No
     refused(tmp_path, commits[1], "has a savepoint already")
     with pytest.raises(hf.ConfigError, match=f"no savepoint; those with one: {commits[1]}"):
         services(tmp_path).delete_savepoint(commits[0])
+
+
+def test_a_look_back_is_refused_where_a_service_took_the_place_of_what_is_kept(tmp_path: Path) -> None:
+    """It was planned before the commit and carried out after the savepoint: queries of that time see its files."""
+    settings = settings_of(COW, "9", indexes=False)
+    hf.write(plain_rows(range(4)), tmp_path, settings)
+    assert services(tmp_path).plan_cluster(settings) is not None
+    commit = hf.write(plain_rows([10, 11]), tmp_path, {**settings, "hoodie.parquet.small.file.limit": 0}).instant
+    services(tmp_path).savepoint(commit)
+    services(tmp_path).run_pending(settings)
+    hf.write(plain_rows([0, 1], ts=5), tmp_path, {**settings, OPERATION: "insert_overwrite"})
+    assert hf.HudiTable.open(tmp_path).to_arrow(as_of=commit).num_rows == 6
+    services(tmp_path).clean({**settings, **VERSIONS_KEPT})
+    with pytest.raises(hf.ConfigError, match="Cleaner cleaned up the timestamp of interest"):
+        hf.HudiTable.open(tmp_path).to_arrow(as_of=commit)
 
 
 def test_a_commit_whose_rollback_is_pending_is_refused(tmp_path: Path) -> None:
