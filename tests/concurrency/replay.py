@@ -221,6 +221,8 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
     gone, made = effect(world, one.done, seen)
     instant = one.attempt.instant.requested
     after = dict(now)
+    if states is not None and one.attempt.foreign:
+        states.unsure |= _overlooked(states, one)
     for key, rows in gone.items():
         left = tuple(row for row in after.get(key, ()) if row not in rows)
         if states is not None and key not in states.unsure and not set(rows) <= set(now.get(key, ())):
@@ -242,6 +244,17 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
         copies = len(gone.get(key, ())) or 1
         after[key] = (*after.get(key, ()), *[Row(value, instant)] * copies)
     return after
+
+
+def _overlooked(states: States, one: Landed) -> set[str]:
+    """Keys that somebody wrote who began after another program's write and landed before it.
+
+    Apache Hudi notes what is complete once its instant is requested, and without the lock: what lands in between is no
+    conflict to it (``BaseHoodieWriteClient#preWrite``), and log files come in the order of requests.
+    """
+    before = states.landed[: states.landed.index(one)]
+    between = [each for each in before if each.attempt.instant.requested > one.attempt.instant.requested]
+    return {key for each in between for key in each.done.op.keys if key in one.done.op.keys}
 
 
 def _made_since(world: World, states: States, one: Landed) -> set[str]:
