@@ -222,7 +222,7 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
     instant = one.attempt.instant.requested
     after = dict(now)
     if states is not None and one.attempt.foreign:
-        states.unsure |= _overlooked(states, one)
+        states.unsure |= _overlooked(world, states, one)
     for key, rows in gone.items():
         left = tuple(row for row in after.get(key, ()) if row not in rows)
         if states is not None and key not in states.unsure and not set(rows) <= set(now.get(key, ())):
@@ -246,15 +246,16 @@ def _apply(world: World, now: State, one: Landed, seen: State, states: States | 
     return after
 
 
-def _overlooked(states: States, one: Landed) -> set[str]:
-    """Keys that somebody wrote who began after another program's write and landed before it.
+def _overlooked(world: World, states: States, one: Landed) -> set[str]:
+    """Keys of another program's write that may be lost: somebody wrote beside them who began later and landed first.
 
-    Apache Hudi notes what is complete once its instant is requested, and without the lock: what lands in between is no
-    conflict to it (``BaseHoodieWriteClient#preWrite``), and log files come in the order of requests.
+    Apache Hudi notes what is complete once its instant is requested, and without the lock: what lands in between is
+    no conflict to it (``BaseHoodieWriteClient#preWrite``), and base files and logs come in the order of requests.
     """
     before = states.landed[: states.landed.index(one)]
     between = [each for each in before if each.attempt.instant.requested > one.attempt.instant.requested]
-    return {key for each in between for key in each.done.op.keys if key in one.done.op.keys}
+    met = {partition_of(key, world.partitions) for each in between for key in each.done.op.keys}
+    return {key for key in one.done.op.keys if partition_of(key, world.partitions) in met}
 
 
 def _made_since(world: World, states: States, one: Landed) -> set[str]:

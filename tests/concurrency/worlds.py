@@ -212,7 +212,7 @@ def world_of(
     made = World(seed, options, first, partitions, scripts)
     if not faults:
         return made
-    rule = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "2"}
+    rule = {"hoodie.client.heartbeat.interval_in_ms": "3000", "hoodie.client.heartbeat.tolerable.misses": "2"}
     return replace(made, options={**options, **rule}, faults=_faults(chance, faults, count))
 
 
