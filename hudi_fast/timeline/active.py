@@ -10,7 +10,7 @@ Sources: ActiveTimelineV1/V2, BaseHoodieTimeline, TimelineLayout, release 1.2.0.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.table_config import TableConfig
@@ -29,6 +29,9 @@ from hudi_fast.timeline.instant import (
 
 __all__ = ["Timeline", "explained_plan", "load_timeline", "read_instant_body", "read_requested_body"]
 
+_FILE_TIME_MS = 1000
+"""Object stores tell times of files to the second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
@@ -36,9 +39,12 @@ class Timeline:
 
     Attributes:
         instants: sorted by (requested time, action); a savepoint shares the requested time of its commit.
+        overlapped: before table version 8, where instants do not say when they completed: requested times of complete
+            compactions beside which delta commits began, by the times of files.
     """
 
     instants: tuple[Instant, ...]
+    overlapped: frozenset[str] = field(default=frozenset(), compare=False)
     _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
     _first_write: str | None = field(init=False, repr=False, compare=False)
 
@@ -140,7 +146,26 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """Read the active timeline with one listing; empty when its folder is not there."""
     entries = storage.list_dir(config.timeline_folder)
     found = [_instant_of(entry, config) for entry in entries if not entry.is_dir]
-    return Timeline(_effective(i for i in found if i is not None))
+    instants = _effective(i for i in found if i is not None)
+    if config.layout_version > 1 or not config.is_mor:
+        return Timeline(instants)
+    return Timeline(instants, _overlapped(instants, {entry.name: entry.modified_ms for entry in entries}))
+
+
+def _overlapped(instants: Sequence[Instant], times: Mapping[str, int]) -> frozenset[str]:
+    begun = [
+        (one.requested, times.get(f"{one.requested}.deltacommit.requested", 0))
+        for one in instants
+        if one.action == "deltacommit"
+    ]
+    done = [
+        (one.requested, times.get(f"{one.requested}.commit", 0) + _FILE_TIME_MS)
+        for one in instants
+        if one.action == "commit" and one.is_completed
+    ]
+    return frozenset(
+        compaction for compaction, end in done if any(one > compaction and start <= end for one, start in begun)
+    )
 
 
 def read_instant_body(storage: Storage, config: TableConfig, instant: Instant) -> bytes:

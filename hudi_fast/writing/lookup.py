@@ -116,7 +116,7 @@ def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> Sl
 def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
     """The slice with those log files alone whose writers may have begun before the base file was there; None: none.
 
-    Before table version 8 log files do not say who wrote them: all of them count on a base file of a compaction.
+    Before table version 8 log files do not say who wrote them: all of them count, or none.
 
     Raises:
         CorruptTableError: the archive has to be asked, and cannot be read.
@@ -124,10 +124,9 @@ def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
     base, view = slice_.base_file, plan.view
     if base is None or not slice_.log_files:
         return None
-    made = view.timeline.find(base.instant)
     if plan.config.version < _LOGS_NAMED_BY_WRITE:
-        return None if made is not None and made.action == "deltacommit" else slice_
-    completion = made.completion if made is not None else None
+        return slice_ if base.instant in view.timeline.overlapped else None
+    completion = view.timeline.completion_of(base.instant)
     if completion is None and view.archive is not None:
         completion = view.archive.completions([base.instant]).get(base.instant)
     early = tuple(one for one in slice_.log_files if completion is None or one.instant < completion)
