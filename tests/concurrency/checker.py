@@ -35,6 +35,8 @@ from hudi_fast.storage.base import Storage
 __all__ = ["Verdict", "check"]
 
 _LOOKS = 2
+_IN_RECOVERY = 1 << 63
+"""When a rollback was finished of which no writer knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ def _undone(history: History, timeline: _Timeline) -> list[Undone]:
         for requested, begun, ended in done.taken:
             if requested not in timeline.completed and requested in asked:
                 went[requested] = min(begun, went.get(requested, (begun, 0))[0]), ended
+    for requested in asked - timeline.completed.keys():
+        went.setdefault(requested, (_IN_RECOVERY, _IN_RECOVERY))
     return [Undone(requested, *times) for requested, times in went.items()]
 
 
@@ -197,12 +201,13 @@ def _final(history: History, states: States) -> Iterator[str]:
         yield f"WARNED: {history.warning}"
     if history.trouble:
         yield f"NO RECOVERY: {history.trouble}"
-    for when, rows in (
-        ("after the last writer", history.before_recovery),
-        ("after recovery", rows_seen(table.to_arrow(columns=["id", "v"]))),
+    then = states.states[sum(one.at < _IN_RECOVERY for one in states.events)]
+    for when, rows, wanted in (
+        ("after the last writer", history.before_recovery, then),
+        ("after recovery", rows_seen(table.to_arrow(columns=["id", "v"])), states.states[-1]),
     ):
-        if not _same(rows, states.states[-1], states):
-            yield f"WRONG ROWS {when}: {rows} where {shown(states.states[-1])} were written"
+        if not _same(rows, wanted, states):
+            yield f"WRONG ROWS {when}: {rows} where {shown(wanted)} were written"
     result = table.services.validate()
     differences = result.differences.to_pylist()
     if states.duplicates:  # of two rows with one key the record index knows one
