@@ -7,6 +7,7 @@ somebody asks.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
@@ -39,6 +40,7 @@ __all__ = [
     "table_schema",
 ]
 
+_MORE_LOOKS = 3
 _KEEPS_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
@@ -76,6 +78,13 @@ def load_state(storage: Storage, as_of: str | None = None, replaced_since: str |
         TableNotFoundError: there is no table.
         CorruptTableError: a file of its configuration or timeline cannot be understood.
     """
+    for _ in range(_MORE_LOOKS):
+        with contextlib.suppress(FileGoneError):  # archived, withdrawn or rolled back since the timeline was listed
+            return _load(storage, as_of, replaced_since)
+    return _load(storage, as_of, replaced_since)
+
+
+def _load(storage: Storage, as_of: str | None, replaced_since: str | None) -> TableState:
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     timeline = load_timeline(storage, config)
     replaced: dict[tuple[str, str], str] = {}

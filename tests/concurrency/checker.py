@@ -174,7 +174,9 @@ def _was_cut_short(history: History, read: Done) -> bool:
     """Whether a reader was told that a file went which nobody had promised to keep for it."""
     verbs = {op.verb for script in history.world.scripts for op in script}
     keeps_one = history.world.options["hoodie.cleaner.fileversions.retained"] == "1"
-    return read.error.startswith("FileGoneError") and ("undo" in verbs or (keeps_one and "clean" in verbs))
+    replaces = verbs & {"cluster", "insert_overwrite", "delete_partition"}  # what was replaced goes with the next clean
+    cleaned = "clean" in verbs and (keeps_one or replaces)
+    return read.error.startswith("FileGoneError") and bool("undo" in verbs or cleaned)
 
 
 def _reads(history: History, states: States) -> Iterator[str]:

@@ -96,3 +96,24 @@ def test_a_clean_leaves_an_empty_partition_to_who_is_about_to_fill_it(tmp_path: 
     run_write(LateEngine(plain_rows([5]), others), Storage(path), WriteOptions.from_options(settings), "append")
     assert sorted(table_rows(path)) == ["k00002", "k00005"]
     assert_sound(path, table_rows(path))
+
+
+def test_a_plan_that_is_withdrawn_while_it_is_looked_at_is_nobodys_loss(tmp_path: Path) -> None:
+    """Between the listing of the timeline and the reading of a clustering's plan."""
+    settings = settings_for("COW", "9")
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 4]), settings)
+    planned = services(path).plan_cluster(settings)
+    assert planned is not None
+
+    class Late(Storage):
+        """The plan goes right after the timeline was listed."""
+
+        def list_dir(self, path: str, recursive: bool = False) -> list[Any]:
+            """See ``Storage``."""
+            found = super().list_dir(path, recursive)
+            for file in Path(self.uri).rglob(f"{planned.instant}.*"):
+                file.unlink()
+            return found
+
+    assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2

@@ -75,6 +75,7 @@ SUMMARY = pa.schema(
 ``note`` says why one could not be checked."""
 
 _MOST_THREADS = 8
+_MISSING = "missing file"
 _ANY_INSTANT = "00000000000000000"
 _STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, PartitionKind.EXPRESSION_INDEX})
 
@@ -247,9 +248,17 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
             counts.found += found.num_rows
             if seen is not None:
                 seen.add(expected, found)
-            yield from compare_rows(kind, validation.context, types, validation.stored, expected, found)
+            for rows in compare_rows(kind, validation.context, types, validation.stored, expected, found):
+                yield _that_count(validation, rows) if kind is PartitionKind.FILES else rows
     if seen is not None:
         yield from seen.missing(lambda name: _is_rolled_back(validation, name))
+
+
+def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
+    """Differences but for log files of which nothing counts: nobody misses them."""
+    named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
+    kept = [what != _MISSING or not _is_rolled_back(validation, key.rpartition("/")[2]) for what, key in named]
+    return rows.filter(pa.array(kept, pa.bool_()))
 
 
 def _is_rolled_back(validation: _Validation, name: str) -> bool:
