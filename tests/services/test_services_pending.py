@@ -186,3 +186,15 @@ def test_the_table_of_pending_services_has_types(tmp_path: Path) -> None:
     assert schema.field("seconds").type == pa.float64()
     assert schema.field("file_groups").type == pa.int64()
     assert schema.field("alive").type == pa.bool_()
+
+
+def test_before_version_8_an_index_comes_after_what_it_has_to_wait_for(tmp_path: Path) -> None:
+    settings = options(table_version="6", index="SIMPLE")
+    given = {**settings, "hoodie.metadata.index.column.stats.enable": "false"}
+    hf.write(plain_rows(range(4)), tmp_path, given)
+    services = hf.HudiTable.open(tmp_path).services
+    indexed = services.plan_index("column_stats", options=given)
+    clustered = services.plan_cluster(given)
+    assert clustered is not None
+    assert [type(one).__name__ for one in services.run_pending(given)] == ["ClusteringResult", "IndexResult"]
+    assert indexed.instant < clustered.instant

@@ -59,13 +59,16 @@ def run_pending_services(
             empty for all.
 
     Returns:
-        What those did that were carried out, oldest first.
+        What those did that were carried out, oldest first; before table version 8 indexes last: none is built while
+        anything else waits.
 
     Raises:
         HudiError: one failed, and waits again; a note says how many were carried out before it.
     """
     done: list[PendingResult] = []
-    for one in pending_services(load_state(storage), settings):
+    state = load_state(storage)
+    last = ("index",) if state.config.layout_version < 2 else ()
+    for one in sorted(pending_services(state, settings), key=lambda one: one.service in last):
         run = _RUNS.get(one.service)
         if run is None or one.alive or (services and one.service not in services):
             continue
