@@ -40,6 +40,7 @@ __all__ = ["HiveMetastoreLock", "open_hive_metastore"]
 
 _ANSWER_SECONDS = 15.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
+_CHANCE = random.SystemRandom()  # who seeds `random` for numbers of their own goes on getting the same
 _FRESH_SECONDS = 1.0
 _TRIES = 3
 _RELEASE_SECONDS = 3.0
@@ -114,7 +115,7 @@ class HiveMetastoreLock:
             if left <= 0:
                 self._note_holder()
                 return False
-            time.sleep(min(left, pause * random.uniform(0.5, 1.0)))  # two that ask in step keep each other out
+            time.sleep(min(left, pause * _CHANCE.uniform(0.5, 1.0)))  # two that ask in step keep each other out
             pause = min(pause * 2, _LONGEST_PAUSE)
         return True
 

@@ -30,6 +30,8 @@ __all__ = ["Listed", "ObjectStore", "RootedStore", "create_settled", "patiently"
 _PAUSES = (0.05, 0.4, 1.6)
 """Seconds between tries; each is drawn between half of it and all of it, so that writers do not come back together."""
 
+_CHANCE = random.SystemRandom()  # who seeds `random` for numbers of their own goes on getting the same
+
 _LATEST_TRY = 15.0
 """Seconds after the first."""
 
@@ -181,5 +183,5 @@ def patiently(call: Callable[[], Answer]) -> Answer:
         except OSError:
             if time.monotonic() - started > _LATEST_TRY:
                 raise
-            time.sleep(pause * random.uniform(0.5, 1))
+            time.sleep(pause * _CHANCE.uniform(0.5, 1))
     return call()

@@ -83,6 +83,7 @@ from hudi_fast.writing.transaction import (
 __all__ = ["Engine", "WriteResult", "run_write", "write_at"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0  # seconds
+_CHANCE = random.SystemRandom()  # who seeds `random` for numbers of their own goes on getting the same
 
 
 class Engine(Protocol):
@@ -152,7 +153,7 @@ def run_write(engine: Engine, storage: Storage, options: WriteOptions, mode: str
         try:
             return _run_beside_others(engine, storage, options, mode)
         except CommitConflictError:  # whoever was in the way may be at work still, and others wait for the same
-            time.sleep(random.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)))
+            time.sleep(_CHANCE.uniform(0, min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt)))
     return _run_beside_others(engine, storage, options, mode)
 
 
