@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
+_NOTHING = frozenset({BlockType.COMMAND, BlockType.CORRUPT})
 _ROLLBACK = "0"
 _BLOCKS_ARE_CHECKED_BEFORE = 8
 """Before this table version a log file may hold blocks of failed writes; from it on, file names say it all."""
@@ -111,7 +112,7 @@ def is_rolled_back(storage: Storage, log: LogFile, others: Iterable[LogFile]) ->
     Raises:
         CorruptTableError: a file is gone or cannot be understood.
     """
-    held = {block.instant for block in log_blocks(storage, log) if block.kind in _ROWS}
+    held = {block.instant for block in log_blocks(storage, log) if block.kind not in _NOTHING}
     blocks = (block for each in others for block in log_blocks(storage, each))
     return held <= {_rolled_back(block) for block in blocks if block.kind is BlockType.COMMAND}
 

@@ -257,7 +257,7 @@ def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     Raises:
         CommitConflictError: another writer has made it: this one was stopped for so long that it lost the lock.
     """
-    content = b"".join(memoryview(part) for part in parts)  # type: ignore[arg-type]
+    content = b"".join(_views(parts))
     try:
         storage.create_exclusive(path, content)
     except FileExistsError as error:
@@ -270,9 +270,13 @@ def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     return len(content)
 
 
+def _views(parts: Sequence[Part]) -> list[memoryview]:
+    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # a buffer of Arrow is one of Python's
+
+
 def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
     """Write a file, over what an earlier attempt left; its size."""
-    views = [memoryview(part) for part in parts]  # type: ignore[arg-type]  # a buffer of Arrow is one of Python's
+    views = _views(parts)
     size = sum(view.nbytes for view in views)
     if size <= _WHOLE_BYTES:
         storage.write_bytes(path, b"".join(views))

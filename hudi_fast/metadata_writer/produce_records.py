@@ -118,7 +118,8 @@ class KeysOfGroup:
         if len(put):
             if self.deletes:
                 _refuse_repeated(pa.chunked_array([put]), one.after)
-            put = pc.unique(put)  # what two writers inserted and clustering brings together is in one place now
+            else:
+                put = pc.unique(put)  # what two writers inserted and clustering brings together is in one place now
             yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
         if len(gone):
             where = one.partition if self.partitioned else None

@@ -72,8 +72,8 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
 
 
 def _is_kept(state: TableState, as_of: str) -> bool:
-    """Whether a savepoint keeps what that time sees: a service that was requested before, and completed after the
-    savepoint was made, has put files in the place of those."""
+    """Whether a savepoint keeps what that time sees; not where a service that was requested before, and completed after
+    the savepoint was made, has put files in the place of those."""
     kept = state.timeline.find(as_of, "savepoint")
     if kept is None:
         return False

@@ -27,7 +27,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, beating, is_alive
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.rollback import read_rollback_plan
+from hudi_fast.writing.rollback_plan import read_rollback_plan
 
 __all__ = ["FailedWrites", "beating_as_writer", "expired_writes", "failed_writes", "given_up_writes"]
 

@@ -58,7 +58,6 @@ Runner = Callable[..., Iterable[SliceMatches | None]]
 """``map``, or the ``map`` of a pool."""
 
 _NO_COLUMNS = pa.schema([])
-_LOGS_NAMED_BY_WRITE = 8
 
 
 def look_up(
@@ -124,7 +123,7 @@ def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
     base, view = slice_.base_file, plan.view
     if base is None or not slice_.log_files:
         return None
-    if plan.config.version < _LOGS_NAMED_BY_WRITE:
+    if plan.config.layout_version < 2:
         return slice_ if base.instant in view.timeline.overlapped else None
     completion = view.timeline.completion_of(base.instant)
     if completion is None and view.archive is not None:

@@ -31,7 +31,7 @@ from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
 from hudi_fast.metadata_writer.restore import drop_lost_partitions
 from hudi_fast.metadata_writer.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline, read_requested_body
+from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import HeartbeatRule, beating, heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant, State, comparable_action
@@ -39,7 +39,6 @@ from hudi_fast.timeline.plans import (
     RollbackMetadata,
     RollbackPartition,
     RollbackPlan,
-    decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
@@ -53,14 +52,13 @@ from hudi_fast.timeline.transition import (
 )
 from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback_logs import take_back
-from hudi_fast.writing.rollback_plan import log_of, plan_rollback
+from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan
 
 __all__ = [
     "Deleter",
     "RolledBack",
     "delete_files",
     "finish_rollbacks",
-    "read_rollback_plan",
     "relative_path",
     "request_rollback",
     "roll_back",
@@ -142,21 +140,6 @@ def finish_rollbacks(
             keep_plan = True if plan.action == "clustering" else None  # whoever wants it gone rolls it back again
             done.append(_carry_out(storage, config, instant, plan, clock, delete, keep_plan, rule))
     return done
-
-
-def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:
-    """The plan of a pending rollback; None when it was cut off while it was requested: nothing was done then.
-
-    Args:
-        storage: the table's storage.
-        config: its configuration.
-        rollback: the pending rollback.
-    """
-    path = f"{config.timeline_folder}/{rollback.requested}.rollback.requested"
-    try:
-        return decode_rollback_plan(read_requested_body(storage, config, rollback), path)
-    except CorruptTableError:
-        return None
 
 
 def request_rollback(

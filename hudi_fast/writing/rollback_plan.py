@@ -17,7 +17,7 @@ Sources: ``MarkerBasedRollbackStrategy``, ``ListingBasedRollbackStrategy`` (Hudi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
@@ -25,13 +25,13 @@ from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest
+from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_plan
 from hudi_fast.timeline.service_plans import decode_compaction_plan
 from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.markers import has_markers, marked_files
 
-__all__ = ["log_of", "plan_rollback"]
+__all__ = ["log_of", "plan_rollback", "read_rollback_plan", "rollback_of"]
 
 
 def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
@@ -156,3 +156,36 @@ def _logs_on_top(storage: Storage, partitions: Iterable[str], begins: str) -> It
         for log in map(parse_log_file, lister.files(partition)):
             if log is not None and log.instant == begins:
                 yield log.path
+
+
+def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:
+    """The plan of a pending rollback; None when it was cut off while it was requested: nothing was done then.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        rollback: the pending rollback.
+    """
+    path = f"{config.timeline_folder}/{rollback.requested}.rollback.requested"
+    try:
+        return decode_rollback_plan(read_requested_body(storage, config, rollback), path)
+    except CorruptTableError:
+        return None
+
+
+def rollback_of(
+    storage: Storage, config: TableConfig, rollbacks: Iterable[Instant], instants: Container[str]
+) -> tuple[Instant, str] | None:
+    """The first of some rollbacks that takes one of these instants back, and which; None when none does.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        rollbacks: which to look at, one after the other.
+        instants: requested times.
+    """
+    for one in rollbacks:
+        plan = read_rollback_plan(storage, config, one)
+        if plan is not None and plan.instant in instants:
+            return one, plan.instant
+    return None

@@ -56,12 +56,11 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import delete_leftover_markers, marked_files
 from hudi_fast.writing.rollback import (
     finish_rollbacks,
-    read_rollback_plan,
     relative_path,
     request_rollback,
     undo,
 )
-from hudi_fast.writing.rollback_plan import log_of, plan_rollback
+from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan
 
 __all__ = ["look_at_restore", "run_restore"]
 

@@ -35,8 +35,8 @@ from hudi_fast.timeline.plans import RollbackMetadata, RollbackPlan
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.markers import delete_leftover_markers
-from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, read_rollback_plan, relative_path, roll_back
-from hudi_fast.writing.rollback_plan import plan_rollback
+from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, relative_path, roll_back
+from hudi_fast.writing.rollback_plan import plan_rollback, read_rollback_plan
 from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["look_at_rollback", "run_rollback", "storage_errors", "touched_files"]

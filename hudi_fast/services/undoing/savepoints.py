@@ -36,7 +36,7 @@ from hudi_fast.timeline.plans import (
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_inflight, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
-from hudi_fast.writing.rollback import read_rollback_plan
+from hudi_fast.writing.rollback_plan import rollback_of
 
 __all__ = ["delete_savepoint", "make_savepoint", "read_savepoint", "savepoints_table"]
 
@@ -96,13 +96,13 @@ def make_savepoint(
 
 
 def _require_not_undone(state: TableState, commit: Instant) -> None:
-    for one in state.timeline.of_action("rollback"):
-        plan = None if one.is_completed else read_rollback_plan(state.storage, state.config, one)
-        if plan is not None and plan.instant == commit.requested:
-            raise ConfigError(
-                f"The commit {commit.requested} of {state.storage.uri} cannot be kept: its rollback {one.requested} is "
-                "pending, and the next write finishes it."
-            )
+    pending = (one for one in state.timeline.of_action("rollback") if not one.is_completed)
+    found = rollback_of(state.storage, state.config, pending, {commit.requested})
+    if found is not None:
+        raise ConfigError(
+            f"The commit {commit.requested} of {state.storage.uri} cannot be kept: its rollback {found[0].requested} "
+            "is pending, and the next write finishes it."
+        )
 
 
 def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) -> None:

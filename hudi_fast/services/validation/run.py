@@ -75,7 +75,7 @@ SUMMARY = pa.schema(
 ``note`` says why one could not be checked."""
 
 _MOST_THREADS = 8
-_MISSING = "missing file"
+_MISSING = frozenset({"missing file", "missing statistics"})
 _ANY_INSTANT = "00000000000000000"
 _STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, PartitionKind.EXPRESSION_INDEX})
 
@@ -225,7 +225,9 @@ def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.T
 def _told(validation: _Validation, partition: str, counts: _Counts) -> Iterator[pa.Table]:
     """All differences of a metadata partition, what cannot be read among them."""
     try:
-        yield from _compared(validation, partition, counts)
+        told = _compared(validation, partition, counts)
+        stay = validation.context.config.layout_version < 2  # log files of failed writes
+        yield from (_that_count(validation, rows) for rows in told) if stay else told
     except (CorruptTableError, InvalidDataError) as error:
         yield difference("unreadable", found=str(error))
 
@@ -248,16 +250,15 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
             counts.found += found.num_rows
             if seen is not None:
                 seen.add(expected, found)
-            for rows in compare_rows(kind, validation.context, types, validation.stored, expected, found):
-                yield _that_count(validation, rows) if kind is PartitionKind.FILES else rows
+            yield from compare_rows(kind, validation.context, types, validation.stored, expected, found)
     if seen is not None:
-        yield from seen.missing(lambda name: _is_rolled_back(validation, name))
+        yield from seen.missing()
 
 
 def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
     """Differences but for log files of which nothing counts: nobody misses them."""
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
-    kept = [what != _MISSING or not _is_rolled_back(validation, key.rpartition("/")[2]) for what, key in named]
+    kept = [what not in _MISSING or not _is_rolled_back(validation, key.rpartition("/")[2]) for what, key in named]
     return rows.filter(pa.array(kept, pa.bool_()))
 
 
@@ -268,7 +269,8 @@ def _is_rolled_back(validation: _Validation, name: str) -> bool:
         logs = [one for one in map(parse_log_file, lister.files(partition)) if one is not None]
         for log in logs:
             if log.name == name:
-                return is_rolled_back(storage, log, [one for one in logs if one.file_id == log.file_id])
+                group = log.file_id, log.instant
+                return is_rolled_back(storage, log, [one for one in logs if (one.file_id, one.instant) == group])
     return False
 
 

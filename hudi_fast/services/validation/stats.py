@@ -13,7 +13,7 @@ of values of an expression (SparkMetadataWriterUtils), and of nothing else: that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -51,17 +51,12 @@ class StatsSeen:
         self._expected |= set(with_values.column("file_name").unique().to_pylist())
         self._found |= set(found.column("file_name").unique().to_pylist())
 
-    def missing(self, is_rolled_back: Callable[[str], bool]) -> Iterator[pa.Table]:
+    def missing(self) -> Iterator[pa.Table]:
         """What should have statistics and has none at all.
 
         That a single column lacks them is no fault: which columns are indexed may change from write to write.
-
-        Args:
-            is_rolled_back: whether the file of that name holds nothing that counts.
         """
         for name in sorted(self._expected - self._found):
-            if is_rolled_back(name):
-                continue
             yield difference("missing statistics", name or NON_PARTITIONED)
 
 

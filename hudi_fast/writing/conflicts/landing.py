@@ -32,7 +32,7 @@ from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.schemas import settled_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.rollback import read_rollback_plan
+from hudi_fast.writing.rollback_plan import rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
 
 __all__ = ["Pinned", "check_mode", "pin", "require_landing", "require_nobody_else", "settled_plan"]
@@ -137,17 +137,18 @@ def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) 
     """
     seen = {one.requested for one in pinned.timeline.writes()}
     left = seen & {one.requested for one in now.timeline.writes()}
-    for rollback in now.timeline.of_action("rollback"):
-        if rollback.is_completed and left == seen:
-            continue  # what it took back had not been complete
-        plan = read_rollback_plan(now.storage, now.config, rollback)
-        if plan is not None and plan.instant in seen:
-            raise CommitConflictError(
-                f"{now.storage.uri}: the write {plan.instant}, which {instant.requested} saw, was rolled back in the "
-                f"meantime ({rollback.requested}). Its changes are withdrawn; run the operation again.",
-                instant.requested,
-                rollback.requested,
-            )
+    rollbacks = now.timeline.of_action("rollback")
+    if left == seen:  # what completed ones took back had not been complete
+        rollbacks = tuple(one for one in rollbacks if not one.is_completed)
+    found = rollback_of(now.storage, now.config, rollbacks, seen)
+    if found is not None:
+        rollback, undone = found
+        raise CommitConflictError(
+            f"{now.storage.uri}: the write {undone}, which {instant.requested} saw, was rolled back in the meantime "
+            f"({rollback.requested}). Its changes are withdrawn; run the operation again.",
+            instant.requested,
+            rollback.requested,
+        )
 
 
 def require_nobody_else(instant: Instant, pinned: TableState) -> None:
