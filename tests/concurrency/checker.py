@@ -244,16 +244,19 @@ def _times(history: History, states: States) -> Iterator[str]:
 
 
 def _alive_ones_left_alone(history: History, timeline: _Timeline) -> Iterator[str]:
-    """Nobody's work was rolled back by others while it was alive, unless its signs of life may have come late."""
+    """Nobody's work was rolled back by others while it was alive, unless its signs of life may have come late; an
+    operation that cannot roll back what it gives up leaves that to others, and goes on trying."""
     if not history.world.is_calm:
         return
-    makers = {one.instant.requested: done for done in history.done for one in done.attempts}
-    begun = {one.instant.requested: one.pinned for done in history.done for one in done.attempts}
+    makers = {one.instant.requested: (done, one) for done in history.done for one in done.attempts}
     for target, rollback in timeline.rolled_back:
-        owner, undoer = makers.get(target), makers.get(rollback)
-        if owner is None or undoer is None or owner.writer == undoer.writer or undoer.op.verb == "undo":
+        if target not in makers or rollback not in makers:
             continue
-        if owner.end is not None and begun[rollback] < owner.end:
+        (owner, undone), (undoer, undoing) = makers[target], makers[rollback]
+        if owner.writer == undoer.writer or undoer.op.verb == "undo":
+            continue
+        end = undone.ended or owner.end
+        if end is not None and undoing.pinned < end:
             yield f"ROLLED BACK ALIVE: {target} of {owner.name} by {undoer.name}"
 
 

@@ -2,7 +2,8 @@
 
 ::
 
-    WitnessStorage   notes each file of the table's own timeline that is made or deleted, with the time before and after
+    WitnessStorage   notes each file of the table's own timeline that is made or deleted, and signs of life that end,
+                     with the time before and after
                      counts calls, by step; at the one that a fault names: kill, stop, or an error (FaultyStorage)
                      on a machine of its own: locks of the machine are kept elsewhere
     clock_off        time.time and time.time_ns of this process, from now on
@@ -116,7 +117,7 @@ class WitnessStorage(RecordingStorage):
     def _witnessed(self, name: str, path: str, do: Callable[[], Any]) -> Any:
         kind = {"create_exclusive": "made", "delete_file": "deleted"}.get(name)
         file = path.rpartition("/")[2]
-        if kind is None or self._root != self._table_root or not _on_timeline(path):
+        if kind is None or self._root != self._table_root or not _is_told(path):
             return do()
         begun = time.monotonic_ns()
         self._tell(kind, file, begun, 0, False)
@@ -153,7 +154,7 @@ class WitnessStorage(RecordingStorage):
         """No lease helps who sleeps between looking at it and the very next call, which makes a file of a timeline:
         there a stop comes after the call. Locks of the machine last."""
         unguarded = fault.kind == "stop" and self._machine is not None
-        return fault.late or (unguarded and name == "create_exclusive" and _on_timeline(path))
+        return fault.late or (unguarded and name == "create_exclusive" and _is_told(path))
 
     def _strike(self, fault: Fault, name: str, path: str) -> None:
         if self._can_kill:
@@ -165,9 +166,9 @@ class WitnessStorage(RecordingStorage):
             time.sleep(fault.ms / 1000)
 
 
-def _on_timeline(path: str) -> bool:
+def _is_told(path: str) -> bool:
     folder, _, name = path.rpartition("/")
-    return folder in (".hoodie", ".hoodie/timeline") and name[:8].isdigit()
+    return folder in (".hoodie", ".hoodie/timeline", ".hoodie/.heartbeat") and name[:8].isdigit()
 
 
 # ---- clocks

@@ -47,6 +47,7 @@ class Attempt:
         published: when that call had returned; None when it did not.
         completion: the completion time that it was to have; "" before table version 8.
         foreign: whether another program made it, of which nobody knows when it looked at the table.
+        ended: when its signs of life were taken away; None when they were not, or there were none.
     """
 
     instant: Instant
@@ -55,6 +56,7 @@ class Attempt:
     published: int | None = None
     completion: str = ""
     foreign: bool = False
+    ended: int | None = None
 
     @property
     def is_write(self) -> bool:
@@ -267,6 +269,9 @@ def _note_file(done: Done, file: str, begun: int, ended: int, sure: bool) -> Non
 
 
 def _note_deleted(done: Done, file: str, begun: int, ended: int, sure: bool) -> None:
+    for attempt in done.attempts:
+        if attempt.instant.requested == file:
+            attempt.ended = begun
     instant = parse_instant_file(file, 2)
     if instant is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
         done.taken.append((instant.requested, begun, ended if sure else begun))
