@@ -34,6 +34,7 @@ __all__ = [
     "OCC",
     "PREFER_WRITER",
     "InterleavedEngine",
+    "LateEngine",
     "assert_sound",
     "pending_of",
     "services",
@@ -75,6 +76,25 @@ class InterleavedEngine(LocalEngine):
         outcome = super().execute(plan)
         self._meanwhile()
         return outcome
+
+
+class LateEngine(LocalEngine):
+    """Lets others go on before it reads what the table holds, the first time that it is asked to.
+
+    Args:
+        source: the rows.
+        meanwhile: what others do.
+    """
+
+    def __init__(self, source: pa.Table, meanwhile: Callable[[], object]) -> None:
+        super().__init__(source)
+        self._meanwhile = meanwhile
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Wait for the others, and write the rows."""
+        meanwhile, self._meanwhile = self._meanwhile, lambda: None
+        meanwhile()
+        return super().execute(plan)
 
 
 def settings_for(kind: str, version: str, more: dict[str, Any] | None = None, **changes: Any) -> dict[str, Any]:

@@ -213,7 +213,7 @@ def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock
                 stats.setdefault(name, []).append(writer.compacted(name, number, entries, slice_.log_files))
     metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)
     body = encode_commit_metadata(metadata, config.layout_version)
-    complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time())
+    complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time)
 
 
 # ---- cleaning
@@ -262,4 +262,4 @@ def _clean(table: MetadataTable, instant: Instant, plan: CleanPlan, clock: Insta
         tuple(done),
     )
     inflight = Instant(instant.requested, "clean", State.INFLIGHT)
-    complete(storage, config, inflight, encode_clean_metadata(metadata), clock.next_time())
+    complete(storage, config, inflight, encode_clean_metadata(metadata), clock.next_time)

@@ -116,7 +116,7 @@ def undo_delta_commit(
     delete_instant_files(storage, config, Instant(failed, "deltacommit", State.INFLIGHT))
     millis = int((time.monotonic() - started) * 1000)
     body = encode_rollback_metadata(RollbackMetadata(rollback, failed, "deltacommit", millis, done))
-    complete(storage, config, Instant(rollback, "rollback", State.INFLIGHT), body, clock.next_time())
+    complete(storage, config, Instant(rollback, "rollback", State.INFLIGHT), body, clock.next_time)
 
 
 # ---- what there is

@@ -10,6 +10,7 @@ Sources: ActiveTimelineV1/V2 (createNewInstant, transition*, deletePending), rel
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig
@@ -60,7 +61,7 @@ def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: b
 
 
 def complete(
-    storage: Storage, config: TableConfig, instant: Instant, body: bytes, completion_time: str | None
+    storage: Storage, config: TableConfig, instant: Instant, body: bytes, completion_time: Callable[[], str]
 ) -> Instant:
     """Make an inflight instant complete and thereby visible.
 
@@ -69,8 +70,8 @@ def complete(
         config: its configuration.
         instant: under its pending action (``compaction``, not ``commit``).
         body: commit metadata, or what else the action records.
-        completion_time: taken under the table's lock. Layout 1 has no place for it and takes the file's modification
-            time instead; there it may be None.
+        completion_time: takes it, and makes sure of the table's lock: nothing comes between that and the file. Layout 1
+            has no place for it and goes by the file's modification time.
 
     Returns:
         The completed instant, with completion time and file name.
@@ -79,8 +80,10 @@ def complete(
         CommitConflictError: the instant is not inflight (any more), or was completed with another body.
         CommitError: the file could not be written; the table is as before.
         CommitStateUnknownError: storage does not say whether it was.
+        LockError: by ``completion_time``; the table is as before.
     """
     _require(storage, config, with_state(instant, State.INFLIGHT))
+    completion = completion_time()
     if config.layout_version < 2:
         done = _create(storage, config, with_state(instant, State.COMPLETED), body)
         try:
@@ -88,7 +91,7 @@ def complete(
         except OSError:  # complete all the same; its completion time is read when somebody asks for it
             stat = None
         return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
-    return _create(storage, config, with_state(instant, State.COMPLETED, completion_time), body)
+    return _create(storage, config, with_state(instant, State.COMPLETED, completion), body)
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:

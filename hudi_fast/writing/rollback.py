@@ -259,7 +259,7 @@ def _carry_out(
         metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
         inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
         body = encode_rollback_metadata(metadata)
-        completed = complete(storage, config, inflight, body, clock.next_time(rollback.requested))
+        completed = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
     delete_markers(storage, plan.instant)
     delete_markers(storage, rollback.requested)
     storage.delete_file(heartbeat_path(plan.instant))

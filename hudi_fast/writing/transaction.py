@@ -181,8 +181,7 @@ def commit(transaction: Transaction, metadata: CommitMetadata, participants: Seq
         participant(storage, instant, metadata)
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    completion = transaction.clock.next_time(instant.requested)  # the lock is still ours
-    completed = complete(storage, config, instant, body, completion)
+    completed = complete(storage, config, instant, body, lambda: transaction.clock.next_time(instant.requested))
     with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
         delete_markers(storage, instant.requested)
     return completed

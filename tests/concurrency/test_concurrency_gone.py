@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from interleaving import assert_sound, services, settings_for
+from interleaving import LateEngine, assert_sound, services, settings_for
 from small_tables import plain_rows, table_rows, write_to
 
 import hudi_fast as hf
@@ -17,24 +15,8 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, FileGoneError
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import run_write
-from hudi_fast.writing.local import LocalEngine
-from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
-
-
-class LateEngine(LocalEngine):
-    """Others go on before it reads what the table holds, the first time that it is asked to."""
-
-    def __init__(self, source: pa.Table, meanwhile: Callable[[], object]) -> None:
-        super().__init__(source)
-        self._meanwhile = meanwhile
-
-    def execute(self, plan: WritePlan) -> WriteOutcome:
-        """Write the rows, after the others."""
-        meanwhile, self._meanwhile = self._meanwhile, lambda: None
-        meanwhile()
-        return super().execute(plan)
 
 
 @pytest.mark.parametrize("kind", ["COW", "MOR"])

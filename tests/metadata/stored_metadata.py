@@ -63,8 +63,13 @@ def complete_data(path: Path, requested: str) -> None:
     state = state_of(path)
     action = "deltacommit" if state.config.is_mor else "commit"
     body = encode_commit_metadata(CommitMetadata(operation_type="UPSERT"), state.config.layout_version)
-    time = clock_of(state).next_time(state.timeline.newest_time)
-    complete(state.storage, state.config, Instant(requested, action, State.INFLIGHT), body, time)
+    complete(
+        state.storage,
+        state.config,
+        Instant(requested, action, State.INFLIGHT),
+        body,
+        lambda: clock_of(state).next_time(state.timeline.newest_time),
+    )
 
 
 def files_table(rows: list[tuple[str, str, int, bool]]) -> pa.Table:

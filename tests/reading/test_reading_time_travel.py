@@ -39,4 +39,4 @@ def put(path: Path, instant: Instant, body: bytes) -> None:
     if instant.state is State.REQUESTED:
         create_requested(storage, config, instant)
     inflight = to_inflight(storage, config, instant)
-    complete(storage, config, inflight, body, "20300101000000001")
+    complete(storage, config, inflight, body, lambda: "20300101000000001")

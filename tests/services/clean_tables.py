@@ -93,7 +93,7 @@ def save(path: Path, instant: str) -> None:
         files[partition] = (*bases, *(log.name for one in slices for log in one.log_files))
     point = to_inflight(storage, state.config, Instant(instant, "savepoint", State.INFLIGHT))
     body = encode_savepoint(SavepointMetadata(files, savepointed_at=int(time.time() * 1000)))
-    complete(storage, state.config, point, body, "20300101000000000")
+    complete(storage, state.config, point, body, lambda: "20300101000000000")
 
 
 def drop_savepoint(path: Path, instant: str) -> None:

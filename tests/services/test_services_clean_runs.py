@@ -324,7 +324,7 @@ def test_what_apache_hudi_could_not_delete_is_found_behind_its_later_cleans(tmp_
     create_requested(storage, config, later)
     part = CleanPartition("p0", "KEEP_LATEST_COMMITS")
     body = encode_clean_metadata(CleanMetadata(later.requested, times[2], times[2], partitions=(part,)))
-    complete(storage, config, to_inflight(storage, config, later), body, "20300101000000001")
+    complete(storage, config, to_inflight(storage, config, later), body, lambda: "20300101000000001")
     again = services(tmp_path).clean({**settings, "hoodie.metadata.enable": "false"})
     assert again.files_deleted == 2
     assert not list(tmp_path.glob(f"p?/*_{times[0]}.parquet"))

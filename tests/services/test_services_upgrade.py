@@ -478,7 +478,7 @@ def test_inflight_actions_of_savepoints_come_along(golden: Unzip) -> None:
     to_inflight(state.storage, state.config, saved)
     upgrade(found.table, 6)
     config = load_state(Storage(found.table)).config
-    complete(Storage(found.table), config, saved, b"", None)
+    complete(Storage(found.table), config, saved, b"", lambda: saved.requested)
     assert load_state(Storage(found.table)).timeline.find(last.requested, "savepoint") is not None
 
 

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from golden import Golden
-from interleaving import settings_for, write_during
+from interleaving import LateEngine, settings_for, write_during
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
+from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.metadata.keys import bloom_key, column_stats_key, partition_stats_key
 from hudi_fast.metadata.layout import PartitionKind
@@ -31,6 +32,7 @@ from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.flow import run_write
 
 EVERYTHING = {
     "hoodie.metadata.index.bloom.filter.enable": True,
@@ -99,7 +101,7 @@ def plant(path: Path, partition: str, rows: list[dict[str, Any]], gone: tuple[st
     action = Instant(instant, "indexing", State.REQUESTED)
     create_requested(state.storage, state.config, action)
     to_inflight(state.storage, state.config, action)
-    complete(state.storage, state.config, action, encode_index_metadata([]), clock.next_time())
+    complete(state.storage, state.config, action, encode_index_metadata([]), clock.next_time)
 
 
 def rows_of(path: Path, partition: str) -> list[dict[str, Any]]:
@@ -316,6 +318,26 @@ def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statis
     keep = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 3}
     hf.HudiTable.open(tmp_path).services.clean({**settings, **keep})
     assert hf.HudiTable.open(tmp_path).services.archive({**settings, **keep}).instants
+    assert validate(tmp_path).differences.to_pylist() == []
+
+
+def test_a_partition_whose_writes_were_all_rolled_back_and_archived_is_missed_by_nobody(tmp_path: Path) -> None:
+    """Before table version 8 its log files stay, and look like those of a write that is complete."""
+    soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
+    keep = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 3}
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 1}  # no file is looked into
+    settings = settings_for("MOR", "6", {**soon, **keep, **bucket})
+    hf.write(plain_rows([1]), tmp_path, settings)
+    made = hf.write(plain_rows([2], ts=2), tmp_path, settings).instant
+    late = LateEngine(plain_rows([2], ts=3), lambda: hf.HudiTable.open(tmp_path).services.rollback(made, settings))
+    with pytest.raises(hf.CommitConflictError, match="was rolled back in the meantime"):
+        run_write(late, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    for ts in range(4, 12):
+        hf.write(plain_rows([1], ts=ts), tmp_path, settings)
+    services = hf.HudiTable.open(tmp_path).services
+    services.clean(settings)
+    assert services.archive(settings).instants
+    assert [one for one in (tmp_path / "p0").iterdir() if ".log." in one.name]
     assert validate(tmp_path).differences.to_pylist() == []
 
 

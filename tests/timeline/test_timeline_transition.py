@@ -3,7 +3,7 @@ import pytest
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
 from hudi_fast.config.table_layout import create_table_layout
-from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError
+from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline, read_instant_body
 from hudi_fast.timeline.instant import Instant, State
@@ -52,7 +52,7 @@ def files(storage, config):
 def commit(storage, config, action="commit"):
     requested = create_requested(storage, config, Instant(T, action, State.REQUESTED))
     inflight = to_inflight(storage, config, requested, b"profile")
-    return complete(storage, config, inflight, b"done", C)
+    return complete(storage, config, inflight, b"done", lambda: C)
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,38 @@ def test_an_instant_that_was_rolled_back_meanwhile_cannot_go_on(table):
     inflight = to_inflight(storage, config, requested)
     delete_instant_files(storage, config, inflight)
     with pytest.raises(CommitConflictError, match="no longer inflight"):
-        complete(storage, config, inflight, b"done", C)
+        complete(storage, config, inflight, b"done", lambda: C)
     assert files(storage, config) == []
+
+
+def test_the_lock_is_asked_for_after_all_looking_and_right_before_the_file(table):
+    storage, config = table
+    inflight, calls = inflight_on(storage, config), []
+
+    class Telling(Storage):
+        def exists(self, path):
+            calls.append("exists")
+            return super().exists(path)
+
+        def create_exclusive(self, path, data):
+            calls.append("create")
+            super().create_exclusive(path, data)
+
+    def lost():
+        calls.append("lock")
+        raise LockError("somebody else has it")
+
+    with pytest.raises(LockError):
+        complete(Telling(storage.uri), config, inflight, b"done", lost)
+    assert calls == ["exists", "lock"]
+    assert load_timeline(storage, config).pending() == (inflight,)
 
 
 def test_completing_twice_is_a_conflict(table):
     storage, config = table
     commit(storage, config)
     with pytest.raises(CommitConflictError, match="is there already"):
-        complete(storage, config, Instant(T, "commit", State.INFLIGHT), b"other", C)
+        complete(storage, config, Instant(T, "commit", State.INFLIGHT), b"other", lambda: C)
     assert read_instant_body(storage, config, load_timeline(storage, config).instants[0]) == b"done"
 
 
@@ -110,7 +133,7 @@ def test_a_savepoint_begins_inflight(table):
     storage, config = table
     commit(storage, config)
     inflight = to_inflight(storage, config, Instant(T, "savepoint", State.INFLIGHT))
-    complete(storage, config, inflight, b"files", C)
+    complete(storage, config, inflight, b"files", lambda: C)
     assert [i.action for i in load_timeline(storage, config).completed()] == ["commit", "savepoint"]
 
 
@@ -121,7 +144,7 @@ def inflight_on(storage, config):
 def test_an_error_after_the_file_landed_is_success(table):
     storage, config = table
     inflight = inflight_on(storage, config)
-    done = complete(FailingStorage(storage.uri, lands=True), config, inflight, b"done", C)
+    done = complete(FailingStorage(storage.uri, lands=True), config, inflight, b"done", lambda: C)
     assert load_timeline(storage, config).instants == (done,)
 
 
@@ -129,7 +152,7 @@ def test_an_error_without_a_file_leaves_the_table_as_it_was(table):
     storage, config = table
     inflight = inflight_on(storage, config)
     with pytest.raises(CommitError, match="Nothing changed") as caught:
-        complete(FailingStorage(storage.uri, lands=False), config, inflight, b"done", C)
+        complete(FailingStorage(storage.uri, lands=False), config, inflight, b"done", lambda: C)
     assert not isinstance(caught.value, CommitStateUnknownError)
     assert load_timeline(storage, config).pending() == (inflight,)
 
@@ -139,7 +162,7 @@ def test_an_error_that_hides_the_outcome_is_reported_as_such(table, trouble):
     storage, config = table
     inflight = inflight_on(storage, config)
     with pytest.raises(CommitStateUnknownError, match="Look at the timeline"):
-        complete(FailingStorage(storage.uri, lands=True, **trouble), config, inflight, b"done", C)
+        complete(FailingStorage(storage.uri, lands=True, **trouble), config, inflight, b"done", lambda: C)
 
 
 def test_deleting_takes_pending_files_before_the_completed_one(table):

@@ -178,7 +178,7 @@ def test_leftover_markers_of_a_write_that_is_complete_do_not_count(table: Table)
     slice_ = table.slices()[0]
     instant = table.another(slice_)
     assert is_ahead(table, group_of(slice_))
-    complete(table.storage, table.config, instant, b"{}", LATER)
+    complete(table.storage, table.config, instant, b"{}", lambda: LATER)
     assert not is_ahead(table, group_of(slice_))
 
 

@@ -328,7 +328,7 @@ def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: Service
         parts,
         begun.plan.extra_metadata,
     )
-    complete(storage, state.config, begun.instant, encode_clean_metadata(metadata), clock.next_time(requested))
+    complete(storage, state.config, begun.instant, encode_clean_metadata(metadata), lambda: clock.next_time(requested))
     maintain_metadata(state, settings.write.metadata, clock)
     size = sum(bytes_ for path, bytes_ in begun.checked.sizes.items() if path not in failed)
     return FinishedClean(requested, metadata, size)

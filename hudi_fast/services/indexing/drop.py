@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
@@ -122,7 +123,8 @@ def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule
         names = {one.partition for one in parts}
         if names and names <= set(config.metadata_partitions):
             done = [replace(one, upto=last_write(state), extra_metadata={}) for one in parts]
-            complete(storage, config, instant, encode_index_metadata(done), clock.next_time(state.timeline.newest_time))
+            body, newest = encode_index_metadata(done), state.timeline.newest_time
+            complete(storage, config, instant, body, partial(clock.next_time, newest))
         else:
             undo_indexing(storage, ScheduledIndex(instant.requested, parts), keep_plan=instant.requested == wanted)
         named |= names

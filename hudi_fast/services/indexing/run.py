@@ -351,7 +351,7 @@ def _complete(state: TableState, work: IndexWork, clock: InstantClock) -> None:
     config = record_built(storage, state.config, work.partitions)
     parts = [replace(one, upto=last_write(state), extra_metadata={}) for one in work.parts]
     inflight = Instant(work.instant, _ACTION, State.INFLIGHT)
-    complete(storage, config, inflight, encode_index_metadata(parts), clock.next_time(work.instant))
+    complete(storage, config, inflight, encode_index_metadata(parts), lambda: clock.next_time(work.instant))
 
 
 def _schema_of(table: MetadataTable) -> str:

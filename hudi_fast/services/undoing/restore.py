@@ -283,7 +283,7 @@ def _finish(begun: _Begun, rollbacks: dict[str, RollbackMetadata], seconds: floa
     if config.layout_version < 2:
         _list_logs(begun, rollbacks, clock.next_time(newest))
     metadata = RestoreMetadata(begun.instant.requested, int(seconds * 1000), begun.plan.instants, rollbacks)
-    complete(storage, config, begun.instant, encode_restore_metadata(metadata), clock.next_time(newest))
+    complete(storage, config, begun.instant, encode_restore_metadata(metadata), lambda: clock.next_time(newest))
     for one in load_timeline(storage, config).of_action("rollback"):
         if one.requested > savepoint:
             delete_instant_files(storage, config, one)

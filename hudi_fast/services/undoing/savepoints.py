@@ -90,7 +90,7 @@ def make_savepoint(
         savepoint = Instant(commit.requested, _ACTION, State.INFLIGHT)
         to_inflight(storage, config, savepoint)
         body = encode_savepoint(SavepointMetadata(files, user, time.time_ns() // 1_000_000, comment))
-        complete(storage, config, savepoint, body, clock.next_time(timeline.newest_time))
+        complete(storage, config, savepoint, body, lambda: clock.next_time(timeline.newest_time))
     count = sum(len(names) for names in files.values())
     return SavepointResult(commit.requested, count, size, time.monotonic() - started)
 

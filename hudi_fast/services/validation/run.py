@@ -29,6 +29,7 @@ from hudi_fast.formats.leaf_columns import leaf_columns
 from hudi_fast.merging.log_scan import is_rolled_back
 from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata.definitions import index_version
+from hudi_fast.metadata.keys import NON_PARTITIONED
 from hudi_fast.metadata.layout import PartitionKind, kind_of
 from hudi_fast.metadata.read import record_kind, scan
 from hudi_fast.metadata.records import decode_records, flat_schema
@@ -45,6 +46,7 @@ from hudi_fast.services.validation.compare import Stored, compare_rows, differen
 from hudi_fast.services.validation.stats import StatsSeen
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_log_file
+from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 
 __all__ = ["DIFFERENCES", "SUMMARY", "ValidationResult", "validate_metadata"]
@@ -76,6 +78,7 @@ SUMMARY = pa.schema(
 
 _MOST_THREADS = 8
 _MISSING = frozenset({"missing file", "missing statistics"})
+_MISSING_PARTITION = "missing partition"
 _ANY_INSTANT = "00000000000000000"
 _STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, PartitionKind.EXPRESSION_INDEX})
 
@@ -256,10 +259,17 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
 
 
 def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
-    """Differences but for log files of which nothing counts: nobody misses them."""
+    """Differences but for log files of which nothing counts, and partitions of nothing else: nobody misses them."""
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
-    kept = [what not in _MISSING or not _is_rolled_back(validation, key.rpartition("/")[2]) for what, key in named]
-    return rows.filter(pa.array(kept, pa.bool_()))
+    return rows.filter(pa.array([not _is_missed_by_nobody(validation, *each) for each in named], pa.bool_()))
+
+
+def _is_missed_by_nobody(validation: _Validation, what: str, key: str) -> bool:
+    if what == _MISSING_PARTITION:
+        path = key.partition("/")[2]
+        files = validation.context.view.lister.files("" if path == NON_PARTITIONED else path)
+        return all(one.name in PARTITION_MARKERS or _is_rolled_back(validation, one.name) for one in files)
+    return what in _MISSING and _is_rolled_back(validation, key.rpartition("/")[2])
 
 
 def _is_rolled_back(validation: _Validation, name: str) -> bool:
