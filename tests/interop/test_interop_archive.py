@@ -99,7 +99,7 @@ def incremental(sides: Sides, begin: str) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_hudi_reads_our_archive_and_archives_on_top_of_it(
     peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
@@ -151,6 +151,7 @@ def test_we_read_hudi_s_archive_and_archive_on_top_of_it(
     assert sides.table.services.validate().ok
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9)])
 def test_both_archive_a_table_with_logs_and_compactions(
     peer: str, version: int, request: pytest.FixtureRequest, tmp_path: Path, recwarn: pytest.WarningsRecorder

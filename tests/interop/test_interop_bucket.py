@@ -69,7 +69,7 @@ def take_turns(sides: MorSides, first: Any, second: Any) -> pa.Table:
     ("peer", "version", "kind", "ours_first"),
     [
         ("hudi_12", 9, "MOR", True),
-        ("hudi_12", 9, "COW", False),
+        pytest.param("hudi_12", 9, "COW", False, marks=pytest.mark.long),
         ("hudi_015", 6, "MOR", False),
     ],
 )
@@ -155,7 +155,7 @@ def test_buckets_that_hudi_planned_to_split_are_split_by_us(hudi_12, tmp_path) -
         assert set(groups) <= set(file_groups(sides))
 
 
-@pytest.mark.parametrize("hashed", ["id,seats", "seats"])
+@pytest.mark.parametrize("hashed", ["id,seats", pytest.param("seats", marks=pytest.mark.long)])
 def test_keys_of_several_fields_are_hashed_alike(hashed, hudi_12, tmp_path) -> None:
     options = {**mor_options(9), **BUCKETS, **KEYS, "hoodie.bucket.index.hash.field": hashed}
     sides = MorSides(hudi_12, tmp_path / "trips", options, key=("id",), plainly=True)

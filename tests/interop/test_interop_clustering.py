@@ -20,7 +20,7 @@ from hudi_fast.view.table_state import load_state
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 CASES = [
     ("hudi_12", 9, "COPY_ON_WRITE"),
-    ("hudi_12", 8, "MERGE_ON_READ"),
+    pytest.param("hudi_12", 8, "MERGE_ON_READ", marks=pytest.mark.long),
     pytest.param("hudi_12", 6, "COPY_ON_WRITE", marks=pytest.mark.long),
     ("hudi_015", 6, "MERGE_ON_READ"),
 ]

@@ -18,7 +18,7 @@ from sides import Sides, after_upsert, trip_options, trips
 import hudi_fast as hf
 from hudi_fast.errors import CommitError
 
-WRITERS = [("hudi_12", 9), ("hudi_015", 6)]
+WRITERS = [("hudi_12", 9), pytest.param(("hudi_015", 6), marks=pytest.mark.long)]
 
 DIES = """
 import os, signal, sys

@@ -23,7 +23,7 @@ INDEX = "hoodie.index.type"
 BLOOM = {INDEX: "BLOOM"}
 
 
-@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("index", ["BLOOM", pytest.param("GLOBAL_BLOOM", marks=pytest.mark.long)])
 def test_keys_that_java_orders_in_its_own_way_are_found(hudi_12: RealHudi, tmp_path: Path, index: str) -> None:
     """Beyond U+D7FF, Java's order of strings is not that of their bytes, and footers hold the smallest and largest."""
     sides = Sides(hudi_12, tmp_path / "t", trip_options(9, hoodie__index__type=index), plainly=True)

@@ -154,6 +154,21 @@ RUNS = [
     *(("hudi_12", 6, name) for name in (OLD[3], "partition columns in the path only")),
     *(("hudi_015", 6, name) for name in OLD),
 ]
+BY_DEFAULT = {
+    ("hudi_12", 9, "simple, hive style, encoded"),
+    ("hudi_12", 9, "keys with nulls and empty texts"),
+    ("hudi_12", 9, "many keys, default partitions"),
+    ("hudi_12", 9, "milliseconds, hive style, encoded"),
+    ("hudi_12", 9, "custom, two kinds"),
+    ("hudi_12", 9, "global delete"),
+    ("hudi_12", 9, "no meta columns"),
+    ("hudi_12", 9, "partition columns in the path only"),
+    ("hudi_12", 9, "dates with slashes"),
+    ("hudi_12", 8, "complex with one key"),
+    ("hudi_015", 6, "unix time"),
+    ("hudi_015", 6, "text times"),
+}
+"""The others with ``--long``."""
 
 
 def keyed(ids: range, ts: int) -> pa.Table:
@@ -184,7 +199,11 @@ def keyed(ids: range, ts: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize(("peer", "version", "name"), RUNS, ids=lambda one: str(one).replace(" ", "_"))
+@pytest.mark.parametrize(
+    ("peer", "version", "name"),
+    [pytest.param(*one, marks=() if one in BY_DEFAULT else pytest.mark.long) for one in RUNS],
+    ids=lambda one: str(one).replace(" ", "_"),
+)
 def test_each_side_finds_the_rows_of_the_other(
     peer: str, version: int, name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -36,11 +36,10 @@ def test_a_second_ordering_field_decides_between_equals(hudi_12: RealHudi, tmp_p
 @pytest.mark.parametrize(
     "more",
     [
-        {"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"},
-        {ORDERING: ""},
-        {PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"},
+        pytest.param({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, id="by_mode"),
+        pytest.param({ORDERING: ""}, id="without_ordering", marks=pytest.mark.long),
+        pytest.param({PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"}, id="by_payload", marks=pytest.mark.long),
     ],
-    ids=["by_mode", "without_ordering", "by_payload"],
 )
 def test_the_later_write_wins_under_commit_time_ordering(
     more: dict[str, str], hudi_12: RealHudi, tmp_path: Path
@@ -56,7 +55,9 @@ def test_the_later_write_wins_under_commit_time_ordering(
     sides.agree(rows)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6), ("hudi_015", 6)])
+@pytest.mark.parametrize(
+    ("peer", "version"), [("hudi_12", 9), pytest.param("hudi_12", 6, marks=pytest.mark.long), ("hudi_015", 6)]
+)
 def test_rows_that_say_they_are_deleted_go(
     peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -15,7 +15,7 @@ from hudi_fast import HudiError
 from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 
 THROUGH = {"hoodie.metadata.enable": True}
-RELEASES = [("hudi_12", 9), ("hudi_12", 8), ("hudi_12", 6), ("hudi_015", 6)]
+RELEASES = [("hudi_12", 9), pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]
 
 
 def told_by_hudi(sides: Sides) -> None:
@@ -49,7 +49,7 @@ def test_turns_of_both_sides_keep_one_metadata_table(
     sides.agree(rows)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.long)])
 def test_hudi_goes_on_where_we_rolled_back_and_compacted_the_metadata_table(
     version: int, hudi_12: RealHudi, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ def logged(sides: MorSides) -> Any:
     return rows
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_both_log_on_while_a_compaction_of_hudi_waits_and_either_carries_it_out(sides: MorSides) -> None:
     rows = logged(sides)
     sides.hudi_compacts("schedule")
@@ -63,7 +63,7 @@ def test_both_log_on_while_a_compaction_of_hudi_waits_and_either_carries_it_out(
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6)])
+@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 9, marks=pytest.mark.long), ("hudi_12", 6)])
 def test_both_log_on_while_a_compaction_of_ours_waits_and_either_carries_it_out(sides: MorSides) -> None:
     rows = logged(sides)
     sides.we_plan_compaction()
@@ -89,7 +89,7 @@ def test_both_log_on_while_a_compaction_of_ours_waits_and_either_carries_it_out(
     sides.agree(rows)
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.long)])
 def test_logs_that_were_compacted_into_one_log_are_read_and_compacted_by_the_other_side(
     version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -102,7 +102,7 @@ def test_hudi_rolls_a_dead_delta_commit_of_ours_back(sides: MorSides) -> None:
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_12", 6)])
+@pytest.mark.parametrize(("peer", "version"), [pytest.param("hudi_12", 9, marks=pytest.mark.long), ("hudi_12", 6)])
 def test_hudi_understands_our_rollback_of_a_dead_delta_commit_of_ours(sides: MorSides) -> None:
     rows = trips(range(40))
     sides.hudi_writes(rows, "bulk_insert")
@@ -146,7 +146,7 @@ def test_we_roll_a_dead_delta_commit_of_hudi_back(sides: MorSides) -> None:
     sides.agree(rows)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_a_compaction_that_died_on_either_side_is_carried_out_by_the_other(sides: MorSides) -> None:
     rows = trips(range(40))
     sides.we_write(rows, "bulk_insert")

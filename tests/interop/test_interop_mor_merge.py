@@ -36,8 +36,7 @@ RULES: dict[str, tuple[str, int, dict[str, Any]]] = {
     "0.15_latest": ("hudi_015", 6, {PAYLOAD: MODEL + "OverwriteWithLatestAvroPayload"}),
 }
 
-BY_DEFAULT = {"v9_event_time", "v9_commit_time", "v9_two_fields", "v9_partial", "v9_delete_marker", "v6_latest"}
-BY_DEFAULT |= {"0.15_event_time"}
+BY_DEFAULT = {"v9_event_time", "v9_commit_time", "v9_partial", "v6_latest", "0.15_event_time"}
 """The others with ``--long``."""
 
 

@@ -74,7 +74,7 @@ def test_log_files_of_ours_are_merged_and_compacted_by_hudi_and_logged_on(
     sides.agree(rows)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_log_files_of_hudi_are_merged_and_compacted_by_us_and_logged_on(sides: MorSides) -> None:
     rows = trips(range(60))
     sides.hudi_writes(rows, "bulk_insert")
@@ -109,7 +109,7 @@ def test_log_files_of_hudi_are_merged_and_compacted_by_us_and_logged_on(sides: M
     sides.agree(rows)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_base_files_are_replaced_under_logs_by_either_side(sides: MorSides) -> None:
     """Small files are filled, partitions overwritten and removed, rows moved between partitions."""
     sides.options = {**sides.options, "hoodie.parquet.small.file.limit": 104_857_600}
@@ -166,7 +166,7 @@ def test_hudi_merges_what_we_log_and_compact_on_spark(
     sides.agree(after_upsert(rows, trips(range(10), ts=9)))
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize("index", ["SIMPLE", pytest.param("BLOOM", marks=pytest.mark.long)])
 def test_a_key_that_a_compaction_left_to_the_log_is_found_where_hudi_inserts_it_again(
     index: str, hudi_12: RealHudi, tmp_path: Path
 ) -> None:

@@ -47,7 +47,12 @@ def test_every_type_survives_the_logs_of_both_sides(sides: MorSides) -> None:
 
 @pytest.mark.parametrize(
     ("peer", "version", "we_widen_first"),
-    [("hudi_12", 9, True), ("hudi_12", 9, False), ("hudi_12", 6, True), ("hudi_015", 6, False)],
+    [
+        ("hudi_12", 9, True),
+        ("hudi_015", 6, False),
+        pytest.param("hudi_12", 9, False, marks=pytest.mark.long),
+        pytest.param("hudi_12", 6, True, marks=pytest.mark.long),
+    ],
 )
 def test_the_schema_grows_between_logs(sides: MorSides, we_widen_first: bool) -> None:
     us, them = sides.we_write, sides.hudi_writes

@@ -72,7 +72,7 @@ def take_turns(sides: Sides, trips: Callable[..., pa.Table] = trips) -> None:
     sides.agree(after_upsert(rows, again))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.long), "MERGE_ON_READ"])
 def test_turns_with_release_1(hudi_12: RealHudi, tmp_path: Path, table_type: str) -> None:
     take_turns(Sides(hudi_12, tmp_path / "t", options_of(9, table_type)))
 
@@ -82,12 +82,12 @@ def test_turns_with_an_index_by_partition(hudi_12: RealHudi, tmp_path: Path) -> 
     take_turns(Sides(hudi_12, tmp_path / "t", options), of_days)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.long)])
 def test_turns_with_release_0_15(hudi_015: RealHudi, tmp_path: Path, table_type: str) -> None:
     take_turns(Sides(hudi_015, tmp_path / "t", options_of(6, table_type)))
 
 
-@pytest.mark.parametrize("moves", [True, False])
+@pytest.mark.parametrize("moves", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_key_whose_partition_changes(hudi_12: RealHudi, tmp_path: Path, moves: bool) -> None:
     sides = Sides(hudi_12, tmp_path / "t", {**options_of(9, "COPY_ON_WRITE"), MOVES: moves})
     rows = trips(range(12))

@@ -12,11 +12,16 @@ from growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
 from peer.client import RealHudi
 from sides import META, Sides, after_upsert, trip_options
 
-WRITERS = [("hudi_12", 9), ("hudi_015", 6)]
 
-
-@pytest.mark.parametrize(("peer", "version"), WRITERS)
-@pytest.mark.parametrize("we_widen_first", [True, False], ids=["we_widen", "hudi_widens"])
+@pytest.mark.parametrize(
+    ("peer", "version", "we_widen_first"),
+    [
+        ("hudi_12", 9, True),
+        ("hudi_015", 6, False),
+        pytest.param("hudi_12", 9, False, marks=pytest.mark.long),
+        pytest.param("hudi_015", 6, True, marks=pytest.mark.long),
+    ],
+)
 def test_the_schema_grows_on_either_side(
     peer: str, version: int, we_widen_first: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -83,7 +88,7 @@ def row_of(table: pa.Table, name: str) -> dict[str, Any]:
     return {column: value for column, value in row.items() if column not in META}
 
 
-@pytest.mark.parametrize(("peer", "version"), WRITERS)
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_rows_that_lack_columns_are_filled_by_both(
     peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

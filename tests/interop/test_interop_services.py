@@ -12,7 +12,7 @@ import pytest
 from rows import assert_same_rows
 from sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 
-WRITERS = [("hudi_12", 9), ("hudi_015", 6)]
+WRITERS = [("hudi_12", 9), pytest.param(("hudi_015", 6), marks=pytest.mark.long)]
 
 
 @pytest.fixture(params=WRITERS, ids=lambda one: f"{one[0]}-v{one[1]}")

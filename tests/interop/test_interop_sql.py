@@ -15,7 +15,7 @@ SQL_ORDER = ["id", "ts", "fare", "seats", "started", "day", "note", "city"]
 COLUMNS = "id string, ts bigint, fare double, seats int, started timestamp, day date, note string, city string"
 
 
-@pytest.mark.parametrize("version", [9, 6])
+@pytest.mark.parametrize("version", [9, pytest.param(6, marks=pytest.mark.long)])
 def test_every_verb_of_sql_changes_a_table_of_ours(hudi_12: RealHudi, version: int, tmp_path: Path) -> None:
     sides = Sides(hudi_12, tmp_path / "t", trip_options(version))
     sides.we_write(trips(range(30)))
@@ -59,7 +59,7 @@ def test_we_write_to_a_table_that_sql_created(hudi_12: RealHudi, tmp_path: Path)
     sides.agree(after_upsert(rows, new))
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_hudi_writes_to_an_empty_table_of_ours(
     peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

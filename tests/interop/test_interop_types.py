@@ -37,7 +37,7 @@ def test_files_of_ours_are_merged_by_hudi_and_its_files_by_us(
         sides.agree(rows)
 
 
-@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), ("hudi_015", 6)])
+@pytest.mark.parametrize(("peer", "version"), [("hudi_12", 9), pytest.param("hudi_015", 6, marks=pytest.mark.long)])
 def test_files_of_sparks_row_writer_are_merged_by_us(
     peer: str, version: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

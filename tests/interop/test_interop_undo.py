@@ -97,7 +97,7 @@ def write_on(sides: Sides) -> None:
     sides.we_write(trips(range(1, 40, 3), ts=6, note="gone too"))
 
 
-WE_SAVE = [Case("hudi_12", 9, False), Case("hudi_015", 6, True)]
+WE_SAVE = [Case("hudi_12", 9, False), pytest.param(Case("hudi_015", 6, True), marks=pytest.mark.long)]
 
 
 @pytest.mark.parametrize("case", WE_SAVE, ids=str)
@@ -111,7 +111,7 @@ def test_hudi_restores_to_a_savepoint_of_ours(sides: Sides) -> None:
     go_on(sides, rows, 10)
 
 
-HUDI_SAVES = [Case("hudi_12", 8, True), Case("hudi_12", 6, True)]
+HUDI_SAVES = [pytest.param(Case("hudi_12", 8, True), marks=pytest.mark.long), Case("hudi_12", 6, True)]
 
 
 @pytest.mark.parametrize("case", HUDI_SAVES, ids=str)
