@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from golden import Golden
 from small_tables import listing, plain_rows, table_rows
-from undo_tables import COW, KINDS, MOR, instants_of, services, settings_of, state_of
+from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
 
 import hudi_fast as hf
 from hudi_fast.formats.avro_container import read_single_record
 from hudi_fast.services.undoing.savepoints import read_savepoint
+from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
@@ -53,6 +55,25 @@ def test_a_savepoint_names_the_files_of_its_commit(kind: str, version: str, tmp_
     assert [name.rpartition(".")[2] for name in made] == ["inflight", "savepoint"] or version == "6"
     assert len(made) == 2
     assert len(table_rows(tmp_path)) == 8
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_savepoint_that_fails_leaves_nothing(version: str, tmp_path: Path) -> None:
+    make(tmp_path / "base", COW, version)
+    shutil.copytree(tmp_path / "base", tmp_path / "whole")
+    recorder = RecordingStorage(tmp_path / "whole")
+    services_on(recorder).savepoint()
+    failed = 0
+    for call in recorder.calls:
+        path = tmp_path / f"try{call.number}"
+        shutil.copytree(tmp_path / "base", path)
+        try:
+            services_on(FaultyStorage(path, at=call.number)).savepoint()
+        except (hf.HudiError, InjectedFaultError):
+            failed += 1
+            left = [one for one in instants_of(path, "savepoint") if not one.is_completed]
+            assert left == [], call
+    assert failed > 3
 
 
 def test_an_older_commit_keeps_the_files_that_it_saw(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@
     make     the table's lock: is it complete, and within what cleans retain? ─► its slices ─► inflight ─► completed
     delete   the completed file, then the inflight one
 
-A savepoint has its commit's own requested time. Both are repeated by whoever finds them half done: an inflight
-savepoint keeps nothing.
+A savepoint has its commit's own requested time. One that fails is taken away; where the process died, both are repeated
+by whoever finds them half done: an inflight savepoint keeps nothing.
 
 Source: ``SavepointActionExecutor``, ``SavepointHelpers`` (Hudi 1.2.0).
 """
@@ -14,17 +14,18 @@ Source: ``SavepointActionExecutor``, ``SavepointHelpers`` (Hudi 1.2.0).
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from hudi_fast.errors import ConfigError
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitStateUnknownError, ConfigError, LockError
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.undoing.values import SavepointResult
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
+from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
     SavepointMetadata,
@@ -37,6 +38,7 @@ from hudi_fast.timeline.transition import complete, delete_instant_files, revert
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
 from hudi_fast.writing.rollback_plan import rollback_of
+from hudi_fast.writing.transaction import noted_on
 
 __all__ = ["delete_savepoint", "make_savepoint", "read_savepoint", "savepoints_table"]
 
@@ -88,11 +90,27 @@ def make_savepoint(
             size += sum(named.values())
         clock = settings.clock(config, held)
         savepoint = Instant(commit.requested, _ACTION, State.INFLIGHT)
-        to_inflight(storage, config, savepoint)
         body = encode_savepoint(SavepointMetadata(files, user, time.time_ns() // 1_000_000, comment))
-        complete(storage, config, savepoint, body, lambda: clock.next_time(timeline.newest_time))
+        _publish(storage, config, savepoint, body, lambda: clock.next_time(timeline.newest_time))
     count = sum(len(names) for names in files.values())
     return SavepointResult(commit.requested, count, size, time.monotonic() - started)
+
+
+def _publish(
+    storage: Storage, config: TableConfig, savepoint: Instant, body: bytes, completion: Callable[[], str]
+) -> None:
+    """Make the savepoint complete; if that fails nothing of it is left, unless others may have the lock."""
+    try:
+        to_inflight(storage, config, savepoint)
+        complete(storage, config, savepoint, body, completion)
+    except (CommitStateUnknownError, LockError):
+        raise
+    except BaseException as error:
+        with noted_on(error, f"Taking the savepoint of {savepoint.requested} away"):
+            left = _savepoint_of(load_timeline(storage, config), savepoint.requested)
+            if left is not None and not left.is_completed:
+                delete_instant_files(storage, config, left)
+        raise
 
 
 def _require_not_undone(state: TableState, commit: Instant) -> None:
