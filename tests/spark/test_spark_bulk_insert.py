@@ -33,8 +33,10 @@ def keys_of_files(path):
     return [(partition, keys) for (partition, _), keys in found.items()]
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("partition", ["part", ""])
+@pytest.mark.parametrize(
+    ("partition", "mode"),
+    [*(("part", one) for one in MODES), *(pytest.param("", one, marks=pytest.mark.long) for one in MODES)],
+)
 def test_sort_modes(spark, tmp_path, mode, partition):
     options = {
         **OPTIONS,

@@ -72,7 +72,13 @@ def drawn(spark):
 
 @pytest.mark.parametrize(
     ("plan", "index"),
-    [("driver", "BLOOM"), ("broadcast", "BLOOM"), ("fused", "BLOOM"), ("routed", "BLOOM"), ("routed", "GLOBAL_SIMPLE")],
+    [
+        ("broadcast", "BLOOM"),
+        ("fused", "BLOOM"),
+        ("routed", "GLOBAL_SIMPLE"),
+        pytest.param("driver", "BLOOM", marks=pytest.mark.long),
+        pytest.param("routed", "BLOOM", marks=pytest.mark.long),
+    ],
 )
 def test_rows_that_come_out_different_each_time(spark, tmp_path, plan, index):
     rows = drawn(spark)
@@ -100,7 +106,16 @@ def counted(spark, log, times=1):
     return source.mapInArrow(note, source.schema)
 
 
-@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed", "auto"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "broadcast",
+        "fused",
+        "auto",
+        pytest.param("driver", marks=pytest.mark.long),
+        pytest.param("routed", marks=pytest.mark.long),
+    ],
+)
 def test_the_source_runs_once(spark, tmp_path, plan):
     log = tmp_path / "log"
     assert hf.write(counted(spark, log), tmp_path / "t", options() | {"hudi_fast.plan": plan}).inserts == 60
@@ -115,7 +130,15 @@ def test_a_source_that_is_larger_than_it_seemed_runs_twice(spark, tmp_path):
     assert_tidy(tmp_path / "t")
 
 
-@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "driver",
+        "fused",
+        pytest.param("broadcast", marks=pytest.mark.long),
+        pytest.param("routed", marks=pytest.mark.long),
+    ],
+)
 def test_the_session_is_left_as_it_was(spark, tmp_path, plan):
     settings = options() | {"hudi_fast.plan": plan}
     before = spark.conf.get(BATCH_ROWS)

@@ -150,7 +150,12 @@ def test_rows_of_one_key_in_different_tasks_are_combined_before_an_insert(spark,
 
 @pytest.mark.parametrize(
     ("plan", "operation", "key"),  # v: text by the core
-    [("driver", "upsert", "id"), ("broadcast", "delete", "v"), ("fused", "upsert", "v"), ("routed", "delete", "id")],
+    [
+        ("driver", "upsert", "id"),
+        ("routed", "delete", "id"),
+        pytest.param("broadcast", "delete", "v", marks=pytest.mark.long),
+        pytest.param("fused", "upsert", "v", marks=pytest.mark.long),
+    ],
 )
 def test_a_null_key_is_refused_as_itself(spark, tmp_path, plan, operation, key):
     options = {**TABLE, "hoodie.datasource.write.recordkey.field": key, "hudi_fast.plan": plan}
@@ -165,7 +170,15 @@ def test_a_null_key_is_refused_as_itself(spark, tmp_path, plan, operation, key):
     assert_tidy(path)
 
 
-@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        "broadcast",
+        "fused",
+        pytest.param("driver", marks=pytest.mark.long),
+        pytest.param("routed", marks=pytest.mark.long),
+    ],
+)
 def test_a_first_write_that_is_refused_leaves_no_table(spark, tmp_path, plan):
     bad = frame(spark, batch(range(30))).withColumn("part", F.when(F.col("number") == 7, F.lit("../up")).otherwise("a"))
     with pytest.raises(hf.InvalidDataError, match=r"'\.\./up'"):

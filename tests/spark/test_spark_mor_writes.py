@@ -50,8 +50,19 @@ def test_every_plan_logs_what_the_local_engine_logs(plan: str, version: str, spa
     assert len(log_files(path)) > 8
 
 
-@pytest.mark.parametrize("plan", ["driver", "broadcast", "fused", "routed"])
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize(
+    ("index", "plan"),
+    [
+        ("SIMPLE", "driver"),
+        ("BLOOM", "broadcast"),
+        ("SIMPLE", "fused"),
+        ("BLOOM", "routed"),
+        pytest.param("BLOOM", "driver", marks=pytest.mark.long),
+        pytest.param("SIMPLE", "broadcast", marks=pytest.mark.long),
+        pytest.param("BLOOM", "fused", marks=pytest.mark.long),
+        pytest.param("SIMPLE", "routed", marks=pytest.mark.long),
+    ],
+)
 def test_every_plan_finds_a_key_that_a_compaction_left_to_the_log(
     index: str, plan: str, spark: Any, tmp_path: Path
 ) -> None:

@@ -64,14 +64,21 @@ def test_partitions_are_deleted_by_the_driver(spark, tmp_path, plan):
     assert hf.HudiTable.open(path).to_arrow().num_rows == 0
 
 
-@pytest.mark.parametrize(("plan", "version"), [("broadcast", "8"), ("fused", "6"), ("routed", "8")])
+@pytest.mark.parametrize(
+    ("plan", "version"),
+    [
+        ("fused", "6"),
+        pytest.param("broadcast", "8", marks=pytest.mark.long),
+        pytest.param("routed", "8", marks=pytest.mark.long),
+    ],
+)
 def test_older_table_versions(spark, tmp_path, plan, version):
     assert_same_writes(
         spark, tmp_path, plan, {**PARTITIONED, "hoodie.write.table.version": version}, [*UPSERTS[:2], *DELETES]
     )
 
 
-@pytest.mark.parametrize("plan", ["broadcast", "fused", "routed"])
+@pytest.mark.parametrize("plan", ["fused", "routed", pytest.param("broadcast", marks=pytest.mark.long)])
 def test_without_partitions(spark, tmp_path, plan):
     steps = [*UPSERTS, Step("insert", batch(range(300, 330))), *DELETES, Step("insert_overwrite", batch(range(30)))]
     assert_same_writes(spark, tmp_path, plan, {**TABLE, **SMALL_FILES}, steps)
@@ -80,7 +87,7 @@ def test_without_partitions(spark, tmp_path, plan):
 @pytest.mark.parametrize(
     ("plan", "keys", "styles"),
     [
-        ("broadcast", "id", {}),
+        pytest.param("broadcast", "id", {}, marks=pytest.mark.long),
         ("fused", "id", HIVE),
         ("routed", "id,number", {"hoodie.datasource.write.hive_style_partitioning": "true"}),
     ],
@@ -126,11 +133,11 @@ def test_paths_that_differ_though_their_values_run_together(spark, tmp_path, pla
 @pytest.mark.parametrize(
     ("plan", "field", "generator"),
     [
-        ("broadcast", "at", "TIMESTAMP"),
+        pytest.param("broadcast", "at", "TIMESTAMP", marks=pytest.mark.long),
         ("fused", "part:SIMPLE,at:TIMESTAMP", "CUSTOM"),
-        ("fused", "day", "SIMPLE"),
+        pytest.param("fused", "day", "SIMPLE", marks=pytest.mark.long),
         ("routed", "at", "TIMESTAMP"),
-        ("routed", "v", "SIMPLE"),
+        pytest.param("routed", "v", "SIMPLE", marks=pytest.mark.long),
     ],
 )
 def test_partitions_that_are_computed(spark, tmp_path, plan, field, generator):

@@ -163,7 +163,9 @@ def test_types_that_spark_has_not(spark, tmp_path):
 
 
 @pytest.mark.parametrize("styles", [{}, HIVE, {**HIVE, "hoodie.datasource.write.partitionpath.urlencode": "true"}])
-@pytest.mark.parametrize("field", ["part", "day", "part,number"])
+@pytest.mark.parametrize(
+    "field", ["part,number", pytest.param("part", marks=pytest.mark.long), pytest.param("day", marks=pytest.mark.long)]
+)
 def test_partition_columns_that_are_in_paths_alone(spark, tmp_path, styles, field):
     options = {
         **OPTIONS,

@@ -33,8 +33,15 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-@pytest.mark.parametrize("moves", ["true", "false"])
+@pytest.mark.parametrize(
+    ("moves", "table_type"),
+    [
+        ("true", "COPY_ON_WRITE"),
+        ("false", "MERGE_ON_READ"),
+        pytest.param("true", "MERGE_ON_READ", marks=pytest.mark.long),
+        pytest.param("false", "COPY_ON_WRITE", marks=pytest.mark.long),
+    ],
+)
 def test_rows_stay_or_move_as_in_one_process(spark, tmp_path, table_type, moves):
     options = {**PARTITIONED, "hoodie.datasource.write.table.type": table_type, MOVES: moves}
     assert_same_writes(spark, tmp_path, "routed", options, STEPS if moves == "true" else STEPS[:3])

@@ -108,7 +108,8 @@ def new_york(spark):
 @pytest.mark.parametrize(
     ("plan", "key"),
     [
-        *((plan, "id") for plan in ("driver", "broadcast", "fused", "routed", "direct")),
+        *((plan, "id") for plan in ("driver", "broadcast", "direct")),
+        *(pytest.param(plan, "id", marks=pytest.mark.long) for plan in ("fused", "routed")),
         *((plan, "ts,longer,wall,bytes,inner.p") for plan in ("fused", "routed")),
     ],
 )
@@ -132,7 +133,7 @@ def test_every_type_comes_back_as_it_was(new_york, tmp_path, plan, key):
     assert {name: read.schema[name].dataType for name in SPARK_TYPES} == SPARK_TYPES
 
 
-@pytest.mark.parametrize("plan", ["fused", "routed", "direct"])
+@pytest.mark.parametrize("plan", ["fused", "direct", pytest.param("routed", marks=pytest.mark.long)])
 def test_partitions_by_time_do_not_follow_the_session(new_york, tmp_path, plan):
     rows = table_of(range(60), 0)
     hours = pa.array([dt.datetime(2024, 11, 3, n, 15) for n in range(20)] * 3, pa.timestamp("us"))
