@@ -48,6 +48,7 @@ class Attempt:
         completion: the completion time that it was to have; "" before table version 8.
         foreign: whether another program made it, of which nobody knows when it looked at the table.
         ended: when its signs of life were taken away; None when they were not, or there were none.
+        is_withdrawn: whether its requested file was deleted by who had made it: nothing of it was left.
     """
 
     instant: Instant
@@ -57,6 +58,7 @@ class Attempt:
     completion: str = ""
     foreign: bool = False
     ended: int | None = None
+    is_withdrawn: bool = False
 
     @property
     def is_write(self) -> bool:
@@ -272,6 +274,7 @@ def _note_deleted(done: Done, file: str, begun: int, ended: int, sure: bool) -> 
     for attempt in done.attempts:
         if attempt.instant.requested == file:
             attempt.ended = begun
+        attempt.is_withdrawn |= file.startswith(attempt.instant.requested) and file.endswith(".requested")
     instant = parse_instant_file(file, 2)
     if instant is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
         done.taken.append((instant.requested, begun, ended if sure else begun))
