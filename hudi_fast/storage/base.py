@@ -34,6 +34,7 @@ from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureE
 from hudi_fast.storage.conditional import ConditionalStore
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
+from hudi_fast.storage.local_folder import delete_folder
 from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_settled, patiently
 from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
@@ -267,11 +268,7 @@ class Storage:
         """Delete a folder and all below it; False when there was none."""
         if not self.is_local:
             return self._delete_below(path)
-        try:
-            self.fs.delete_dir(self.fs_path(path))
-        except FileNotFoundError:
-            return False
-        return True
+        return delete_folder(self.fs, self.fs_path(path))
 
     def move(self, source: str, target: str) -> None:
         """Rename a file or folder of a local storage; a file at the target is replaced.

@@ -7,12 +7,14 @@ import pickle
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.fs as pafs
 import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage, check_relative
 from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.storage.local_exchange import exchange_by_renames, exchange_folders
+from hudi_fast.storage.local_folder import delete_folder
 
 
 @pytest.fixture(params=[Storage, RecordingStorage, FaultyStorage])
@@ -98,6 +100,31 @@ def test_deleting_says_whether_there_was_something(storage: Storage) -> None:
     storage.make_dir("d/deep/er")
     assert storage.delete_dir("d")
     assert not storage.delete_dir("d")
+
+
+class FilledMeanwhile:
+    """A file system where somebody puts a file into the folder after it was emptied, some times."""
+
+    def __init__(self, times: int) -> None:
+        self._fs, self._left = pafs.LocalFileSystem(), times
+
+    def delete_dir(self, path: str) -> None:
+        if self._left:
+            self._left -= 1
+            self._fs.delete_dir_contents(path)
+            Path(path, "one more").touch()
+            os.rmdir(path)
+        self._fs.delete_dir(path)
+
+
+def test_a_folder_is_deleted_while_others_fill_it(tmp_path: Path) -> None:
+    Storage(tmp_path).write_bytes("d/f", b"")
+    assert delete_folder(FilledMeanwhile(3), str(tmp_path / "d"))
+    assert list(tmp_path.iterdir()) == []
+    assert not delete_folder(FilledMeanwhile(0), str(tmp_path / "d"))
+    (tmp_path / "d").mkdir()
+    with pytest.raises(OSError, match="not empty"):
+        delete_folder(FilledMeanwhile(1000), str(tmp_path / "d"))
 
 
 def test_a_move_replaces_what_is_at_its_target(storage: Storage) -> None:
