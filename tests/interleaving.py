@@ -78,17 +78,8 @@ class InterleavedEngine(LocalEngine):
         return outcome
 
 
-class LateEngine(LocalEngine):
-    """Lets others go on before it reads what the table holds, the first time that it is asked to.
-
-    Args:
-        source: the rows.
-        meanwhile: what others do.
-    """
-
-    def __init__(self, source: pa.Table, meanwhile: Callable[[], object]) -> None:
-        super().__init__(source)
-        self._meanwhile = meanwhile
+class LateEngine(InterleavedEngine):
+    """Lets others go on before it reads what the table holds, the first time that it is asked to."""
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Wait for the others, and write the rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 
 import pyarrow.fs as pafs
 
@@ -24,14 +25,14 @@ def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
     Raises:
         OSError: it cannot be deleted, or is filled again and again.
     """
-    for left in reversed(range(_TRIES)):
+    tries = itertools.count(1)
+    while True:
         try:
             fs.delete_dir(path)
         except FileNotFoundError:
             return False
         except OSError as error:
-            if error.errno != errno.ENOTEMPTY or not left:
+            if error.errno != errno.ENOTEMPTY or next(tries) == _TRIES:
                 raise
         else:
             return True
-    raise AssertionError("the last try returns or raises")

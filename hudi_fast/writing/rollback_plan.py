@@ -22,7 +22,7 @@ from collections.abc import Container, Iterable, Iterator
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import FileStat, Storage, check_relative
-from hudi_fast.timeline.active import read_instant_body, read_requested_body
+from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_plan
@@ -31,7 +31,7 @@ from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.markers import has_markers, marked_files
 
-__all__ = ["log_of", "plan_rollback", "read_rollback_plan", "rollback_of"]
+__all__ = ["log_of", "pending_rollback_of", "plan_rollback", "read_rollback_plan", "rollback_of"]
 
 
 def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
@@ -189,3 +189,17 @@ def rollback_of(
         if plan is not None and plan.instant in instants:
             return one, plan.instant
     return None
+
+
+def pending_rollback_of(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> Instant | None:
+    """The pending rollback that is to take an instant back; None when there is none.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: as it is.
+        instant: requested time.
+    """
+    pending = (one for one in timeline.of_action("rollback") if not one.is_completed)
+    found = rollback_of(storage, config, pending, {instant})
+    return None if found is None else found[0]

@@ -36,7 +36,7 @@ from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
-from hudi_fast.writing.rollback_plan import rollback_of
+from hudi_fast.writing.rollback_plan import pending_rollback_of
 
 __all__ = [
     "Participant",
@@ -232,15 +232,14 @@ def require_not_undone(state: TableState, instant: Instant) -> None:
     Raises:
         CommitConflictError: somebody took it for dead, and has planned its rollback.
     """
-    pending = (one for one in state.timeline.of_action("rollback") if not one.is_completed)
-    found = rollback_of(state.storage, state.config, pending, {instant.requested})
-    if found is not None:
+    rollback = pending_rollback_of(state.storage, state.config, state.timeline, instant.requested)
+    if rollback is not None:
         raise CommitConflictError(
             f"The {instant.action} {instant.requested} of {state.storage.uri} was taken for dead: the rollback "
-            f"{found[0].requested} of it is pending. Nothing of it is visible; run it again, with a longer "
+            f"{rollback.requested} of it is pending. Nothing of it is visible; run it again, with a longer "
             "hoodie.client.heartbeat.interval_in_ms if it gave signs of life too late.",
             instant.requested,
-            found[0].requested,
+            rollback.requested,
         )
 
 

@@ -37,7 +37,7 @@ from hudi_fast.timeline.plans import (
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_inflight, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
-from hudi_fast.writing.rollback_plan import rollback_of
+from hudi_fast.writing.rollback_plan import pending_rollback_of
 from hudi_fast.writing.transaction import noted_on
 
 __all__ = ["delete_savepoint", "make_savepoint", "read_savepoint", "savepoints_table"]
@@ -114,11 +114,10 @@ def _publish(
 
 
 def _require_not_undone(state: TableState, commit: Instant) -> None:
-    pending = (one for one in state.timeline.of_action("rollback") if not one.is_completed)
-    found = rollback_of(state.storage, state.config, pending, {commit.requested})
-    if found is not None:
+    rollback = pending_rollback_of(state.storage, state.config, state.timeline, commit.requested)
+    if rollback is not None:
         raise ConfigError(
-            f"The commit {commit.requested} of {state.storage.uri} cannot be kept: its rollback {found[0].requested} "
+            f"The commit {commit.requested} of {state.storage.uri} cannot be kept: its rollback {rollback.requested} "
             "is pending, and the next write finishes it."
         )
 
