@@ -28,7 +28,7 @@ BESIDE_HUDI ?= 200
 PROCESSES ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-long soak lint demo bench bench-hudi clean check-python
+.PHONY: help setup before-tests servers test test-long soak lint demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
@@ -65,20 +65,28 @@ $(PEER_VENV)/.made: Makefile | check-python
 	$(PEER_VENV)/bin/python -m pip install --quiet '$(PEER_PYSPARK)' setuptools
 	@touch $@
 
-$(OLD_VENV)/.made: Makefile pyproject.toml | check-python
+# After the others: pip then has this PySpark, and no two build the project at once.
+$(OLD_VENV)/.made: Makefile pyproject.toml | check-python $(PEER_VENV)/.made $(VENV)/.made-dev
 	@test -x $(OLD_VENV)/bin/python || $(PYTHON) -m venv $(OLD_VENV)
 	$(OLD_VENV)/bin/python -m pip install --quiet $(OLD_PYSPARK) --editable .
 	@touch $@
+
+servers: $(VENV)/.made-dev $(PEER_VENV)/.made
+	PYTHONPATH=tests $(BIN)/python -m servers.prepare
 
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: setup lint
+# Most of what comes before the tests waits for the network, so it is done side by side.
+before-tests:
+	@$(MAKE) --jobs --output-sync=line --no-print-directory setup lint servers
+
+test: before-tests
 	$(BIN)/python -m pytest $(PROCESSES)
 
-test-long: setup lint
+test-long: before-tests
 	$(BIN)/python -m pytest $(PROCESSES) --long
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made

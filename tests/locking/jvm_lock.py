@@ -27,9 +27,11 @@ from locking.contention import LinePeer
 from peer.client import PROJECT, java_command
 from servers.maven_jars import MavenError, maven_jars
 
-__all__ = ["CACHE", "jvm_lock", "peer_pyspark_jars"]
+__all__ = ["CACHE", "LAST_AWS", "hudi_aws_jars", "hudi_bundle", "jvm_lock", "peer_pyspark_jars"]
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12"
+LAST_AWS = "0.15.0"
+"""The last release of Apache Hudi whose AWS module is on Maven Central; it works through Amazon's lock client."""
 CACHE = PROJECT / "artifacts" / "test_servers"
 LOGGING = """\
 appender.file.type=File
@@ -48,6 +50,17 @@ def peer_pyspark_jars() -> Path:
     if not found:
         raise FileNotFoundError(f"No PySpark below {PROJECT / '.venv-hudi'}: run `make setup`.")
     return found[0]
+
+
+def hudi_bundle(version: str) -> Path:
+    """The jar of a release of Apache Hudi; ``MavenError`` where it cannot be had."""
+    return maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0]
+
+
+def hudi_aws_jars() -> list[Path]:
+    """Apache Hudi's AWS module, and Amazon's lock client with all it needs; ``MavenError`` where they cannot be had."""
+    client = maven_jars(CACHE, ["com.amazonaws:dynamodb-lock-client:1.2.0"], transitive=True)
+    return [*maven_jars(CACHE, [f"org.apache.hudi:hudi-aws:{LAST_AWS}"]), *client]
 
 
 @contextlib.contextmanager
@@ -70,7 +83,7 @@ def jvm_lock(
         jars: further jars, or folders of jars with ``/*`` at the end, before the others on the class path.
     """
     try:
-        bundle, spark = maven_jars(CACHE, [f"{BUNDLE}:{version}"])[0], peer_pyspark_jars()
+        bundle, spark = hudi_bundle(version), peer_pyspark_jars()
     except (MavenError, FileNotFoundError) as error:
         pytest.skip(f"Apache Hudi's jars cannot be had: {error}")
     class_path = _expanded([*jars, bundle, f"{spark}/*"])

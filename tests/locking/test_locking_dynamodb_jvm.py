@@ -1,7 +1,4 @@
-"""A lock in DynamoDB that Apache Hudi's own provider takes, too: neither ever has it while the other does.
-
-Release 0.15.0 is the last one whose AWS module is on Maven Central; its provider works through Amazon's lock client.
-"""
+"""A lock in DynamoDB that Apache Hudi's own provider takes, too: neither ever has it while the other does."""
 
 from __future__ import annotations
 
@@ -14,21 +11,18 @@ from typing import Any
 
 import pytest
 from locking.contention import LinePeer, contend, python_lock
-from locking.jvm_lock import CACHE, jvm_lock
+from locking.jvm_lock import LAST_AWS, hudi_aws_jars, jvm_lock
 from servers.dynamodb import CREDENTIALS
-from servers.maven_jars import MavenError, maven_jars
+from servers.maven_jars import MavenError
 
 PROVIDER = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
-VERSION = "0.15.0"
 LOCK = "hoodie.write.lock."
 
 
 @pytest.fixture(scope="module")
 def jars(java: str) -> list[Path]:
-    """Hudi's AWS module, and Amazon's client with all it needs."""
     try:
-        client = maven_jars(CACHE, ["com.amazonaws:dynamodb-lock-client:1.2.0"], transitive=True)
-        return [*maven_jars(CACHE, [f"org.apache.hudi:hudi-aws:{VERSION}"]), *client]
+        return hudi_aws_jars()
     except MavenError as error:
         pytest.skip(str(error))
 
@@ -50,7 +44,7 @@ def apache_hudi(options: dict[str, Any], jars: list[Path]) -> Iterator[LinePeer]
     with pytest.MonkeyPatch.context() as environment:
         for name, value in CREDENTIALS.items():
             environment.setenv(name, value)
-        with jvm_lock(PROVIDER, options, VERSION, jars=jars) as peer:
+        with jvm_lock(PROVIDER, options, LAST_AWS, jars=jars) as peer:
             yield peer
 
 

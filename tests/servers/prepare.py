@@ -1,0 +1,55 @@
+"""Have ready what the servers of the tests need, so that none of these waits for a download or a build.
+
+``python -m servers.prepare`` with ``tests`` on the path::
+
+    jars of Apache Hudi and of Amazon's clients ─┐
+    each server, started and stopped once ───────┴─► the cache folder, and Ivy's cache below the home folder
+
+What cannot be had is told and is no failure: the tests that need it are skipped, each with the reason.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
+from servers.dynamodb import start_dynamodb
+from servers.hive_metastore import start_hive_metastore
+from servers.maven_jars import MavenError
+from servers.object_stores import start_fake_gcs
+from servers.s3 import ServerError, start_s3
+
+
+def once(server: AbstractContextManager[object]) -> None:
+    """Start it and stop it: what it needs is fetched or built."""
+    with server:
+        pass
+
+
+# One after the other: Ivy's cache is for one process at a time.
+PREPARATIONS: dict[str, Callable[[Path], object]] = {
+    "Apache Hudi 1.2.0": lambda folder: hudi_bundle("1.2.0"),
+    "Apache Hudi 0.15.0": lambda folder: hudi_bundle("0.15.0"),
+    "Amazon's lock client": lambda folder: hudi_aws_jars(),
+    "DynamoDB": lambda folder: once(start_dynamodb(CACHE, folder)),
+    "S3": lambda folder: once(start_s3(CACHE, folder)),
+    "Google Cloud Storage": lambda folder: once(start_fake_gcs(CACHE, folder)),
+    "Hive metastore": lambda folder: once(start_hive_metastore(peer_pyspark_jars(), CACHE, folder)),
+}
+
+
+def main() -> None:
+    """Tell what could not be had."""
+    for name, prepare in PREPARATIONS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                prepare(Path(folder))
+            except (MavenError, ServerError, FileNotFoundError) as error:
+                print(f"{name} is not there for tests: {error}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
