@@ -10,28 +10,31 @@
 
 So the cost is that of the write and not of the table, but for a write that died before it opened its marker folder.
 Before table version 8 log files are named after the slice that they are on top of. Those on top of a completed
-instant's files go with these: nothing counts in them, since whatever was logged there is undone already.
+instant's files go with these: nothing counts in them, since whatever was logged there is undone already. A write that
+logs there still goes the same way afterwards: were its log files left, answered, they would be a file group again.
 
 Sources: ``MarkerBasedRollbackStrategy``, ``ListingBasedRollbackStrategy`` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Container, Iterable, Iterator
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import FileStat, Storage, check_relative
-from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
+from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_plan
+from hudi_fast.timeline.plans import RollbackPlan, RollbackRequest, decode_rollback_metadata, decode_rollback_plan
+from hudi_fast.timeline.restore_plans import decode_restore_metadata
 from hudi_fast.timeline.service_plans import decode_compaction_plan
 from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.markers import has_markers, marked_files
 
-__all__ = ["log_of", "pending_rollback_of", "plan_rollback", "read_rollback_plan", "rollback_of"]
+__all__ = ["log_of", "pending_rollback_of", "plan_rollback", "read_rollback_plan", "rollback_of", "undone_instants"]
 
 
 def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
@@ -51,16 +54,20 @@ def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, resto
     """
     deleted: list[RollbackRequest] = []
     appended: dict[tuple[str, str, str], dict[str, int]] = {}
-    for path in sorted(_files_of(storage, config, instant, restoring)):
+    files = sorted(_files_of(storage, config, instant, restoring))
+    gone = {instant.requested}
+    if config.layout_version < 2 and not all(log is None or log.instant in gone for log in map(log_of, files)):
+        gone |= _taken_back(storage, config)
+    for path in files:
         partition = path.rpartition("/")[0]
         log = log_of(path)
-        if config.layout_version > 1 or log is None or log.instant == instant.requested:
+        if config.layout_version > 1 or log is None or log.instant in gone:
             deleted.append(RollbackRequest(partition, files_to_be_deleted=(storage.absolute(path),)))
         elif (found := storage.stat(path)) is not None:
             appended.setdefault((partition, log.file_id, log.instant), {})[storage.absolute(path)] = found.size
     blocks = (
-        RollbackRequest(partition, file_id, base, log_blocks_to_be_deleted=files)
-        for (partition, file_id, base), files in appended.items()
+        RollbackRequest(partition, file_id, base, log_blocks_to_be_deleted=sizes)
+        for (partition, file_id, base), sizes in appended.items()
     )
     return RollbackPlan(instant.requested, instant.action, (*deleted, *blocks))
 
@@ -156,6 +163,39 @@ def _logs_on_top(storage: Storage, partitions: Iterable[str], begins: str) -> It
         for log in map(parse_log_file, lister.files(partition)):
             if log is not None and log.instant == begins:
                 yield log.path
+
+
+def _taken_back(storage: Storage, config: TableConfig) -> set[str]:
+    """Instants whose slices are gone: rollbacks and restores of the timeline took them back, or are about to."""
+    timeline = load_timeline(storage, config)
+    there = {one.requested for one in timeline.instants}
+    found = set(undone_instants(storage, config, timeline))
+    pending = (one for one in timeline.of_action("rollback") if not one.is_completed)
+    plans = (read_rollback_plan(storage, config, one) for one in pending)
+    # A compaction is requested again: what was logged on top of it counts.
+    return found - there | {plan.instant for plan in plans if plan is not None and plan.action != "compaction"}
+
+
+def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[str]:
+    """What completed rollbacks and restores of a timeline undid; what cannot be understood of them is left out.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: as it is.
+    """
+    for instant in timeline.of_action("rollback", "restore"):
+        if not instant.is_completed:
+            continue
+        with contextlib.suppress(CorruptTableError):
+            body = read_instant_body(storage, config, instant)
+            if instant.action == "rollback":
+                yield decode_rollback_metadata(body).instant
+            else:
+                yield from (requested for requested, _ in decode_restore_metadata(body).instants)
+
+
+# ---- rollbacks that are there
 
 
 def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from interleaving import LateEngine, assert_sound, services, settings_for
+from interleaving import InterleavedEngine, LateEngine, assert_sound, services, settings_for
 from small_tables import plain_rows, table_rows, write_to
 
 import hudi_fast as hf
@@ -99,3 +99,25 @@ def test_a_plan_that_is_withdrawn_while_it_is_looked_at_is_nobodys_loss(tmp_path
             return found
 
     assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+@pytest.mark.parametrize("engine", [LateEngine, InterleavedEngine], ids=["logs after", "logs before"])
+def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
+    tmp_path: Path, metadata: str, engine: type[InterleavedEngine]
+) -> None:
+    """Before table version 8, and by the bucket index: the next write makes the bucket anew, and only that one is."""
+    bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1", "hoodie.metadata.enable": metadata}
+    settings = settings_for("MOR", "6", bucket)
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([3]), settings)
+    first = write_to(Storage(path), plain_rows([2], text="old"), settings).instant
+    write = engine(plain_rows([2], text="mine"), lambda: services(path).rollback(first))
+    with pytest.raises(CommitConflictError, match="was rolled back in the meantime"):
+        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+    assert not list((path / "p0").glob(".*.log.*"))
+    for number in range(3):
+        write_to(Storage(path), plain_rows([2], text=f"new{number}"), settings)
+        services(path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
+    assert sorted("new2" in str(row) for row in table_rows(path).values()) == [False, True]
+    assert_sound(path, table_rows(path))

@@ -11,12 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 from golden import Golden
 from interleaving import LateEngine, settings_for, write_during
+from mor_tables import log_files
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.log_writer import command_block
 from hudi_fast.metadata.keys import bloom_key, column_stats_key, partition_stats_key
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.read import record_kind, scan
@@ -33,6 +35,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
 EVERYTHING = {
     "hoodie.metadata.index.bloom.filter.enable": True,
@@ -321,17 +324,35 @@ def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statis
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+class KeptLogs(LateEngine):
+    """Remembers the log files of its write."""
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write the rows, and remember."""
+        done = super().execute(plan)
+        self.storage, self.instant = plan.storage, plan.instant
+        folder = Path(plan.storage.uri)
+        self.logs = {log.path: (folder / log.path).read_bytes() for log in log_files(folder)}
+        return done
+
+    def roll_back_as_apache_hudi_does(self) -> None:
+        """They stay, each with a command block at its end."""
+        for path, content in self.logs.items():
+            self.storage.write_bytes(path, content + command_block(f"{int(self.instant) + 1}", self.instant))
+
+
 def test_a_partition_whose_writes_were_all_rolled_back_and_archived_is_missed_by_nobody(tmp_path: Path) -> None:
-    """Before table version 8 its log files stay, and look like those of a write that is complete."""
+    """Before table version 8 its log files, if Apache Hudi rolls them back, look like those of a complete write."""
     soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
     keep = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 3}
     bucket = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 1}  # no file is looked into
     settings = settings_for("MOR", "6", {**soon, **keep, **bucket})
     hf.write(plain_rows([1]), tmp_path, settings)
     made = hf.write(plain_rows([2], ts=2), tmp_path, settings).instant
-    late = LateEngine(plain_rows([2], ts=3), lambda: hf.HudiTable.open(tmp_path).services.rollback(made, settings))
+    late = KeptLogs(plain_rows([2], ts=3), lambda: hf.HudiTable.open(tmp_path).services.rollback(made, settings))
     with pytest.raises(hf.CommitConflictError, match="was rolled back in the meantime"):
         run_write(late, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    late.roll_back_as_apache_hudi_does()
     for ts in range(4, 12):
         hf.write(plain_rows([1], ts=ts), tmp_path, settings)
     services = hf.HudiTable.open(tmp_path).services

@@ -28,14 +28,13 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.plans import (
     decode_clean_metadata,
-    decode_rollback_metadata,
     decode_rollback_plan,
     decode_savepoint,
 )
-from hudi_fast.timeline.restore_plans import decode_restore_metadata
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
+from hudi_fast.writing.rollback_plan import undone_instants
 
 __all__ = ["find_data_files"]
 
@@ -217,7 +216,7 @@ def _known(look: Look) -> _Known:
         if file is not None
     }
     saved = _saved(look)
-    undone = _undone(look) - {one.requested for one in writes}
+    undone = set(undone_instants(look.storage, look.config, look.timeline)) - {one.requested for one in writes}
     reaches = min((one.requested for one in archived), default=None)
     names = frozenset(one.requested for one in archived if one.action in WRITE_ACTIONS)
     return _Known(
@@ -270,23 +269,6 @@ def _archived(look: Look) -> list[Instant]:
     if all(one is None or one.instant in on_timeline for one in parsed):
         return []
     return ArchivedTimeline(look.storage, look.config).instants()
-
-
-def _undone(look: Look) -> set[str]:
-    """What completed rollbacks and restores of the active timeline undid, unless a pending one is still at it."""
-    done: set[str] = set()
-    for instant in look.timeline.of_action("rollback", "restore"):
-        if not instant.is_completed:
-            continue
-        try:
-            body = read_instant_body(look.storage, look.config, instant)
-            if instant.action == "rollback":
-                done.add(decode_rollback_metadata(body).instant)
-            else:
-                done.update(requested for requested, _ in decode_restore_metadata(body).instants)
-        except CorruptTableError:  # a finding of its own
-            continue
-    return done
 
 
 def _being_undone(look: Look) -> frozenset[str]:
