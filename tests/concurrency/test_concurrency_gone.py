@@ -12,7 +12,7 @@ from small_tables import plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitConflictError, FileGoneError
+from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import run_write
 
@@ -120,4 +120,28 @@ def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
         write_to(Storage(path), plain_rows([2], text=f"new{number}"), settings)
         services(path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
     assert sorted("new2" in str(row) for row in table_rows(path).values()) == [False, True]
+    assert_sound(path, table_rows(path))
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_what_a_pending_write_adds_to_a_file_group_stands_for_nothing_that_was_cleaned(
+    tmp_path: Path, kind: str, version: str
+) -> None:
+    """A file group was ended and cleaned: the write that ended it cannot be undone, whoever may still write to it."""
+    settings = settings_for(kind, version)
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 3], text="old"), settings)
+
+    def others() -> None:
+        overwriting = {**settings, "hoodie.datasource.write.operation": "insert_overwrite"}
+        ended = write_to(Storage(path), plain_rows([2], text="over"), overwriting).instant
+        assert services(path).clean({**settings, **ONE_VERSION}).files_deleted
+        with pytest.raises(ConfigError, match="deleted what there was before it"):
+            services(path).rollback(ended)
+
+    write = InterleavedEngine(plain_rows([2], text="mine"), others)
+    with pytest.raises(CommitConflictError):
+        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+    assert sorted("over" in str(row) for row in table_rows(path).values()) == [False, True]
     assert_sound(path, table_rows(path))

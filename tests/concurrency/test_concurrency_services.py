@@ -18,7 +18,7 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.schema.alter import AddColumn
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
 
@@ -49,10 +49,26 @@ class ThiefStorage(Storage):
         """See ``Storage``."""
         super().create_exclusive(path, data)
         if re.search(self.pattern, self.fs_path(path)):
-            lock = Path(self.uri.removesuffix("/.hoodie/metadata")) / LOCK
-            if lock.exists():
-                lock.unlink()
-                lock.write_text(FOREIGN)
+            steal_lock(Path(self.uri.removesuffix("/.hoodie/metadata")))
+
+
+class PlanThiefStorage(Storage):
+    """Somebody else has the lock as soon as the files of a partition are listed."""
+
+    def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
+        """See ``Storage``."""
+        found = super().list_dir(path, recursive)
+        if path == "p1":
+            steal_lock(Path(self.uri))
+        return found
+
+
+def steal_lock(table: Path) -> None:
+    """It is somebody else's, if anybody has it."""
+    lock = table / LOCK
+    if lock.exists():
+        lock.unlink()
+        lock.write_text(FOREIGN)
 
 
 @dataclass(frozen=True)
@@ -166,3 +182,22 @@ def test_a_lock_that_was_never_ours_lets_nothing_begin(
     with pytest.raises(hf.LockTimeoutError, match="somebody else"):
         call(services(tmp_path), {**settings_for("COW", "9"), **FILE_LOCK})
     assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("verb", ["plan_compact", "plan_log_compact", "plan_cluster"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_whoever_loses_the_lock_while_planning_puts_no_plan_on_the_timeline(
+    verb: str, version: str, tmp_path: Path
+) -> None:
+    """Its time may be older than what others have completed meanwhile, of which it knows nothing."""
+    shared = {**settings_for("MOR", version), **EAGER_SERVICES, "hoodie.metadata.enable": "false"}
+    for ts in (1, 2, 3):
+        hf.write(plain_rows(range(4), ts=ts), tmp_path, shared)
+    before = listing(tmp_path)
+    planning = getattr(TableServices(PlanThiefStorage(tmp_path), lambda _: in_process(1)), verb)
+    with pytest.raises(hf.LockError, match="lock"):
+        planning({**shared, **FILE_LOCK, "hoodie.clean.failed.writes.policy": "LAZY"})
+    assert (tmp_path / LOCK).read_text() == FOREIGN
+    (tmp_path / LOCK).unlink()
+    assert listing(tmp_path) == before
+    assert getattr(services(tmp_path), verb)(shared) is not None

@@ -83,6 +83,7 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
         if not plan.operations:
             return None
         service_plan(state, settings)  # refuses what could not be carried out
+        clock.require_lock()  # planning took its time
         create_requested(storage, state.config, Instant(now, _ACTION, State.REQUESTED), encode_compaction_plan(plan))
         return ScheduledCompaction(now, plan, _ACTION)
 

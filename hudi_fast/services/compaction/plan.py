@@ -101,6 +101,7 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
             return None
         service_plan(state, settings)  # refuses what could not be carried out
         body = encode_compaction_plan(plan)
+        clock.require_lock()  # planning took its time
         create_requested(storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
         return ScheduledCompaction(now, plan)
 

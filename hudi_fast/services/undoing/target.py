@@ -22,11 +22,12 @@ from dataclasses import replace
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.services.undoing.older_names import require_named_by_slice
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant, comparable_action
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_clean_plan
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.pending import pending_clusterings, read_compaction_plan
 from hudi_fast.view.table_state import TableState, read_commit
 
@@ -180,17 +181,29 @@ def _needs(state: TableState, target: Instant, metadata: CommitMetadata, gone: M
 
 
 def _ended_and_gone(state: TableState, metadata: CommitMetadata, gone: Mapping[str, set[str]]) -> str | None:
-    """A file of a file group that the write ended, of which nothing is left."""
+    """A file of a file group that the write ended, of which no slice is left.
+
+    What a pending write has added to the group counts for nothing: it may have read the slice before that was deleted.
+    """
+    pending = {one.requested for one in state.timeline.pending()}
     for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
         names = gone.get(partition, set())
         ended = {file_id: found for file_id in file_ids if (found := _of_group(names, file_id))}
         if not ended:
             continue
-        left = {entry.name for entry in state.storage.list_dir(partition)} - names
+        entries = [entry for entry in state.storage.list_dir(partition) if entry.name not in names]
         for file_id, found in ended.items():
-            if not _of_group(left, file_id):
+            lost = {_begun_at(name) for name in found} | pending
+            if not any(_begun_at(entry.name) not in lost for entry in entries if _of_group([entry.name], file_id)):
                 return found[0]
     return None
+
+
+def _begun_at(name: str) -> str:
+    """The instant that a data file is named after; before table version 8 a log file has that of its slice."""
+    entry = FileStat(name, 0, 0, False)
+    file = parse_base_file(entry) or parse_log_file(entry)
+    return "" if file is None else file.instant
 
 
 def _of_group(names: Iterable[str], file_id: str) -> list[str]:
