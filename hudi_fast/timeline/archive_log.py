@@ -7,7 +7,8 @@
     small files, newest first ─► mergeArchivePlan ─► blocks copied to one file ─► they go ─► the plan goes
 
 A file that a crash cut off stays: readers pass over its torn block, and what it held is archived again. A merge that
-died is undone while all of its files are there, and finished otherwise. Runs under the table's lock.
+died is undone while all of its files are there, and finished otherwise. Runs under the table's lock, and asks for it
+again before each step.
 
 Sources: TimelineArchiverV1, release 1.2.0; HoodieTimelineArchiver, release 0.15.0; spec section 3.1.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 import io
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from hudi_fast.config.archive_options import ArchiveOptions
@@ -49,7 +50,13 @@ _PLAN_SCHEMA = {
 }
 
 
-def append_log(storage: Storage, folder: str, rows: Sequence[ArchivedInstant], options: ArchiveOptions) -> list[str]:
+def append_log(
+    storage: Storage,
+    folder: str,
+    rows: Sequence[ArchivedInstant],
+    options: ArchiveOptions,
+    require_lock: Callable[[], None],
+) -> list[str]:
     """Add instants to the archive in a new file; then merge small files, if that is asked for.
 
     Args:
@@ -57,22 +64,25 @@ def append_log(storage: Storage, folder: str, rows: Sequence[ArchivedInstant], o
         folder: of the archive, relative to the table.
         rows: by requested time; none: merge alone.
         options: records of a block, and which files are merged.
+        require_lock: makes sure that the table's lock is still ours.
 
     Returns:
         Paths of the files that were written.
 
     Raises:
         CorruptTableError: a body, or a file that is to be merged, cannot be understood.
+        LockError: the lock was lost.
     """
-    _settle_merge(storage, folder)
+    _settle_merge(storage, folder, require_lock)
     written = []
     if rows:
         path = _new_path(folder, archive_files(storage, folder))
+        require_lock()
         with LogFileWriter(storage, path) as writer:
             for parts in _blocks(_encoded(rows), options.batch_records):
                 writer.append(BlockType.AVRO_DATA, {HeaderKey.SCHEMA: ENTRY_SCHEMA}, parts)
         written.append(path)
-    return [*written, *_merge(storage, folder, options)] if options.merge else written
+    return [*written, *_merge(storage, folder, options, require_lock)] if options.merge else written
 
 
 def _new_path(folder: str, files: Sequence[FileStat]) -> str:
@@ -103,7 +113,7 @@ def _encoded(rows: Sequence[ArchivedInstant]) -> Iterator[bytes]:
 # ---- merging
 
 
-def _merge(storage: Storage, folder: str, options: ArchiveOptions) -> list[str]:
+def _merge(storage: Storage, folder: str, options: ArchiveOptions, require_lock: Callable[[], None]) -> list[str]:
     """Make one file of the newest files that are small, in the order of a reader: newest first."""
     files = archive_files(storage, folder)
     small: list[FileStat] = []
@@ -119,17 +129,19 @@ def _merge(storage: Storage, folder: str, options: ArchiveOptions) -> list[str]:
         "candidate": [storage.absolute(file.path) for file in small],
         "mergedArchiveFileName": path.rpartition("/")[2],
     }
+    require_lock()
     storage.write_bytes(f"{folder}/{_PLAN}", write_single_record(_PLAN_SCHEMA, plan))
     with LogFileWriter(storage, path) as writer:
         for file in small:
             for block in scan_log_blocks(storage, file.path):
                 if block.kind is BlockType.AVRO_DATA:
                     writer.append(block.kind, block.headers, read_content(storage, block))
+    require_lock()
     _finish(storage, folder, [file.path for file in small])
     return [path]
 
 
-def _settle_merge(storage: Storage, folder: str) -> None:
+def _settle_merge(storage: Storage, folder: str, require_lock: Callable[[], None]) -> None:
     """Undo or finish a merge that died."""
     path = f"{folder}/{_PLAN}"
     if not storage.exists(path):
@@ -142,6 +154,7 @@ def _settle_merge(storage: Storage, folder: str) -> None:
         storage.delete_file(path)
         return
     found = {file.name: file.path for file in archive_files(storage, folder)}
+    require_lock()
     small = [found[name] for name in names if name in found]
     if len(small) == len(names):
         storage.delete_file(merged)

@@ -7,7 +7,8 @@
         ─► manifests that nobody should hold any more are deleted, then the files that none of the others names
 
 Only what the newest manifest names counts, so each step can be repeated after a crash: a file that no manifest names is
-written again or deleted, a manifest behind the one in ``_version_`` is written over. Runs under the table's lock.
+written again or deleted, a manifest that did not become the newest is passed by. Runs under the table's lock, and asks
+for it again before each step: who wakes up without it must not take back what others have archived since.
 
 Sources: LSMTimelineWriter, HoodieLSMTimelineInstant, HoodieLSMTimelineManifest, release 1.2.0; spec section 3.2.
 """
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.formats.avro_container import is_avro_container
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.archived_instant import ArchivedInstant
 from hudi_fast.timeline.archived_lsm import LSM_COLUMNS, LsmFile, Manifest, lsm_file, read_lsm_files, read_manifest
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata, encode_commit_metadata
@@ -63,7 +64,13 @@ _MOST_LEVELS = 10
 _MANIFEST = re.compile(r"manifest_(\d+)")
 
 
-def append_lsm(storage: Storage, folder: str, rows: Sequence[ArchivedInstant], options: ArchiveOptions) -> list[str]:
+def append_lsm(
+    storage: Storage,
+    folder: str,
+    rows: Sequence[ArchivedInstant],
+    options: ArchiveOptions,
+    require_lock: Callable[[], None],
+) -> list[str]:
     """Add instants to the archive, then merge and clean its files.
 
     Args:
@@ -71,19 +78,22 @@ def append_lsm(storage: Storage, folder: str, rows: Sequence[ArchivedInstant], o
         folder: of the archive, relative to the table.
         rows: by requested time; none: merge and clean alone.
         options: when files are merged, and how many manifests stay.
+        require_lock: makes sure that the table's lock is still ours.
 
     Returns:
         Paths of the files that were written, manifests left out.
 
     Raises:
         CorruptTableError: a manifest or a file that is to be merged cannot be read.
+        LockError: the lock was lost; what the archive held counts as before.
     """
     manifest, written = read_manifest(storage, folder), []
     if rows:
         name = _name(rows[0].requested, rows[-1].requested, 0)
         if all(name != one.name for one in manifest.files):
+            require_lock()
             size = _write(storage, f"{folder}/{name}", rows)
-            manifest = _commit(storage, folder, manifest, (), lsm_file(name, size))
+            manifest = _commit(storage, folder, manifest, (), lsm_file(name, size), require_lock)
             written.append(f"{folder}/{name}")
     merged = 0
     for level in range(_MOST_LEVELS - 1):
@@ -91,10 +101,12 @@ def append_lsm(storage: Storage, folder: str, rows: Sequence[ArchivedInstant], o
         if len(chosen) < 2:
             break
         name = _name(min(one.first for one in chosen), max(one.last for one in chosen), level + 1)
+        require_lock()
         size = _write(storage, f"{folder}/{name}", read_lsm_files(storage, folder, chosen))
-        manifest = _commit(storage, folder, manifest, chosen, lsm_file(name, size))
+        manifest = _commit(storage, folder, manifest, chosen, lsm_file(name, size), require_lock)
         written.append(f"{folder}/{name}")
         merged += 1
+    require_lock()
     _clean(storage, folder, options.manifests_retained + merged)
     return written
 
@@ -159,13 +171,30 @@ def _avro_body(body: bytes | None, replaces: bool) -> bytes | None:
 # ---- manifests
 
 
-def _commit(storage: Storage, folder: str, manifest: Manifest, gone: Sequence[LsmFile], new: LsmFile) -> Manifest:
+def _commit(
+    storage: Storage,
+    folder: str,
+    manifest: Manifest,
+    gone: Sequence[LsmFile],
+    new: LsmFile,
+    require_lock: Callable[[], None],
+) -> Manifest:
     """The next manifest, made the newest."""
     files = (*(one for one in manifest.files if one not in gone), new)
-    version = manifest.version + 1
-    storage.write_bytes(f"{folder}/manifest_{version}", _manifest_text(files).encode())
+    text, version = _manifest_text(files).encode(), manifest.version + 1
+    try:
+        storage.create_exclusive(f"{folder}/manifest_{version}", text)
+    except FileExistsError:  # of somebody who did not get further
+        version = max(_numbers(storage.list_dir(folder))) + 1
+        storage.create_exclusive(f"{folder}/manifest_{version}", text)
+    require_lock()
     storage.write_bytes(f"{folder}/_version_", str(version).encode())
     return Manifest(version, files)
+
+
+def _numbers(entries: Iterable[FileStat]) -> dict[int, str]:
+    """The manifests that are there: number and path."""
+    return {int(match[1]): entry.path for entry in entries if (match := _MANIFEST.fullmatch(entry.name))}
 
 
 def _manifest_text(files: Iterable[LsmFile]) -> str:
@@ -194,13 +223,21 @@ def _to_merge(files: Sequence[LsmFile], options: ArchiveOptions) -> list[LsmFile
 def _clean(storage: Storage, folder: str, kept: int) -> None:
     """Delete all manifests but the newest ``kept``, then the files that none of those names."""
     entries = storage.list_dir(folder)
-    numbers = {int(match[1]): entry.path for entry in entries if (match := _MANIFEST.fullmatch(entry.name))}
+    numbers = _numbers(entries)
     stay = sorted(numbers, reverse=True)[:kept]
     if len(numbers) <= kept:
         return
-    named = {one["fileName"] for number in stay for one in json.loads(storage.read_bytes(numbers[number]))["files"]}
+    named = {name for number in stay for name in _named(storage, numbers[number])}
     for number in sorted(numbers.keys() - set(stay)):
         storage.delete_file(numbers[number])
     for entry in entries:
         if entry.name.endswith(".parquet") and entry.name not in named:
             storage.delete_file(entry.path)
+
+
+def _named(storage: Storage, manifest: str) -> list[str]:
+    """Files that a manifest names: none, if it was cut off before it became the newest."""
+    try:
+        return [one["fileName"] for one in json.loads(storage.read_bytes(manifest))["files"]]
+    except (ValueError, TypeError, KeyError):
+        return []

@@ -13,7 +13,7 @@ Sources: LSMTimelineWriter, TimelineArchiverV1/V2, MetadataConversionUtils, rele
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hudi_fast.config.archive_options import ArchiveOptions
@@ -52,7 +52,11 @@ class StateFile:
 
 
 def append_archive(
-    storage: Storage, config: TableConfig, rows: Sequence[ArchivedInstant], options: ArchiveOptions
+    storage: Storage,
+    config: TableConfig,
+    rows: Sequence[ArchivedInstant],
+    options: ArchiveOptions,
+    require_lock: Callable[[], None] = lambda: None,
 ) -> list[str]:
     """Add instants to the archive, in the form of the table's layout, and keep the archive's files in shape.
 
@@ -64,12 +68,14 @@ def append_archive(
         config: its configuration.
         rows: in any order; none: keep the files in shape alone.
         options: sizes, and how many manifests stay.
+        require_lock: makes sure that the table's lock is still ours, where it can be lost.
 
     Returns:
         Paths of the files that were written.
 
     Raises:
         CorruptTableError: the archive, or a body that has to be converted, cannot be understood.
+        LockError: the lock was lost; the archive holds what it held, and perhaps the rows.
     """
     wanted = sorted(rows, key=lambda row: (row.requested, row.action))
     if wanted:
@@ -78,7 +84,7 @@ def append_archive(
         known = {(one.requested, one.action) for one in there}
         wanted = [row for row in wanted if (row.requested, row.action) not in known]
     append = append_log if config.layout_version < 2 else append_lsm
-    return append(storage, config.history_folder, wanted, options)
+    return append(storage, config.history_folder, wanted, options, require_lock)
 
 
 def state_files(storage: Storage, config: TableConfig) -> dict[tuple[str, str], list[StateFile]]:

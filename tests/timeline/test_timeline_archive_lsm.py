@@ -120,14 +120,19 @@ def test_a_file_that_no_manifest_names_is_written_again(tmp_path):
     assert all_there(archive, 4)
 
 
-def test_a_manifest_that_did_not_become_the_newest_is_written_over(tmp_path):
+@pytest.mark.parametrize("left", [b"torn", b"[]", b'{"files" : [  ]}'])
+def test_a_manifest_that_did_not_become_the_newest_is_passed_by(left, tmp_path):
     archive = new_archive(tmp_path, 2)
     append(archive, range(2))
-    (folder_of(archive) / "manifest_2").write_bytes(b"torn")
+    (folder_of(archive) / "manifest_2").write_bytes(left)
     assert all_there(archive, 2)
     append(archive, range(2, 4))
     assert named(archive) == [name(0, 1, 0), name(2, 3, 0)]
-    assert all_there(archive, 4)
+    assert (folder_of(archive) / "manifest_2").read_bytes() == left
+    for number in range(4, 20, 2):
+        append(archive, range(number, number + 2))
+    assert not (folder_of(archive) / "manifest_2").exists()
+    assert all_there(archive, 20)
 
 
 def test_a_version_file_that_is_lost_comes_back(tmp_path):
@@ -186,7 +191,15 @@ def test_whatever_is_archived_in_batches_is_read_back_in_order(tmp_path_factory,
 def test_storage_that_fails_leaves_the_archive_as_it_was(tmp_path):
     archive = new_archive(tmp_path, 2)
     append(archive, range(2))
-    folder_of(archive).joinpath("manifest_2").mkdir()
-    with pytest.raises(OSError, match="manifest_2"):
-        append(ArchivedTimeline(Storage(tmp_path), archive.config), range(2, 4))
+
+    class FailingStorage(Storage):
+        def write_bytes(self, path, data):
+            if path.endswith("_version_"):
+                raise OSError("no room for _version_")
+            super().write_bytes(path, data)
+
+    with pytest.raises(OSError, match="no room"):
+        append(ArchivedTimeline(FailingStorage(tmp_path), archive.config), range(2, 4))
     assert all_there(archive, 2)
+    append(archive, range(2, 4))
+    assert all_there(archive, 4)

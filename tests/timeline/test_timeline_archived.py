@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import json
 import pickle
 import shutil
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import fastavro
@@ -14,7 +16,7 @@ import pytest
 from archives import archive_of, made_up, new_archive, opened, time_of
 
 from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.errors import CorruptTableError
+from hudi_fast.errors import CorruptTableError, LockError
 from hudi_fast.formats.log_blocks import read_content, scan_log_blocks
 from hudi_fast.timeline.archive_entries import ENTRY_SCHEMA, entries_of
 from hudi_fast.timeline.archive_writer import append_archive
@@ -286,3 +288,32 @@ def test_a_record_that_cannot_be_decoded_is_named(golden):
     archive.storage.write_bytes(path, bytes(data))
     with pytest.raises(CorruptTableError, match=r"archive\.4_1-0-1"):
         list(archive.read())
+
+
+@pytest.mark.parametrize("layout", [1, 2])
+@pytest.mark.parametrize("step", range(8))
+def test_who_has_lost_the_lock_takes_back_nothing_that_others_have_archived(layout, step, tmp_path):
+    """Wherever it sleeps while they do."""
+    archive, asked = new_archive(tmp_path, layout), itertools.count()
+    merging = ArchiveOptions(merge=True, merge_files=3, compaction_files=3)
+
+    def add(first: int, require_lock: Callable[[], None] = lambda: None) -> None:
+        rows = [made_up(number, layout) for number in (first, first + 1)]
+        append_archive(archive.storage, archive.config, rows, merging, require_lock)
+
+    def asleep() -> None:
+        if next(asked) == step:
+            for first in (4, 6, 8):
+                add(first)
+            raise LockError("others have it")
+
+    add(0)
+    add(2)
+    try:
+        add(4, asleep)
+    except LockError:
+        assert [one.requested for one in archive.instants()] == [time_of(10 * number) for number in range(10)]
+    else:
+        assert step >= 3
+    add(10)
+    assert {one.requested for one in archive.instants()} >= {time_of(10 * number) for number in (0, 1, 2, 3, 4, 5, 10)}

@@ -229,8 +229,7 @@ def _carry_out(
         some = [files.get((one.requested, comparable_action(one.action)), []) for one in instants[start:][:_AT_ONCE]]
         there = [one for one in some if any(file.state is State.COMPLETED for file in one)]
         rows = [read_instant(storage, one) for one in there]
-        held.require()  # two who archive at once would write over each other's archive
-        written += len(append_archive(storage, config, rows, options))
+        written += len(append_archive(storage, config, rows, options, held.require))
         held.require()
         delete_instants(storage, there)
     return written
