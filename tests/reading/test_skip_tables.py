@@ -154,6 +154,22 @@ def test_nulls_of_an_indexed_column_lead_to_their_files(tmp_path: Path) -> None:
         assert (ids_of(found), len(found.slices)) == (ids, 1)
 
 
+def test_a_value_of_one_key_in_two_partitions_is_found_after_one_of_its_rows_is_deleted(tmp_path: Path) -> None:
+    """A secondary index has one entry for both rows, and none once one of them is gone."""
+    options = {
+        **OPTIONS,
+        f"{M}record.level.index.enable": "true",
+        f"{M}index.secondary.column": "name",
+        "hoodie.index.name": "by_name",
+        "hoodie.index.type": "RECORD_LEVEL_INDEX",
+    }
+    both = rows([1, 1], part=pa.array(["p0", "p1"]), name=pa.array(["same", "same"]))
+    hf.write(both, tmp_path, options)
+    hf.write(both.slice(0, 1), tmp_path, {**options, "hoodie.datasource.write.operation": "delete"})
+    found = hf.HudiTable.open(tmp_path).to_arrow(filter=pc.field("name") == "same")
+    assert found["part"].to_pylist() == ["p1"]
+
+
 def test_results_of_an_indexed_expression_leave_out_files(tmp_path: Path) -> None:
     options = {
         f"{M}index.expression.column": "name",

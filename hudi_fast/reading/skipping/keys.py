@@ -132,7 +132,13 @@ class SecondaryLookup:
 
 
 def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) -> SecondaryLookup | None:
-    """The secondary index that a condition can ask; None when there is none."""
+    """The secondary index that a condition can ask; None when there is none.
+
+    Where record keys are unique in their data partition alone, several rows share a pair of value and key, which is
+    gone with the first of them: such an index says nothing.
+    """
+    if table.is_by_partition(PartitionKind.RECORD_INDEX.value):
+        return None
     for partition in table.partitions:
         definition = table.definitions.get(partition)
         if partition.startswith(PartitionKind.SECONDARY_INDEX.value) and definition is not None:
