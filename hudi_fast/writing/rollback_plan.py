@@ -56,7 +56,7 @@ def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, resto
     appended: dict[tuple[str, str, str], dict[str, int]] = {}
     files = sorted(_files_of(storage, config, instant, restoring))
     gone = {instant.requested}
-    if config.layout_version < 2 and not all(log is None or log.instant in gone for log in map(log_of, files)):
+    if config.layout_version < 2 and any(log is not None and log.instant not in gone for log in map(log_of, files)):
         gone |= _taken_back(storage, config)
     for path in files:
         partition = path.rpartition("/")[0]

@@ -191,10 +191,10 @@ def _ended_and_gone(state: TableState, metadata: CommitMetadata, gone: Mapping[s
         ended = {file_id: found for file_id in file_ids if (found := _of_group(names, file_id))}
         if not ended:
             continue
-        entries = [entry for entry in state.storage.list_dir(partition) if entry.name not in names]
+        left = {entry.name for entry in state.storage.list_dir(partition)} - names
         for file_id, found in ended.items():
             lost = {_begun_at(name) for name in found} | pending
-            if not any(_begun_at(entry.name) not in lost for entry in entries if _of_group([entry.name], file_id)):
+            if all(_begun_at(name) in lost for name in _of_group(left, file_id)):
                 return found[0]
     return None
 
