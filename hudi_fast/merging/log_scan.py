@@ -21,6 +21,7 @@ from hudi_fast.view.slices import FileSlice
 
 __all__ = [
     "blocks_in_order",
+    "blocks_of_file",
     "blocks_that_count",
     "is_rolled_back",
     "log_blocks",
@@ -64,6 +65,27 @@ def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[Log
         UnsupportedFeatureError: a command block of an unknown type.
     """
     return blocks_in_order(blocks, lambda block: _counts(merge, block))
+
+
+def blocks_of_file(merge: SliceMerge, path: str, later: Iterable[str] = ()) -> list[LogBlock]:
+    """Of the blocks of one log file, the data and delete blocks that count in its slice.
+
+    Args:
+        merge: of the table.
+        path: of the log file.
+        later: paths of the log files after it in its slice. Before table version 8 one may hold a command block that
+            takes blocks of this one back, and once their write is archived nothing else says so.
+
+    Raises:
+        CorruptTableError: a file is gone, or a block does not say what it must.
+        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+    """
+    blocks = list(scan_log_blocks(merge.storage, path))
+    checked = merge.table_version < _BLOCKS_ARE_CHECKED_BEFORE
+    if checked and any(merge.timeline.find(block.instant) is None for block in blocks if block.kind in _ROWS):
+        others = (block for one in later for block in scan_log_blocks(merge.storage, one))
+        blocks += [block for block in others if block.kind is BlockType.COMMAND]
+    return blocks_that_count(merge, blocks)
 
 
 def blocks_in_order(blocks: Iterable[LogBlock], counts: Callable[[LogBlock], bool]) -> list[LogBlock]:

@@ -62,7 +62,7 @@ class MetadataLister:
         return MetadataLister, (self.table,)
 
     @property
-    def is_damaged(self) -> bool:
+    def lists_folders(self) -> bool:
         """Whether what was asked so far could not be read, so that folders are listed."""
         return self._folders is not None
 

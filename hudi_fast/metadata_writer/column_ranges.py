@@ -27,9 +27,9 @@ from hudi_fast.formats.column_ranges import (
     ranges_of_rows,
 )
 from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
+from hudi_fast.formats.log_blocks import BlockType
 from hudi_fast.merging.log_rows import LogRowReader
-from hudi_fast.merging.log_scan import blocks_that_count
+from hudi_fast.merging.log_scan import blocks_of_file
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.records import COLUMN_STATS, encode_records
 from hudi_fast.metadata.stat_values import StatsVersion, ValueType, is_indexable, unwrap_values, wrap_values
@@ -107,7 +107,7 @@ def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[s
     wanted_columns = pa.schema([field for field in full if field.name in roots])
     reader = LogRowReader(context.storage, wanted_columns, {}, context.merge.history)
     found = []
-    for block in blocks_that_count(context.merge, scan_log_blocks(context.storage, one.path)):
+    for block in blocks_of_file(context.merge, one.path, one.later_logs):
         if block.kind is BlockType.DELETE:
             continue
         brought = reader.columns_of(block)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata_writer.change import AddedFile, TableChange
+from hudi_fast.metadata_writer.change import AddedFile, TableChange, added_log
 from hudi_fast.metadata_writer.produce_base import (
     EncodedRecords,
     GroupChange,
@@ -32,7 +32,7 @@ from hudi_fast.metadata_writer.produce_records import KeysOfGroup, KeysOfSlice
 from hudi_fast.metadata_writer.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
 from hudi_fast.metadata_writer.produce_stats import StatsOfFiles, StatsOfPartitions, StatsOfRemoved, files_of_slices
 from hudi_fast.view.base_files import open_base
-from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.file_names import LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.slices import FileSlice, latest_slices
 
 __all__ = [
@@ -189,6 +189,7 @@ def _of_groups(
 def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
     """Base files and log files of all complete writes."""
     for partition in context.view.lister.partitions():
+        logs: dict[tuple[str, str], list[LogFile]] = {}
         for entry in context.view.lister.files(partition):
             if not file_counts(context.view, entry):
                 continue
@@ -196,7 +197,10 @@ def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
             if base is not None:
                 yield AddedFile(partition, base.name, base.size, base.file_id, False, base.instant)
             elif log is not None and not log.is_cdc:
-                yield AddedFile(partition, log.name, log.size, log.file_id, True, log.instant)
+                logs.setdefault((log.file_id, log.instant), []).append(log)
+        for found in logs.values():
+            found.sort(key=log_order)
+            yield from (added_log(partition, log, found[number + 1 :]) for number, log in enumerate(found))
 
 
 def _all_slices(context: ProducerContext) -> Iterator[FileSlice]:

@@ -32,7 +32,7 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.file_names import parse_base_file
-from hudi_fast.view.listing import Lister
+from hudi_fast.view.listing import WithFiles
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 
 __all__ = [
@@ -155,22 +155,6 @@ class GroupChange:
     deletes: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _WithFiles:
-    """What another lister finds, and some files more."""
-
-    lister: Lister
-    added: Mapping[str, tuple[FileStat, ...]]
-
-    def partitions(self) -> list[str]:
-        return sorted({*self.lister.partitions(), *self.added})
-
-    def files(self, partition: str) -> list[FileStat]:
-        added = self.added.get(partition, ())
-        names = {entry.name for entry in added}
-        return [*(one for one in self.lister.files(partition) if one.name not in names), *added]
-
-
 def after_change(context: ProducerContext, change: TableChange) -> ProducerContext:
     """The context once the change is done: its files are listed and count, replaced groups do not."""
     timeline = _with_completed(context.view.timeline, change.instant)
@@ -185,7 +169,7 @@ def after_change(context: ProducerContext, change: TableChange) -> ProducerConte
     view = replace(
         context.view,
         timeline=timeline,
-        lister=_WithFiles(context.view.lister, {name: tuple(found) for name, found in files.items()}),
+        lister=WithFiles(context.view.lister, {name: tuple(found) for name, found in files.items()}),
         replaced={**context.view.replaced, **replaced},
         pending_compactions=still(context.view.pending_compactions),
         pending_log_compactions=still(context.view.pending_log_compactions),

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.column_ranges import ColumnRange, merge_ranges, ranges_of_rows
-from hudi_fast.formats.log_blocks import BlockType, scan_log_blocks
+from hudi_fast.formats.log_blocks import BlockType
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.log_rows import LogRowReader
-from hudi_fast.merging.log_scan import blocks_that_count
+from hudi_fast.merging.log_scan import blocks_of_file
 from hudi_fast.metadata.definitions import IndexDefinition
 from hudi_fast.metadata.keys import column_hash, column_stats_key, expression_partition_key, file_hash, partition_hash
 from hudi_fast.metadata.layout import PartitionKind
@@ -191,7 +191,7 @@ def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Itera
     wanted = pa.schema([column])
     if one.is_log:
         reader = LogRowReader(context.storage, wanted, {}, context.merge.history)
-        for block in blocks_that_count(context.merge, scan_log_blocks(context.storage, one.path)):
+        for block in blocks_of_file(context.merge, one.path, one.later_logs):
             brought = None if block.kind is BlockType.DELETE else reader.columns_of(block)
             if block.kind is not BlockType.DELETE and (brought is None or column.name in brought):
                 yield single_chunk(reader.read(block).column(0))

@@ -2,7 +2,8 @@
 
 ::
 
-    plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)  (a value)
+    plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)
+                  ─► is all that the state shows still there?  (a value)
     scan_batches  slices ─► read_slice in threads ─► batches, as they come
     scan_table    slices ─► read_slice in threads ─► one table
 
@@ -14,7 +15,7 @@ stop while a few batches wait to be taken.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -28,10 +29,11 @@ from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.prune import filter_columns
-from hudi_fast.reading.skipping.choose import SkipReport, SkipRequest, choose_slices
+from hudi_fast.reading.skipping.choose import Selection, SkipReport, SkipRequest, choose_slices
 from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
-from hudi_fast.view.slices import FileSlice, base_slices, latest_slices
+from hudi_fast.reading.still_there import require_still_there
+from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
 __all__ = ["ScanPlan", "ScanQuery", "check_filter", "plan_scan", "readable_schema", "scan_batches", "scan_table"]
@@ -100,6 +102,7 @@ def plan_scan(
     Raises:
         UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
         ConfigError: a column that the table does not have.
+        FileGoneError: what the state shows was rolled back or cleaned before its files were listed.
     """
     query = query or ScanQuery()
     if state.config.base_file_format != "PARQUET":
@@ -135,9 +138,21 @@ def plan_scan(
         use_indexes=query.use_indexes,
         bucket=query.bucket,
     )
-    slices_of = base_slices if query.read_optimized else latest_slices
-    chosen = choose_slices(request, lambda path: slices_of(state.view, path))
+    chosen = _choose(request, base_slices if query.read_optimized else latest_slices)
     return ScanPlan(scan, chosen.slices, chosen.partitions, workers, chosen.report, state)
+
+
+def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[FileSlice]]) -> Selection:
+    """The slices that may hold rows that are wanted, if they are what the state shows."""
+    view, listed = request.state.view, set[str]()
+
+    def slices_in(partition: str) -> list[FileSlice]:
+        listed.add(partition)
+        return slices_of(view, partition)
+
+    chosen = choose_slices(request, slices_in)
+    require_still_there(request.state, listed)
+    return chosen
 
 
 def scan_table(plan: ScanPlan) -> pa.Table:

@@ -221,7 +221,7 @@ def _lists_files(state: TableState) -> bool:
     """Whether ``files`` can be read; the write asks for the same in a moment, and gets it from memory."""
     lister = state.view.lister
     lister.partitions()
-    return not (isinstance(lister, MetadataLister) and lister.is_damaged)
+    return not (isinstance(lister, MetadataLister) and lister.lists_folders)
 
 
 def _reopened(storage: Storage, config: TableConfig) -> MetadataTable | None:

@@ -63,6 +63,8 @@ class Target:
 class _Nothing:
     """Lists a table that is not there yet, whatever lies below its base path."""
 
+    lists_folders = False
+
     def partitions(self) -> list[str]:
         return []
 

@@ -220,7 +220,7 @@ def _final(history: History, states: States) -> Iterator[str]:
         differences = [one for one in differences if one["partition"] != "record_index"]
     if differences:
         yield f"METADATA TABLE: {differences[:3]}"
-    if history.killed:  # what a savepoint that died leaves is in no write's way; delete_savepoint takes it away
+    if history.world.faults:  # what a savepoint that died leaves is in no write's way; delete_savepoint takes it away
         for left in history.table.rglob("*.savepoint.inflight"):
             left.unlink()
     try:

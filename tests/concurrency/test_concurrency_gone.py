@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,20 @@ from small_tables import plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError
+from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError, HudiWarning
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import run_write
 
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
 
 
+@pytest.mark.parametrize("metadata", ["true", "false"])
 @pytest.mark.parametrize("kind", ["COW", "MOR"])
 @pytest.mark.parametrize("retries", [0, 1])
-def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retries: int) -> None:
-    settings = settings_for(kind, "9", {"hoodie.write.num.retries.on.conflict.failures": str(retries)})
+def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retries: int, metadata: str) -> None:
+    """Without a metadata table folders do not say that there was one, and the key is not found."""
+    retrying = {"hoodie.write.num.retries.on.conflict.failures": str(retries), "hoodie.metadata.enable": metadata}
+    settings = settings_for(kind, "9", retrying)
     path = tmp_path / "t"
     write_to(Storage(path), plain_rows([2, 4], text="old"), settings)
 
@@ -43,18 +47,20 @@ def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retrie
         texts = sorted(table_rows(path).items())
         assert ["mine" in str(row) for _, row in texts] == [True, False]
         return
-    with pytest.raises(CommitConflictError, match="Another process removed a file") as raised:
+    message = "Another process removed a file" if metadata == "true" else "may have looked for keys"
+    with pytest.raises(CommitConflictError, match=message) as raised:
         run()
     cleaned = hf.HudiTable.open(path).history().filter(pc.field("action") == "clean")["instant"].to_pylist()
     assert raised.value.other == cleaned[-1]
     assert len(raised.value.file_groups) == 1
-    assert isinstance(raised.value.__cause__, FileGoneError)
+    assert isinstance(raised.value.__cause__, FileGoneError) == (metadata == "true")
     assert before.num_rows == 2
     assert_sound(path, table_rows(path))
 
 
-def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path) -> None:
-    settings = settings_for("COW", "9")
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path, metadata: str) -> None:
+    settings = settings_for("COW", "9", {"hoodie.metadata.enable": metadata})
     path = tmp_path / "t"
     write_to(Storage(path), plain_rows([2, 4], text="old"), settings)
     scan = hf.HudiTable.open(path).scan()
@@ -62,6 +68,42 @@ def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path) -> None:
     services(path).clean({**settings, **ONE_VERSION})
     with pytest.raises(FileGoneError, match="gone since the table was looked at"):
         scan.to_table()
+    assert hf.HudiTable.open(path).scan().to_table().num_rows == 2
+
+
+@pytest.mark.parametrize("metadata", ["true", "false"])
+def test_a_reader_is_told_that_an_overwrite_was_rolled_back_while_it_looked(tmp_path: Path, metadata: str) -> None:
+    """Its files are gone, and what it replaced is not part of the table that the reader was about to show."""
+    settings = settings_for("COW", "9", {"hoodie.metadata.enable": metadata})
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 4], text="old"), settings)
+    overwriting = {**settings, "hoodie.datasource.write.operation": "insert_overwrite"}
+    over = write_to(Storage(path), plain_rows([2], text="over"), overwriting).instant
+
+    class Late(Storage):
+        """The overwrite is rolled back once the timelines and the bodies of commits were read."""
+
+        def fs_path(self, path: str) -> str:
+            """See ``Storage``; log files are those of the metadata table."""
+            if ".log." in path:
+                self._undo()
+            return super().fs_path(path)
+
+        def list_dir(self, path: str, recursive: bool = False) -> list[Any]:
+            """See ``Storage``."""
+            if path == "p0":
+                self._undo()
+            return super().list_dir(path, recursive)
+
+        def _undo(self) -> None:
+            if list((path / ".hoodie/timeline").glob(f"{over}_*.replacecommit")):
+                services(path).rollback(over)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HudiWarning)  # the metadata table lacks the overwrite
+        with pytest.raises(FileGoneError, match=f"{over} .* was rolled back since"):
+            hf.HudiTable(Late(path)).to_arrow()
+    assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2
 
 
 @pytest.mark.parametrize("version", ["6", "8", "9"])
@@ -120,6 +162,31 @@ def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
         write_to(Storage(path), plain_rows([2], text=f"new{number}"), settings)
         services(path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
     assert sorted("new2" in str(row) for row in table_rows(path).values()) == [False, True]
+    assert_sound(path, table_rows(path))
+
+
+@pytest.mark.parametrize("done", [True, False], ids=["completed", "planned"])
+def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_path: Path, done: bool) -> None:
+    """Before table version 8 a write logs to the slice that a pending compaction is to begin: nobody would read it."""
+    settings = settings_for("MOR", "6", {"hoodie.compact.inline.max.delta.commits": "1"})
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([2, 3], text="old"), settings)
+    write_to(Storage(path), plain_rows([2], text="older"), settings)
+    planned = services(path).plan_compact(settings)
+    assert planned is not None
+
+    def others() -> None:
+        if done:
+            services(path).compact(settings)
+        services(path).rollback(planned.instant)
+
+    engine = InterleavedEngine if done else LateEngine
+    write = engine(plain_rows([2], text="mine"), others)
+    with pytest.raises(CommitConflictError, match=f"compaction {planned.instant}, .* taken back"):
+        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+    assert "older" in str(table_rows(path)["k00002"])
+    write_to(Storage(path), plain_rows([2], text="new"), settings)
+    assert "new" in str(table_rows(path)["k00002"])
     assert_sound(path, table_rows(path))
 
 

@@ -272,6 +272,8 @@ def _options(chance: random.Random) -> dict[str, str]:
         }
     else:
         options["hoodie.index.type"] = index
+    if index != "RECORD" and chance.random() < 0.2:
+        options["hoodie.metadata.enable"] = "false"  # folders are listed
     return options
 
 
@@ -288,7 +290,7 @@ def _verbs(chance: random.Random, options: Mapping[str, str]) -> list[str]:
         services += ["compact", "compact", "plan_compact"]
     if options.get("hoodie.index.type") != "BUCKET" and chance.random() < 0.5:
         services += ["cluster", "plan_cluster"]
-    if chance.random() < 0.25:
+    if chance.random() < 0.25 and "hoodie.metadata.enable" not in options:
         services += ["index", "drop_index"]
     return verbs + services
 

@@ -324,6 +324,24 @@ def test_a_log_file_of_a_write_that_was_rolled_back_and_archived_needs_no_statis
     assert validate(tmp_path).differences.to_pylist() == []
 
 
+def test_statistics_of_rows_that_were_rolled_back_stay_right_once_that_is_archived(tmp_path: Path) -> None:
+    """Before table version 8 a command block in a later log file of the slice says so then, and nothing else."""
+    soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
+    without = {"hoodie.metadata.index.column.stats.enable": False, "hoodie.metadata.compact.max.delta.commits": 1}
+    settings = settings_for("MOR", "6", {**soon, **without})
+    hf.write(plain_rows([2]), tmp_path, settings)
+    services = hf.HudiTable.open(tmp_path).services
+    services.rollback(hf.write(plain_rows([2], ts=2), tmp_path, settings).instant)
+    assert len(log_files(tmp_path)) == 2
+    for ts in range(3, 8):
+        hf.write(plain_rows([2], ts=ts), tmp_path, settings)
+    keep = {**settings, "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 3}
+    services.compact({**keep, "hoodie.compact.inline.max.delta.commits": 1})
+    services.index("column_stats", options=keep)
+    assert services.archive(keep).instants
+    assert validate(tmp_path).differences.to_pylist() == []
+
+
 class KeptLogs(LateEngine):
     """Remembers the log files of its write."""
 

@@ -88,6 +88,7 @@ class _FilesOfRange:
     """Lists the files that the commits of a range wrote."""
 
     by_partition: dict[str, dict[str, FileStat]]
+    lists_folders = False
 
     def partitions(self) -> list[str]:
         return sorted(self.by_partition)

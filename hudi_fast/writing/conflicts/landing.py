@@ -27,12 +27,13 @@ from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_me
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.removed import removed_since
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.schemas import settled_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.rollback_plan import rollback_of
+from hudi_fast.writing.rollback_plan import log_of, rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
 
 __all__ = ["Pinned", "check_mode", "pin", "require_landing", "require_nobody_else", "settled_plan"]
@@ -120,9 +121,12 @@ def require_landing(
         options: mode and strategy.
 
     Raises:
-        CommitConflictError: others changed its file groups, or rolled back what it saw.
+        CommitConflictError: others changed its file groups, or took away what it saw, or might have seen.
     """
     _require_what_it_saw(instant, pinned, now)
+    _require_its_slices(instant, metadata, pinned, now)
+    if plan.operation != "bulk_insert":  # which looks at nothing
+        _require_what_it_listed(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
     if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.changes:
         strategy = "non_blocking"
@@ -148,6 +152,43 @@ def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) 
             f"({rollback.requested}). Its changes are withdrawn; run the operation again.",
             instant.requested,
             rollback.requested,
+        )
+
+
+def _require_its_slices(instant: Instant, metadata: CommitMetadata, pinned: TableState, now: TableState) -> None:
+    """Before table version 8 what is logged on top of a pending compaction is named after the slice that it begins.
+
+    When the compaction is taken off the timeline, or completed and rolled back, nobody reads that.
+    """
+    logs = (log_of(stat.path) for stat in metadata.write_stats() if stat.path)
+    begun = {log.instant for log in logs if log is not None}
+    slices = begun & {one.requested for one in pinned.timeline.pending_compactions}
+    pending = (one for one in now.timeline.of_action("rollback") if not one.is_completed)
+    going = rollback_of(now.storage, now.config, pending, slices) if slices else None
+    gone = sorted(one for one in slices if now.timeline.find(one) is None) or [one for _, one in filter(None, [going])]
+    if gone:
+        raise CommitConflictError(
+            f"{now.storage.uri}: the compaction {gone[0]}, on top of which {instant.requested} logged, was taken back "
+            "in the meantime. The changes of this write are withdrawn; run the operation again.",
+            instant.requested,
+            gone[0],
+        )
+
+
+def _require_what_it_listed(instant: Instant, pinned: TableState, now: TableState) -> None:
+    """Keys in a slice that a newer one followed, and that was cleaned, before folders were listed are not found there.
+
+    The write would add them once more. It says nothing of what it did not find, so a slice of any partition that it may
+    have looked into counts.
+    """
+    for removed in removed_since(pinned, now.timeline):
+        raise CommitConflictError(
+            f"{now.storage.uri}: the clean {removed.clean.requested} removed {removed.path}, in which "
+            f"{instant.requested} may have looked for keys, in the meantime. Its changes are withdrawn; run the "
+            "operation again. A table with a metadata table (hoodie.metadata.enable) knows what was there before.",
+            instant.requested,
+            removed.clean.requested,
+            ((removed.partition, removed.file_id),),
         )
 
 

@@ -1,0 +1,85 @@
+"""Files of a pinned view that cleans have removed since: folders that are listed now do not show them.
+
+::
+
+    timeline now ─► cleans requested since ─► files that their plans name ─┐
+    folders now ───────────────────────────────────────────────────────────┴─► the view's newest slices ─► those with
+                                                                               a file of the plans
+
+A clean deletes slices that have newer ones. To a view that was pinned before those were complete, a folder that is
+listed afterwards shows the group with an older slice, or with none at all, and its rows would silently not be there.
+A view that finds its files through the metadata table is spared that: it goes on seeing them, and misses them when they
+are opened. (Apache Hudi does not look.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hudi_fast.errors import CorruptTableError, FileGoneError
+from hudi_fast.storage.base import FileStat
+from hudi_fast.timeline.active import Timeline, read_requested_body
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan
+from hudi_fast.view.listing import StorageLister, WithFiles
+from hudi_fast.view.slices import latest_slices
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["Removed", "removed_since"]
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A file of a slice that the view counts on.
+
+    Attributes:
+        clean: who removed it, or is about to.
+        partition: partition path.
+        file_id: its file group.
+        path: relative to the table.
+    """
+
+    clean: Instant
+    partition: str
+    file_id: str
+    path: str
+
+
+def removed_since(state: TableState, now: Timeline) -> Iterator[Removed]:
+    """The files of the view's newest slices that cleans took, which were requested since; one of each file group.
+
+    Args:
+        state: the table as it was pinned; yields nothing unless it lists folders.
+        now: the timeline as it is.
+
+    Raises:
+        FileGoneError: a clean's plan is archived since ``now`` was listed.
+        ConfigError: the view cannot be had: see :func:`hudi_fast.view.slices.latest_slices`.
+    """
+    if not state.view.lister.lists_folders:
+        return
+    folders = StorageLister(state.storage)
+    known = {one.requested for one in state.timeline.of_action("clean")}
+    for clean in now.of_action("clean"):
+        plan = None if clean.requested in known else _plan_of(state, clean)
+        for partition, paths in ({} if plan is None else plan.files).items():
+            deleted = {f"{partition}/{path.rpartition('/')[2]}".lstrip("/") for path in paths}
+            before = WithFiles(folders, {partition: tuple(FileStat(path, 0, 0, False) for path in deleted)})
+            view = replace(state.view, lister=before)
+            for slice_ in latest_slices(view, partition):
+                bases = () if slice_.base_file is None else (slice_.base_file.path,)
+                found = next((one for one in (*bases, *(log.path for log in slice_.log_files)) if one in deleted), None)
+                if found is not None:
+                    yield Removed(clean, partition, slice_.file_id, found)
+
+
+def _plan_of(state: TableState, clean: Instant) -> CleanPlan | None:
+    """None when it was cut off while it was requested: nothing was deleted then."""
+    path = f"{state.config.timeline_folder}/{clean.requested}.clean.requested"
+    try:
+        return decode_clean_plan(read_requested_body(state.storage, state.config, clean), path)
+    except FileGoneError:
+        raise
+    except CorruptTableError:
+        return None
