@@ -21,6 +21,12 @@ def tmp_path() -> Iterator[Path]:
 
 
 @pytest.fixture(autouse=True)
+def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The long form tries each call with all ways to fail."""
+    monkeypatch.setattr("test_faults_write.EVERY_WAY", request.config.getoption("--long"))
+
+
+@pytest.fixture(autouse=True)
 def plain_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata table multiplies the calls of a write; only the tests of it keep one."""
     if request.module.__name__ != "test_faults_metadata":

@@ -26,6 +26,9 @@ from hudi_fast.storage.instrumented import (
 )
 from hudi_fast.view.table_state import load_state
 
+EVERY_WAY = False
+"""Whether all ways to fail are tried: with ``--long``."""
+
 CHANGE = plain_rows(range(5, 15), ts=3, text="b")
 NEXT = plain_rows([1, 40], ts=4, text="c")
 
@@ -60,12 +63,16 @@ def interesting(calls: list[StorageCall]) -> list[StorageCall]:
 
 
 def faults(calls: list[StorageCall], survive: bool = True) -> Iterator[tuple[StorageCall, str, bool]]:
-    """Calls that change nothing can only fail; of the others the answer may get lost, or a part be done."""
+    """Each call with a third of the ways in which it can fail, and in which the writer dies of it or not.
+
+    Calls that change nothing can only fail; of the others the answer may get lost, or a part be done.
+    """
+    chance = random.Random(len(calls))
     for call in interesting(calls):
-        for kind in FAULT_KINDS if call.changes else ("before",):
-            yield call, kind, True
-            if survive or kind == "before":
-                yield call, kind, False
+        kinds = FAULT_KINDS if call.changes else FAULT_KINDS[:1]
+        ways = [(kind, die) for kind in kinds for die in (True, False) if die or survive or kind == "before"]
+        for kind, die in ways if EVERY_WAY else chance.sample(ways, -(-len(ways) // 3)):
+            yield call, kind, die
 
 
 def with_next(rows: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
 import signal
@@ -13,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from programs import HERE
+from programs import HERE, environment_of
 from small_tables import assert_tidy, options, rows_of, table_rows
 from stream_files import numbered, put_file, stream_of
 
@@ -242,10 +241,8 @@ def test_a_service_that_fails_beside_the_stream_is_a_warning(spark, tmp_path):
 
 
 def start_driver(folder, kind):
-    paths = os.pathsep.join([str(HERE), str(HERE.parent)])
-    environment = {**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"}
     command = [sys.executable, str(HERE / "stream_driver.py"), str(folder), kind]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def kill_drivers(folder: Path, kind: str, kills: int, batches: int, seed: int) -> None:
