@@ -28,10 +28,11 @@ from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning
 from hudi_fast.formats.hfile_cache import BlockCache
 from hudi_fast.metadata.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
-from hudi_fast.metadata.trust import SOLO_TIME, distrust_of
+from hudi_fast.metadata.trust import distrust_of
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archived import ArchivedTimes
+from hudi_fast.timeline.instant import SOLO_TIME
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices

@@ -15,12 +15,9 @@ from __future__ import annotations
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.instant import Instant
+from hudi_fast.timeline.instant import SOLO_TIME, Instant
 
-__all__ = ["SOLO_TIME", "distrust_of", "missing_writes", "unknown_commit"]
-
-SOLO_TIME = "00000000000000"
-"""What the times of delta commits begin with that built a partition, on tables that were empty or of version 8 on."""
+__all__ = ["distrust_of", "missing_writes", "unknown_commit"]
 
 _INSTANT_DIGITS = 17
 

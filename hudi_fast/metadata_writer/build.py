@@ -43,7 +43,7 @@ from hudi_fast.metadata_writer.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 
@@ -57,9 +57,6 @@ __all__ = [
     "measured_columns",
     "open_groups",
 ]
-
-_SOLO = "00000000000000"
-"""Delta commits whose times begin like this are initialisations (``SOLO_COMMIT_TIMESTAMP``)."""
 
 _FIRST_WITH_LAYOUT_2 = 8
 _RECORD_BYTES = 48
@@ -125,7 +122,7 @@ def initial_instant(layout: int, last_completed: str | None, used: Iterable[str]
         used: requested times on the metadata table's timeline.
     """
     taken = set(used)
-    prefix, number = (_SOLO, 0) if layout > 1 else (last_completed or _SOLO, 10)
+    prefix, number = (SOLO_TIME, 0) if layout > 1 else (last_completed or SOLO_TIME, 10)
     while f"{prefix}{number:03d}" in taken:
         number += 1
     return f"{prefix}{number:03d}"

@@ -30,7 +30,7 @@ from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.archived import ArchivedTimes
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
-from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
 from hudi_fast.timeline.plans import (
     CleanMetadata,
     CleanPartition,
@@ -52,7 +52,6 @@ from hudi_fast.view.slices import FileSlice
 
 __all__ = ["clean_metadata", "compact_metadata", "compaction_due", "settle_metadata"]
 
-_SOLO = "00000000000000"
 _EMPTY_WRITE_BYTES = 120 << 20
 _POLICY = "KEEP_LATEST_COMMITS"
 _KEPT_COMMITS = 20
@@ -163,7 +162,7 @@ def _settle(table: MetadataTable, instant: Instant, clock: InstantClock) -> bool
 
 
 def _is_initial(layout: int, requested: str) -> bool:
-    if requested.startswith(_SOLO):
+    if requested.startswith(SOLO_TIME):
         return True
     return layout < 2 and len(requested) == 20 and int(requested[-3:]) >= 10
 
@@ -186,7 +185,7 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
     if table.config.layout_version > 1:
         return clock.next_time(table.timeline.newest_time, table.data_timeline.newest_time)
     deltas = [one.requested for one in table.timeline.writes() if one.action == "deltacommit"]
-    return (deltas[-1] if deltas else _SOLO)[:17] + suffix
+    return (deltas[-1] if deltas else SOLO_TIME)[:17] + suffix
 
 
 def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:

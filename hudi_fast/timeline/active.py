@@ -17,6 +17,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.instant import (
+    SOLO_TIME,
     WRITE_ACTIONS,
     Instant,
     State,
@@ -47,6 +48,7 @@ class Timeline:
     overlapped: frozenset[str] = field(default=frozenset(), compare=False)
     _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
     _first_write: str | None = field(init=False, repr=False, compare=False)
+    _first_beside_solo: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         writes = {i.requested: i for i in self.instants if comparable_action(i.action) in WRITE_ACTIONS}
@@ -54,7 +56,9 @@ class Timeline:
         # Archival may go past a savepoint and leave its commit behind: that commit does not begin the timeline.
         first = min((time for time in writes if time not in saved), default=min(writes, default=None))
         object.__setattr__(self, "_writes", writes)
+        regular = (time for time in writes if time not in saved and not time.startswith(SOLO_TIME))
         object.__setattr__(self, "_first_write", first)
+        object.__setattr__(self, "_first_beside_solo", min(regular, default=first))
 
     def completed(self) -> tuple[Instant, ...]:
         """Complete instants of every action."""
@@ -129,12 +133,15 @@ class Timeline:
         """Whether files of the write with that requested time count: it is complete, or older than the timeline.
 
         Archived writes are complete, since only complete ones are archived and the files of failed ones are deleted
-        before that (``HoodieTimeline.containsOrBeforeTimelineStarts``).
+        before that (``HoodieTimeline.containsOrBeforeTimelineStarts``). A partition of a metadata table that is built
+        late has a time before all others, and does not begin the timeline: files of the other partitions may be those
+        of archived writes. (To Apache Hudi it does.)
         """
         instant = self._writes.get(requested)
         if instant is not None:
             return instant.state is State.COMPLETED
-        return self._first_write is not None and requested < self._first_write
+        first = self._first_write if requested.startswith(SOLO_TIME) else self._first_beside_solo
+        return first is not None and requested < first
 
     def completion_of(self, requested: str) -> str | None:
         """Completion time of a complete write; None for one that is pending, archived or unknown."""

@@ -23,6 +23,7 @@ __all__ = [
     "COMPLETED_ACTIONS",
     "FULL_BOOTSTRAP_INSTANT",
     "METADATA_BOOTSTRAP_INSTANT",
+    "SOLO_TIME",
     "WRITE_ACTIONS",
     "Instant",
     "State",
@@ -55,6 +56,9 @@ METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 """The write that made a table of a folder without copying its rows."""
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
 """The write that copied the rows of a folder into a new table."""
+SOLO_TIME = "00000000000000"
+"""What the times of delta commits of a metadata table begin with that built a partition, on tables that were empty or
+of version 8 on (``SOLO_COMMIT_TIMESTAMP``)."""
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?")
 _TIME_DIGITS = 17

@@ -413,6 +413,24 @@ def test_the_metadata_table_is_compacted_around_an_index_that_is_built(tmp_path:
     assert_valid(tmp_path)
 
 
+def test_an_index_built_late_leaves_those_that_rest_on_archived_compactions(tmp_path: Path) -> None:
+    """The metadata table's delta commit that builds it has a time before all that were archived."""
+    soon = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.commits.archival.batch": 1}
+    soon |= {"hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX", "hoodie.metadata.compact.max.delta.commits": 1}
+    settings = make(tmp_path, **soon)
+    for ts in range(2, 9):  # rows that have their place in the record index already
+        hf.write(plain_rows(range(20), ts=ts), tmp_path, settings)
+        services(tmp_path).archive(settings)
+    table = metadata_of(open_state(Storage(tmp_path)))
+    assert table is not None
+    assert all(one.base_instant < table.timeline.writes()[0].requested for one in table.groups("record_index"))
+    services(tmp_path).index("column_stats", options=settings)
+    assert_valid(tmp_path)
+    hf.write(plain_rows(range(15, 25), ts=9), tmp_path, settings)
+    assert sorted(table_rows(tmp_path)) == [f"k{number:05d}" for number in range(25)]
+    assert_valid(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -70,6 +70,15 @@ def test_what_is_older_than_the_first_write_is_archived():
     assert timeline.completion_of("3") is None
 
 
+def test_a_partition_built_late_does_not_begin_the_timeline_of_a_metadata_table():
+    solo, unknown = "00000000000000000", "00000000000000001"
+    timeline = Timeline((done(solo, "deltacommit"), done("5", "deltacommit"), done("6", "deltacommit")))
+    assert timeline.is_completed_or_archived("3")
+    assert timeline.is_completed_or_archived(solo)
+    assert not timeline.is_completed_or_archived(unknown)
+    assert not Timeline((done(solo, "deltacommit"),)).is_completed_or_archived("3")
+
+
 def test_nothing_is_archived_in_an_empty_timeline():
     timeline = Timeline(())
     assert not timeline.is_completed_or_archived("0")
