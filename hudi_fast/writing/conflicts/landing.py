@@ -163,9 +163,11 @@ def _require_its_slices(instant: Instant, metadata: CommitMetadata, pinned: Tabl
     logs = (log_of(stat.path) for stat in metadata.write_stats() if stat.path)
     begun = {log.instant for log in logs if log is not None}
     slices = begun & {one.requested for one in pinned.timeline.pending_compactions}
+    if not slices:
+        return
     pending = (one for one in now.timeline.of_action("rollback") if not one.is_completed)
-    going = rollback_of(now.storage, now.config, pending, slices) if slices else None
-    gone = sorted(one for one in slices if now.timeline.find(one) is None) or [one for _, one in filter(None, [going])]
+    going = rollback_of(now.storage, now.config, pending, slices)
+    gone = [one for one in sorted(slices) if now.timeline.find(one) is None or (going and going[1] == one)]
     if gone:
         raise CommitConflictError(
             f"{now.storage.uri}: the compaction {gone[0]}, on top of which {instant.requested} logged, was taken back "
