@@ -10,7 +10,7 @@ Only headers are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hudi_fast.errors import CorruptTableError, FileGoneError, UnsupportedFeatureError
 from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
@@ -67,22 +67,25 @@ def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[Log
     return blocks_in_order(blocks, lambda block: _counts(merge, block))
 
 
-def blocks_of_file(merge: SliceMerge, path: str, later: Iterable[str] = ()) -> list[LogBlock]:
+def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ()) -> list[LogBlock]:
     """Of the blocks of one log file, the data and delete blocks that count in its slice.
 
     Args:
         merge: of the table.
         path: of the log file.
-        later: paths of the log files after it in its slice. Before table version 8 one may hold a command block that
-            takes blocks of this one back, and once their write is archived nothing else says so.
+        slice_logs: paths of all log files of its slice, in order; none where there are none after it. Before table
+            version 8 a later one may hold a command block that takes blocks of this one back, and once their write is
+            archived nothing else says so.
 
     Raises:
-        CorruptTableError: a file is gone, or a block does not say what it must.
+        FileNotFoundError: a file is gone.
+        CorruptTableError: a block does not say what it must.
         UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
     """
     blocks = list(scan_log_blocks(merge.storage, path))
     checked = merge.table_version < _BLOCKS_ARE_CHECKED_BEFORE
     if checked and any(merge.timeline.find(block.instant) is None for block in blocks if block.kind in _ROWS):
+        later = slice_logs[slice_logs.index(path) + 1 :] if slice_logs else ()
         others = (block for one in later for block in scan_log_blocks(merge.storage, one))
         blocks += [block for block in others if block.kind is BlockType.COMMAND]
     return blocks_that_count(merge, blocks)

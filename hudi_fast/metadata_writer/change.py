@@ -8,14 +8,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.file_names import LogFile, parse_log_file
 
-__all__ = ["AddedFile", "TableChange", "added_log", "change_of_clean", "change_of_commit"]
+__all__ = ["AddedFile", "TableChange", "added_logs", "change_of_clean", "change_of_commit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class AddedFile:
         instant: requested time of the action.
         stat: what its writer said of it; None when only the file is known.
         is_cdc: change data, no rows.
-        later_logs: where the table was looked at: paths of the log files after a log file in its slice.
+        slice_logs: of a log file, where the table was looked at: paths of all log files of its slice, in order.
     """
 
     partition: str
@@ -42,7 +42,7 @@ class AddedFile:
     instant: str
     stat: WriteStat | None = None
     is_cdc: bool = False
-    later_logs: tuple[str, ...] = ()
+    slice_logs: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -71,10 +71,10 @@ class TableChange:
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def added_log(partition: str, log: LogFile, later: Iterable[LogFile]) -> AddedFile:
-    """A log file of which only the file is known, and those after it in its slice."""
-    paths = tuple(one.path for one in later)
-    return AddedFile(partition, log.name, log.size, log.file_id, True, log.instant, later_logs=paths)
+def added_logs(partition: str, logs: Sequence[LogFile]) -> list[AddedFile]:
+    """The log files of a slice, in order, of which only the files are known."""
+    paths = tuple(log.path for log in logs)
+    return [AddedFile(partition, log.name, log.size, log.file_id, True, log.instant, slice_logs=paths) for log in logs]
 
 
 def change_of_commit(instant: str, metadata: CommitMetadata) -> TableChange:

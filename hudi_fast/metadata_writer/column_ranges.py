@@ -107,7 +107,7 @@ def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[s
     wanted_columns = pa.schema([field for field in full if field.name in roots])
     reader = LogRowReader(context.storage, wanted_columns, {}, context.merge.history)
     found = []
-    for block in blocks_of_file(context.merge, one.path, one.later_logs):
+    for block in blocks_of_file(context.merge, one.path, one.slice_logs):
         if block.kind is BlockType.DELETE:
             continue
         brought = reader.columns_of(block)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata_writer.change import AddedFile, TableChange, added_log
+from hudi_fast.metadata_writer.change import AddedFile, TableChange, added_logs
 from hudi_fast.metadata_writer.produce_base import (
     EncodedRecords,
     GroupChange,
@@ -199,8 +199,7 @@ def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
             elif log is not None and not log.is_cdc:
                 logs.setdefault((log.file_id, log.instant), []).append(log)
         for found in logs.values():
-            found.sort(key=log_order)
-            yield from (added_log(partition, log, found[number + 1 :]) for number, log in enumerate(found))
+            yield from added_logs(partition, sorted(found, key=log_order))
 
 
 def _all_slices(context: ProducerContext) -> Iterator[FileSlice]:

@@ -191,7 +191,7 @@ def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Itera
     wanted = pa.schema([column])
     if one.is_log:
         reader = LogRowReader(context.storage, wanted, {}, context.merge.history)
-        for block in blocks_of_file(context.merge, one.path, one.later_logs):
+        for block in blocks_of_file(context.merge, one.path, one.slice_logs):
             brought = None if block.kind is BlockType.DELETE else reader.columns_of(block)
             if block.kind is not BlockType.DELETE and (brought is None or column.name in brought):
                 yield single_chunk(reader.read(block).column(0))

@@ -27,7 +27,7 @@ from hudi_fast.metadata.keys import column_hash, file_hash, partition_hash, part
 from hudi_fast.metadata.layout import PartitionKind
 from hudi_fast.metadata.read import prefix
 from hudi_fast.metadata.stat_values import StatsVersion
-from hudi_fast.metadata_writer.change import AddedFile, TableChange, added_log
+from hudi_fast.metadata_writer.change import AddedFile, TableChange, added_logs
 from hudi_fast.metadata_writer.column_ranges import (
     PARTITION_STATS,
     StatRow,
@@ -217,8 +217,7 @@ def files_of_slices(
     written = {} if change is None else {one.name: one for one in change.added if one.partition == partition}
     found = []
     for slice_ in latest_slices(context.view, partition):
-        base, logs = slice_.base_file, slice_.log_files
-        files = [added_log(partition, log, logs[number + 1 :]) for number, log in enumerate(logs)]
+        base, files = slice_.base_file, added_logs(partition, slice_.log_files)
         if base is not None:
             files.insert(0, AddedFile(partition, base.name, base.size, base.file_id, False, base.instant))
         found += [written.get(one.name, one) for one in files]

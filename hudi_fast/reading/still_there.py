@@ -41,10 +41,12 @@ def require_still_there(state: TableState, listed: Set[str]) -> None:
                 "at. Read again.",
                 f"{state.config.timeline_folder}/{one.file_name}",
             )
-    for removed in removed_since(state, now):
-        if removed.partition in listed or removed.partition not in state.view.lister.partitions():
+    removed = tuple(removed_since(state, now))
+    pruned = {*state.view.lister.partitions()} - listed if removed else set()
+    for file in removed:
+        if file.partition not in pruned:
             raise FileGoneError(
                 f"A file of {state.storage.uri} is gone since the table was looked at: the clean "
-                f"{removed.clean.requested} removed it. Read again.",
-                removed.path,
+                f"{file.clean.requested} removed it. Read again.",
+                file.path,
             )

@@ -59,19 +59,28 @@ def removed_since(state: TableState, now: Timeline) -> Iterator[Removed]:
     """
     if not state.view.lister.lists_folders:
         return
-    folders = StorageLister(state.storage)
+    deleted = _deleted_since(state, now)
+    files = {partition: tuple(FileStat(path, 0, 0, False) for path in paths) for partition, paths in deleted.items()}
+    before = replace(state.view, lister=WithFiles(StorageLister(state.storage), files))
+    for partition, cleans in deleted.items():
+        for slice_ in latest_slices(before, partition):
+            bases = () if slice_.base_file is None else (slice_.base_file.path,)
+            found = next((one for one in (*bases, *(log.path for log in slice_.log_files)) if one in cleans), None)
+            if found is not None:
+                yield Removed(cleans[found], partition, slice_.file_id, found)
+
+
+def _deleted_since(state: TableState, now: Timeline) -> dict[str, dict[str, Instant]]:
+    """By partition path the files of the plans of new cleans, each with the clean."""
     known = {one.requested for one in state.timeline.of_action("clean")}
+    deleted: dict[str, dict[str, Instant]] = {}
     for clean in now.of_action("clean"):
         plan = None if clean.requested in known else _plan_of(state, clean)
-        for partition, paths in ({} if plan is None else plan.files).items():
-            deleted = {f"{partition}/{path.rpartition('/')[2]}".lstrip("/") for path in paths}
-            before = WithFiles(folders, {partition: tuple(FileStat(path, 0, 0, False) for path in deleted)})
-            view = replace(state.view, lister=before)
-            for slice_ in latest_slices(view, partition):
-                bases = () if slice_.base_file is None else (slice_.base_file.path,)
-                found = next((one for one in (*bases, *(log.path for log in slice_.log_files)) if one in deleted), None)
-                if found is not None:
-                    yield Removed(clean, partition, slice_.file_id, found)
+        if plan is not None:
+            for partition, paths in plan.files.items():
+                names = (path.rpartition("/")[2] for path in paths)
+                deleted.setdefault(partition, {}).update({f"{partition}/{one}".lstrip("/"): clean for one in names})
+    return deleted
 
 
 def _plan_of(state: TableState, clean: Instant) -> CleanPlan | None:

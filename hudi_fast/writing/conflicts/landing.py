@@ -33,7 +33,7 @@ from hudi_fast.writing.conflicts.resolve import OwnWrite, require_no_conflict
 from hudi_fast.writing.conflicts.schemas import settled_schema
 from hudi_fast.writing.conflicts.touched import groups_of_commit
 from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.rollback_plan import log_of, rollback_of
+from hudi_fast.writing.rollback_plan import log_of, pending_rollback_of, rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
 
 __all__ = ["Pinned", "check_mode", "pin", "require_landing", "require_nobody_else", "settled_plan"]
@@ -163,11 +163,11 @@ def _require_its_slices(instant: Instant, metadata: CommitMetadata, pinned: Tabl
     logs = (log_of(stat.path) for stat in metadata.write_stats() if stat.path)
     begun = {log.instant for log in logs if log is not None}
     slices = begun & {one.requested for one in pinned.timeline.pending_compactions}
-    if not slices:
-        return
-    pending = (one for one in now.timeline.of_action("rollback") if not one.is_completed)
-    going = rollback_of(now.storage, now.config, pending, slices)
-    gone = [one for one in sorted(slices) if now.timeline.find(one) is None or (going and going[1] == one)]
+    gone = [
+        one
+        for one in sorted(slices)
+        if now.timeline.find(one) is None or pending_rollback_of(now.storage, now.config, now.timeline, one)
+    ]
     if gone:
         raise CommitConflictError(
             f"{now.storage.uri}: the compaction {gone[0]}, on top of which {instant.requested} logged, was taken back "
