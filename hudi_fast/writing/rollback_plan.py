@@ -34,7 +34,15 @@ from hudi_fast.view.file_names import LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.writing.markers import has_markers, marked_files
 
-__all__ = ["log_of", "pending_rollback_of", "plan_rollback", "read_rollback_plan", "rollback_of", "undone_instants"]
+__all__ = [
+    "log_of",
+    "pending_rollback_of",
+    "plan_rollback",
+    "read_rollback_plan",
+    "rollback_of",
+    "taken_back",
+    "undone_instants",
+]
 
 
 def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
@@ -57,7 +65,7 @@ def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, resto
     files = sorted(_files_of(storage, config, instant, restoring))
     gone = {instant.requested}
     if config.layout_version < 2 and any(log is not None and log.instant not in gone for log in map(log_of, files)):
-        gone |= _taken_back(storage, config)
+        gone |= taken_back(storage, config, load_timeline(storage, config))
     for path in files:
         partition = path.rpartition("/")[0]
         log = log_of(path)
@@ -165,9 +173,14 @@ def _logs_on_top(storage: Storage, partitions: Iterable[str], begins: str) -> It
                 yield log.path
 
 
-def _taken_back(storage: Storage, config: TableConfig) -> set[str]:
-    """Instants whose slices are gone: rollbacks and restores of the timeline took them back, or are about to."""
-    timeline = load_timeline(storage, config)
+def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set[str]:
+    """Instants whose slices are gone: rollbacks and restores of a timeline took them back, or are about to.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: as it is.
+    """
     there = {one.requested for one in timeline.instants}
     found = set(undone_instants(storage, config, timeline))
     pending = (one for one in timeline.of_action("rollback") if not one.is_completed)

@@ -15,7 +15,12 @@ import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError, HudiWarning
 from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import heartbeat_path
+from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import run_write
+from hudi_fast.writing.rollback import request_rollback
+from hudi_fast.writing.rollback_plan import plan_rollback
 
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
 
@@ -162,6 +167,70 @@ def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
         write_to(Storage(path), plain_rows([2], text=f"new{number}"), settings)
         services(path).compact({**settings, "hoodie.compact.inline.max.delta.commits": "1"})
     assert sorted("new2" in str(row) for row in table_rows(path).values()) == [False, True]
+    assert_sound(path, table_rows(path))
+
+
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: Path, service: str) -> None:
+    """Before table version 8, without a metadata table: the rollback of the write that logged there deletes the log."""
+    settings = settings_for("MOR", "6", {"hoodie.metadata.enable": "false"})
+    path = tmp_path / "t"
+    first = write_to(Storage(path), plain_rows([2], text="old"), settings).instant
+    planned = []
+
+    class Late(Storage):
+        """What the write logs on is rolled back right before it does."""
+
+        def create_exclusive(self, path: str, data: bytes) -> None:
+            """See ``Storage``."""
+            if ".log.1_0-0-0.marker." in path:
+                services(Path(self.uri)).rollback(first)
+            super().create_exclusive(path, data)
+
+    write = InterleavedEngine(
+        plain_rows([2], text="mine"), lambda: planned.append(getattr(services(path), f"plan_{service}")(settings))
+    )
+    with pytest.raises(CommitConflictError, match="was rolled back in the meantime"):
+        run_write(write, Late(path), WriteOptions.from_options(settings), "append")
+    assert planned == [None]
+    write_to(Storage(path), plain_rows([2], text="new"), settings)
+    getattr(services(path), service)(settings)
+    assert "new" in str(table_rows(path)["k00002"])
+    assert_sound(path, table_rows(path))
+
+
+@pytest.mark.parametrize(
+    ("version", "rows", "service"),
+    [
+        ("6", "inserted", "cluster"),
+        ("9", "inserted", "cluster"),
+        ("9", "logged", "cluster"),
+        ("9", "logged", "compact"),
+    ],
+)
+def test_no_plan_names_what_a_rollback_is_about_to_delete(
+    tmp_path: Path, version: str, rows: str, service: str
+) -> None:
+    """Somebody is at it, without the lock as Apache Hudi is, or died a moment ago: it is left to them."""
+    settings = settings_for("MOR", version)
+    path = tmp_path / "t"
+    write_to(Storage(path), plain_rows([3] if rows == "inserted" else [2, 3]), settings)
+    write_to(Storage(path), plain_rows([3], text="logged"), settings)
+    last = write_to(Storage(path), plain_rows([2], text="undone"), settings)
+    state = load_state(Storage(path))
+    undone = state.timeline.find(last.instant)
+    assert undone is not None
+    plan, clock = plan_rollback(state.storage, state.config, undone), InstantClock(state.config.timezone)
+    rollback = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
+    planned = getattr(services(path), f"plan_{service}")(settings)
+    assert planned is not None
+    assert planned.file_groups == 1  # that of the other partition
+    (path / heartbeat_path(rollback.requested)).unlink()
+    services(path).rollback(options=settings)
+    getattr(services(path), service)(settings)
+    assert len(table_rows(path)) == (1 if rows == "inserted" else 2)
+    assert "undone" not in str(table_rows(path))
     assert_sound(path, table_rows(path))
 
 

@@ -35,6 +35,7 @@ from hudi_fast.services.clustering.parameters import parameters_of
 from hudi_fast.services.clustering.partitions import choose_partitions, last_completed_clustering
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
 from hudi_fast.services.compaction.plan import settled_state
+from hudi_fast.services.doomed import Doomed
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -245,9 +246,10 @@ def _partition_groups(
             f"{state.storage.uri} is no table of consistent hashing, so it has no buckets to split and merge. Give "
             "another hoodie.clustering.plan.strategy.class."
         )
+    doomed = Doomed(state)
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         for name, slices in zip(names, pool.map(lambda one: latest_slices(state.view, one), names), strict=True):
-            free = [one for one in slices if _is_free(state, one, busy)]
+            free = [one for one in slices if _is_free(doomed, one, busy)]
             if strategy.small_only:
                 limit = options.small_file_limit
                 free = [one for one in free if (0 if one.base_file is None else one.base_file.weight) < limit]
@@ -259,10 +261,11 @@ def _partition_groups(
                 yield name, group_slices(free, options, size)
 
 
-def _is_free(state: TableState, slice_: FileSlice, busy: set[str]) -> bool:
-    """Whether no other service plans for the group; ``busy`` receives the partition of one that is taken."""
-    group, view = (slice_.partition, slice_.file_id), state.view
-    taken = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
+def _is_free(doomed: Doomed, slice_: FileSlice, busy: set[str]) -> bool:
+    """Whether the group stays and no other service plans for it; ``busy`` gets the partition of one that is taken."""
+    group, view = (slice_.partition, slice_.file_id), doomed.state.view
+    planned = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
+    taken = planned or doomed.has(slice_)
     if taken:
         busy.add(slice_.partition)
     return not taken
@@ -288,6 +291,7 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
         )
     waiting: dict[str, list[FileSlice]] = {}
     now: dict[str, dict[str, FileSlice]] = {}
+    doomed = Doomed(state)
     seen: set[tuple[str, str]] = set()
     found: list[_Groups] = []
     last = ""
@@ -303,7 +307,7 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
             new = dict.fromkeys(stat.file_id for stat in stats if (name, stat.file_id) not in seen)
             seen |= {(name, file_id) for file_id in new}
             slices = [now[name][file_id] for file_id in new if file_id in now[name]]
-            waiting.setdefault(name, []).extend(one for one in slices if _is_free(state, one, set()))
+            waiting.setdefault(name, []).extend(one for one in slices if _is_free(doomed, one, set()))
             if _base_bytes(waiting[name]) >= options.max_group_bytes:
                 found += group_slices(waiting.pop(name), options, size).groups
     for slices in waiting.values():

@@ -92,7 +92,7 @@ def plan_log_compaction(state: TableState, now: str, settings: ServiceSettings) 
     """The plan of a log compaction that begins at ``now``: all log files of the slices that have enough."""
     threshold = settings.compaction.log_blocks_threshold
     pending = {**state.view.pending_compactions, **state.view.pending_log_compactions}
-    found = compactable_slices(state.view, state.view.lister.partitions(), now, pending, set())
+    found = compactable_slices(state, state.view.lister.partitions(), now, pending, set())
     operations = tuple(
         operation_of(one, settings.write.max_file_size) for one in found if _has_enough(state.storage, one, threshold)
     )

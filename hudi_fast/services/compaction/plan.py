@@ -21,6 +21,7 @@ from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata.state import open_state
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
+from hudi_fast.services.doomed import Doomed
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -32,7 +33,7 @@ from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_p
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
-from hudi_fast.view.slices import FileSlice, TableView, latest_slices
+from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.failed_writes import FailedWrites
 from hudi_fast.writing.transaction import clean_up
@@ -120,7 +121,7 @@ def plan_compaction(state: TableState, now: str, settings: ServiceSettings) -> C
     busy: set[str] = set()
     operations = [
         operation_of(slice_, settings.write.max_file_size)
-        for slice_ in compactable_slices(state.view, partitions, now, state.view.pending_compactions, busy)
+        for slice_ in compactable_slices(state, partitions, now, state.view.pending_compactions, busy)
     ]
     chosen = filter_operations(strategies, options, operations)
     kept = {(one.partition_path, one.file_id) for one in chosen}
@@ -130,25 +131,28 @@ def plan_compaction(state: TableState, now: str, settings: ServiceSettings) -> C
 
 
 def compactable_slices(
-    view: TableView, partitions: Iterable[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
+    state: TableState, partitions: Iterable[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
 ) -> Iterator[FileSlice]:
     """The newest slice of each group with the log files that were complete before ``now``; those without are left out.
 
+    So are those that another service has planned for, or of which files are about to go.
+
     Args:
-        view: the pinned state.
+        state: the table as it was pinned.
         partitions: where to look.
         now: instant of the service.
-        pending: groups that another service has planned for; so are those in a pending clustering.
+        pending: groups that are planned for, beside those in a pending clustering.
         busy: receives the partitions of such groups.
     """
+    view, doomed = state.view, Doomed(state)
     taken = {*pending, *view.pending_groups}
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         for found in pool.map(lambda name: latest_slices(view, name), partitions):
             for slice_ in found:
-                logs = tuple(log for log in slice_.log_files if _was_complete(view, log, now))
+                logs = tuple(log for log in slice_.log_files if _was_complete(state, log, now))
                 if not logs:
                     continue
-                if (slice_.partition, slice_.file_id) in taken:
+                if (slice_.partition, slice_.file_id) in taken or doomed.has(slice_):
                     busy.add(slice_.partition)
                     continue
                 yield replace(slice_, log_files=logs)
@@ -180,11 +184,11 @@ def settled_state(state: TableState, clock: InstantClock, failed: FailedWrites) 
     return clean_up(state, clock, failed) if rollbacks or state.timeline.pending_writes else state
 
 
-def _was_complete(view: TableView, log: LogFile, now: str) -> bool:
+def _was_complete(state: TableState, log: LogFile, now: str) -> bool:
     """Whether the write of a log file ended before ``now``; where names do not tell, blocks do when they are read."""
-    if view.table_version < _LOGS_NAMED_BY_WRITE:
+    if state.config.version < _LOGS_NAMED_BY_WRITE:
         return True
-    completion = view.timeline.completion_of(log.instant)
+    completion = state.timeline.completion_of(log.instant)
     return completion is None or completion < now
 
 

@@ -156,7 +156,7 @@ def logged_slices(state: TableState) -> list[FileSlice]:
     if not state.config.is_mor:
         return []
     partitions = state.view.lister.partitions()
-    return list(compactable_slices(state.view, partitions, _END_OF_TIME, (), set()))
+    return list(compactable_slices(state, partitions, _END_OF_TIME, (), set()))
 
 
 def leaving_partitions(state: TableState, version: int) -> dict[str, str]:
