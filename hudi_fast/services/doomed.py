@@ -18,7 +18,7 @@ from functools import cached_property
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.rollback import relative_path
-from hudi_fast.writing.rollback_plan import read_rollback_plan, taken_back
+from hudi_fast.writing.rollback_plan import pending_rollbacks, taken_back
 
 __all__ = ["Doomed"]
 
@@ -42,9 +42,9 @@ class Doomed:
         Raises:
             CorruptTableError: the plan of a rollback names files outside the table.
         """
-        base = slice_.base_file
-        paths = (*(() if base is None else (base.path,)), *(log.path for log in slice_.log_files))
-        return not self._files.isdisjoint(paths) or (base is None and self._rests_on_nothing(slice_.base_instant))
+        if any(file.path in self._files for file in slice_.files):
+            return True
+        return slice_.base_file is None and self._rests_on_nothing(slice_.base_instant)
 
     def _rests_on_nothing(self, begin: str) -> bool:
         timeline = self.state.timeline
@@ -54,10 +54,9 @@ class Doomed:
 
     @cached_property
     def _files(self) -> frozenset[str]:
-        storage, config = self.state.storage, self.state.config
-        pending = (one for one in self.state.timeline.of_action("rollback") if not one.is_completed)
-        plans = (read_rollback_plan(storage, config, one) for one in pending)
-        requests = (one for plan in plans if plan is not None for one in plan.requests)
+        storage = self.state.storage
+        plans = pending_rollbacks(storage, self.state.config, self.state.timeline)
+        requests = (one for _, plan in plans for one in plan.requests)
         return frozenset(relative_path(storage, path) for one in requests for path in one.files_to_be_deleted)
 
     @cached_property

@@ -64,8 +64,7 @@ def removed_since(state: TableState, now: Timeline) -> Iterator[Removed]:
     before = replace(state.view, lister=WithFiles(StorageLister(state.storage), files))
     for partition, cleans in deleted.items():
         for slice_ in latest_slices(before, partition):
-            bases = () if slice_.base_file is None else (slice_.base_file.path,)
-            found = next((one for one in (*bases, *(log.path for log in slice_.log_files)) if one in cleans), None)
+            found = next((one.path for one in slice_.files if one.path in cleans), None)
             if found is not None:
                 yield Removed(cleans[found], partition, slice_.file_id, found)
 

@@ -62,6 +62,11 @@ class FileSlice:
         if not self.base_instant and self.base_file is not None:
             object.__setattr__(self, "base_instant", self.base_file.instant)
 
+    @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """The base file, where there is one, and the log files."""
+        return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
+
 
 @dataclass(frozen=True, slots=True)
 class TableView:

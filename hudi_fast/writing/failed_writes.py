@@ -27,7 +27,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, beating, is_alive
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.rollback_plan import read_rollback_plan
+from hudi_fast.writing.rollback_plan import pending_rollbacks
 
 __all__ = ["FailedWrites", "beating_as_writer", "expired_writes", "failed_writes", "given_up_writes"]
 
@@ -76,12 +76,6 @@ def beating_as_writer(storage: Storage, instant: str, failed: FailedWrites) -> A
 
 def _pending(state: TableState) -> list[Instant]:
     planned = {one.requested for one in state.pending_services}
-    left = planned | _being_rolled_back(state)
+    left = planned | {plan.instant for _, plan in pending_rollbacks(state.storage, state.config, state.timeline)}
     found = [one for one in state.timeline.pending_writes if one.requested not in left]
     return sorted(found, key=lambda one: one.requested, reverse=True)
-
-
-def _being_rolled_back(state: TableState) -> set[str]:
-    rollbacks = [one for one in state.timeline.pending() if one.action == "rollback"]
-    plans = (read_rollback_plan(state.storage, state.config, one) for one in rollbacks)
-    return {plan.instant for plan in plans if plan is not None}

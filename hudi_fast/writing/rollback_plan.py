@@ -37,6 +37,7 @@ from hudi_fast.writing.markers import has_markers, marked_files
 __all__ = [
     "log_of",
     "pending_rollback_of",
+    "pending_rollbacks",
     "plan_rollback",
     "read_rollback_plan",
     "rollback_of",
@@ -183,10 +184,9 @@ def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set
     """
     there = {one.requested for one in timeline.instants}
     found = set(undone_instants(storage, config, timeline))
-    pending = (one for one in timeline.of_action("rollback") if not one.is_completed)
-    plans = (read_rollback_plan(storage, config, one) for one in pending)
+    plans = (plan for _, plan in pending_rollbacks(storage, config, timeline))
     # A compaction is requested again: what was logged on top of it counts.
-    return found - there | {plan.instant for plan in plans if plan is not None and plan.action != "compaction"}
+    return found - there | {plan.instant for plan in plans if plan.action != "compaction"}
 
 
 def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[str]:
@@ -226,6 +226,22 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
         return None
 
 
+def pending_rollbacks(
+    storage: Storage, config: TableConfig, timeline: Timeline
+) -> Iterator[tuple[Instant, RollbackPlan]]:
+    """Pending rollbacks with their plans, oldest first; those whose plan was cut off are left out.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        timeline: as it is.
+    """
+    for one in timeline.of_action("rollback"):
+        plan = None if one.is_completed else read_rollback_plan(storage, config, one)
+        if plan is not None:
+            yield one, plan
+
+
 def rollback_of(
     storage: Storage, config: TableConfig, rollbacks: Iterable[Instant], instants: Container[str]
 ) -> tuple[Instant, str] | None:
@@ -253,6 +269,4 @@ def pending_rollback_of(storage: Storage, config: TableConfig, timeline: Timelin
         timeline: as it is.
         instant: requested time.
     """
-    pending = (one for one in timeline.of_action("rollback") if not one.is_completed)
-    found = rollback_of(storage, config, pending, {instant})
-    return None if found is None else found[0]
+    return next((one for one, plan in pending_rollbacks(storage, config, timeline) if plan.instant == instant), None)

@@ -265,10 +265,7 @@ def _missing(storage: Storage, files: dict[str, dict[str, FileStat]]) -> list[st
 
 
 def _require_files(plan: ScanPlan) -> None:
-    paths = []
-    for one in plan.slices:
-        paths += [file.path for file in (one.base_file, *one.log_files) if file is not None]
-    gone = _gone(plan.state.storage, paths)
+    gone = _gone(plan.state.storage, [file.path for one in plan.slices for file in one.files])
     if gone:
         more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
         raise ConfigError(

@@ -109,7 +109,7 @@ def _partition_row(name: str, slices: Sequence[FileSlice]) -> tuple[str, ...]:
 
 
 def _bytes(one: FileSlice) -> int:
-    return sum(file.size for file in (one.base_file, *one.log_files) if file is not None)
+    return sum(file.size for file in one.files)
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:

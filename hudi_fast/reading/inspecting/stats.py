@@ -166,7 +166,7 @@ def _metadata_row(table: MetadataTable, partition: str) -> dict[str, object]:
 
 
 def _files_of(slices: Iterable[FileSlice]) -> Iterable[BaseFile | LogFile]:
-    return (file for one in slices for file in (one.base_file, *one.log_files) if file is not None)
+    return (file for one in slices for file in one.files)
 
 
 def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:

@@ -166,15 +166,14 @@ def _files_of(slices: Sequence[FileSlice], history: SchemaHistory | None) -> _Fi
     partitions, names, numbers, large, altered = [], [], [], [], []
     known: dict[str, frozenset[str]] = {}
     for number, one in enumerate(slices):
-        for file in (one.base_file, *one.log_files):
-            if file is not None:
-                partitions.append(one.partition)
-                names.append(file.name)
-                numbers.append(number)
-                large.append(file is one.base_file and file.size >= _SEVERAL_ROW_GROUPS)
-                if file.instant not in known:
-                    known[file.instant] = altered_columns(history, file.instant)
-                altered.append(known[file.instant])
+        for file in one.files:
+            partitions.append(one.partition)
+            names.append(file.name)
+            numbers.append(number)
+            large.append(file is one.base_file and file.size >= _SEVERAL_ROW_GROUPS)
+            if file.instant not in known:
+                known[file.instant] = altered_columns(history, file.instant)
+            altered.append(known[file.instant])
     return _Files(partitions, names, np.array(numbers, dtype=np.int64), np.array(large, dtype=np.bool_), altered)
 
 

@@ -55,7 +55,7 @@ def _row(table: MetadataTable | None, name: str, definition: IndexDefinition | N
     if table is None or reason is not None:
         return {**row, "state": "unusable", "reason": reason}
     groups = table.groups(name)
-    files = [file for one in groups for file in (one.base_file, *one.log_files) if file is not None]
+    files = [file for one in groups for file in one.files]
     return {**row, "state": "ready", "file_groups": len(groups), "bytes": _bytes(file.size for file in files)}
 
 

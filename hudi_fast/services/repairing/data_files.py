@@ -12,7 +12,6 @@ the finding then says what a person should look at. Where the timeline cannot be
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,19 +21,15 @@ from hudi_fast.metadata.lister import MetadataLister
 from hudi_fast.services.repairing.findings import Finding
 from hudi_fast.services.repairing.look import Look
 from hudi_fast.storage.base import FileStat
-from hudi_fast.timeline.active import read_instant_body, read_requested_body
+from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archived import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
-from hudi_fast.timeline.plans import (
-    decode_clean_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-)
+from hudi_fast.timeline.plans import decode_clean_metadata, decode_savepoint
 from hudi_fast.view.file_names import BaseFile, LogFile, parse_base_file, parse_log_file
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
-from hudi_fast.writing.rollback_plan import undone_instants
+from hudi_fast.writing.rollback_plan import pending_rollbacks, undone_instants
 
 __all__ = ["find_data_files"]
 
@@ -208,13 +203,7 @@ def _known(look: Look) -> _Known:
     listed = {path for commit in commits if commit is not None for path in _paths_of(commit)}
     archived = _archived(look)
     view = load_state(look.storage).view
-    read = {
-        file.path
-        for partition in look.partitions
-        for one in latest_slices(view, partition)
-        for file in (one.base_file, *one.log_files)
-        if file is not None
-    }
+    read = {file.path for partition in look.partitions for one in latest_slices(view, partition) for file in one.files}
     saved = _saved(look)
     undone = set(undone_instants(look.storage, look.config, look.timeline)) - {one.requested for one in writes}
     reaches = min((one.requested for one in archived), default=None)
@@ -272,12 +261,7 @@ def _archived(look: Look) -> list[Instant]:
 
 
 def _being_undone(look: Look) -> frozenset[str]:
-    pending = [one for one in look.timeline.of_action("rollback") if not one.is_completed]
-    found: set[str] = set()
-    for instant in pending:
-        with contextlib.suppress(CorruptTableError):  # a finding of its own
-            found.add(decode_rollback_plan(read_requested_body(look.storage, look.config, instant)).instant)
-    return frozenset(found)
+    return frozenset(plan.instant for _, plan in pending_rollbacks(look.storage, look.config, look.timeline))
 
 
 def _saved(look: Look) -> frozenset[str] | None:

@@ -60,7 +60,7 @@ from hudi_fast.writing.rollback import (
     request_rollback,
     undo,
 )
-from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan
+from hudi_fast.writing.rollback_plan import log_of, pending_rollbacks, plan_rollback
 
 __all__ = ["look_at_restore", "run_restore"]
 
@@ -180,11 +180,9 @@ def _dropped_before(state: TableState) -> set[str]:
 
 def _rollbacks_since(state: TableState, savepoint: str) -> Iterator[tuple[Instant, RollbackPlan]]:
     """Pending rollbacks of the restore, of this attempt or of those before."""
-    for one in state.timeline.pending():
-        if one.action == "rollback" and one.requested > savepoint:
-            plan = read_rollback_plan(state.storage, state.config, one)
-            if plan is not None:
-                yield one, plan
+    for one, plan in pending_rollbacks(state.storage, state.config, state.timeline):
+        if one.requested > savepoint:
+            yield one, plan
 
 
 def _require_same(storage: Storage, plan: PlannedRestore | None, found: PlannedRestore) -> None:

@@ -36,7 +36,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.markers import delete_leftover_markers
 from hudi_fast.writing.rollback import RolledBack, finish_rollbacks, relative_path, roll_back
-from hudi_fast.writing.rollback_plan import plan_rollback, read_rollback_plan
+from hudi_fast.writing.rollback_plan import pending_rollbacks, plan_rollback
 from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["look_at_rollback", "run_rollback", "storage_errors", "touched_files"]
@@ -152,9 +152,7 @@ def _is_completed(state: TableState, instant: str) -> bool:
 
 def _waiting_rollbacks(state: TableState) -> dict[str, RollbackPlan]:
     """Rollbacks that died, by the instant that they undo."""
-    pending = [one for one in state.timeline.pending() if one.action == "rollback"]
-    plans = (read_rollback_plan(state.storage, state.config, one) for one in pending)
-    return {plan.instant: plan for plan in plans if plan is not None}
+    return {plan.instant: plan for _, plan in pending_rollbacks(state.storage, state.config, state.timeline)}
 
 
 def _failed_writes(state: TableState, settings: ServiceSettings) -> list[Instant]:
