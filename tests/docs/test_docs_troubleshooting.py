@@ -1,4 +1,4 @@
-"""docs/on-call.md names every column and every kind of finding that there is."""
+"""docs/troubleshooting.md names every column and every kind of finding that there is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
 from hudi_fast.services.repairing.findings import FINDING_KINDS
 
-TEXT = (Path(__file__).parents[2] / "docs" / "on-call.md").read_text()
+TEXT = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 
 
 def first_cells(section: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""docs/changing-rows.md runs as printed, and the calls and options that it names are there."""
+"""docs/merge-update-delete.md runs as printed, and the calls and options that it names are there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import hudi_fast as hf
-from hudi_fast.changing.statement import Merge
+from hudi_fast.dml.statement import Merge
 
 DOCS = Path(__file__).parents[2] / "docs"
-TEXT = (DOCS / "changing-rows.md").read_text(encoding="utf-8")
+TEXT = (DOCS / "merge-update-delete.md").read_text(encoding="utf-8")
 
 
 def test_what_the_page_names_is_there() -> None:
