@@ -63,67 +63,67 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.ConfigError,
         ("hoodie.table.name", "must be set"),
     ),
-    "no table to read": (
+    "read of a missing table": (
         lambda path: hf.HudiTable.open(path / "none"),
         hf.TableNotFoundError,
         ("No Hudi table at", "none", "Create it or fix the path"),
     ),
-    "delete from no table": (
+    "delete from a missing table": (
         lambda path: write(path / "none", **{f"{W}operation": "delete"}),
         hf.TableNotFoundError,
         ("hoodie table at", "none", "does not exist"),
     ),
-    "a table that exists": (
+    "table exists already": (
         lambda path: write(path, mode="errorifexists"),
         hf.TableExistsError,
         ("hoodie table at", "{path}", "already exists"),
     ),
-    "append under another name": (
+    "append with another table name": (
         other_option("hoodie.table.name", "u"),
         hf.ConfigError,
         ("hoodie.table.name:\tu\tt", "Table t keeps its settings", "write to another table"),
     ),
-    "delete that does not append": (
+    "delete with another save mode than append": (
         lambda path: write(path, mode="overwrite", **{f"{W}operation": "delete"}),
         hf.ConfigError,
         ("Append is the only save mode applicable for the delete operation",),
     ),
-    "another record key": (
+    "different record key": (
         other_option(f"{W}recordkey.field", "text"),
         hf.ConfigError,
         ("Config conflict(key\tcurrent value\texisting value):", "RecordKey:\ttext\tid", "Table t keeps its settings"),
     ),
-    "another ordering field": (
+    "different ordering field": (
         other_option(f"{W}precombine.field", "text"),
         hf.ConfigError,
         ("Config conflict(key\tcurrent value\texisting value):", "PreCombineKey:\ttext\tts"),
     ),
-    "another key generator": (
+    "different key generator": (
         other_option(f"{W}keygenerator.class", "org.apache.hudi.keygen.ComplexKeyGenerator"),
         hf.ConfigError,
         ("Config conflict(key\tcurrent value\texisting value):", "KeyGenerator:\tCOMPLEX"),
     ),
-    "other partitions": (
+    "different partition fields": (
         other_option(f"{W}partitionpath.field", "text"),
         hf.ConfigError,
         ("Config conflict(key\tcurrent value\texisting value):", "PartitionPath:\ttext\tpart"),
     ),
-    "another table type": (
+    "different table type": (
         other_option(f"{W}table.type", "MERGE_ON_READ"),
         hf.ConfigError,
         ("Config conflict(key\tcurrent value\texisting value):", f"{W}table.type:\tMERGE_ON_READ\tCOPY_ON_WRITE"),
     ),
-    "another merge mode": (
+    "different merge mode": (
         other_option("hoodie.write.record.merge.mode", "COMMIT_TIME_ORDERING"),
         hf.ConfigError,
         ("hoodie.write.record.merge.mode:\tCOMMIT_TIME_ORDERING\tEVENT_TIME_ORDERING",),
     ),
-    "a null key": (
+    "null record key": (
         lambda path: write(path, with_column("id", pa.array(["a", None, "", "b"]))),
         hf.InvalidDataError,
         ("Record key field 'id' cannot be null or empty", "2 of 4 rows", "Fill or drop"),
     ),
-    "all parts of a key null": (
+    "record key with only null fields": (
         lambda path: hf.write(
             with_column("id", pa.nulls(4, pa.string())).set_column(3, "text", pa.nulls(4, pa.string())),
             path / "new",
@@ -132,12 +132,12 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.InvalidDataError,
         ("Record key fields 'id', 'text' cannot be null or empty all at once",),
     ),
-    "no key column": (
+    "missing record key column": (
         lambda path: hf.write(ROWS, path / "new", options(key="nope")),
         hf.InvalidDataError,
         ("record key", "'nope'", "['id', 'part', 'ts', 'text']", "Add them"),
     ),
-    "no ordering column": (
+    "missing ordering column": (
         lambda path: hf.write(ROWS, path / "new", options(ordering="nope")),
         hf.InvalidDataError,
         ("ordering", "'nope'", "['id', 'part', 'ts', 'text']"),
@@ -147,32 +147,32 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.HudiError,
         ("hoodie.populate.meta.fields", "hoodie.datasource.write.recordkey.field"),
     ),
-    "generated keys and dropped duplicates": (
+    "generated keys with duplicates dropped": (
         lambda path: hf.write(ROWS, path / "new", {**AUTO, f"{W}insert.drop.duplicates": "true"}),
         hf.HudiError,
         ("hoodie.datasource.insert.dup.policy", "is not supported with auto generation of record keys"),
     ),
-    "a deleted flag that is no boolean": (
+    "`_hoodie_is_deleted` column that is not boolean": (
         lambda path: write(path, ROWS.append_column("_hoodie_is_deleted", pa.array(["no"] * 4))),
         hf.SchemaMismatchError,
         ("_hoodie_is_deleted has to be a boolean column", "have string", "cast it"),
     ),
-    "an insert of stored keys": (
+    "insert of stored keys": (
         lambda path: write(path, **{f"{W}operation": "insert", "hoodie.datasource.insert.dup.policy": "fail"}),
         hf.DuplicateKeyError,
         ("k0000", "hoodie.datasource.insert.dup.policy"),
     ),
-    "a missing column": (
+    "missing column": (
         lambda path: write(path, ROWS.drop_columns(["text"])),
         hf.SchemaMismatchError,
         ("text", "hoodie.write.set.null.for.missing.columns", "{path}"),
     ),
-    "a type that does not fit": (
+    "incompatible column type": (
         lambda path: write(path, with_column("text", pa.array([True] * 4))),
         hf.SchemaMismatchError,
         ("text", "string", "bool", "{path}"),
     ),
-    "meta columns again": (
+    "meta columns enabled for a table without them": (
         lambda path: (
             hf.write(ROWS, path / "bare", options() | {"hoodie.populate.meta.fields": "false"}),
             hf.write(ROWS, path / "bare", options() | {"hoodie.populate.meta.fields": "true"}),
@@ -180,7 +180,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.ConfigError,
         ("hoodie.populate.meta.fields:\ttrue\tfalse",),
     ),
-    "no meta columns with a timestamp key generator": (
+    "timestamp key generator without meta columns": (
         lambda path: hf.write(
             ROWS,
             path / "new",
@@ -195,7 +195,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.HudiError,
         ("TIMESTAMP", "hoodie.populate.meta.fields"),
     ),
-    "consistent hashing on copy on write": (
+    "consistent hashing on a copy-on-write table": (
         lambda path: hf.write(
             ROWS,
             path / "new",
@@ -209,8 +209,8 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
             "hoodie.index.bucket.engine",
         ),
     ),
-    "a table version of the future": (at_version("10"), hf.UnsupportedFeatureError, ("version 10", "{path}")),
-    "a table version of the past": (
+    "table version that is too new": (at_version("10"), hf.UnsupportedFeatureError, ("version 10", "{path}")),
+    "table version that is too old": (
         lambda path: (
             hf.write(ROWS, path / "new", options(table_version="6")),
             with_properties(path / "new", **{"hoodie.table.version": "5"}),
@@ -219,17 +219,17 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.UnsupportedFeatureError,
         ("table version 5", "{path}/new", "upgrade the table"),
     ),
-    "an unknown operation": (
+    "unknown operation": (
         other_option(f"{W}operation", "merge"),
         hf.ConfigError,
         (f"{W}operation", "merge", "upsert"),
     ),
-    "an unknown query type": (
+    "unknown query type": (
         lambda path: hf.HudiTable.open(path).to_arrow(query_type="newest"),
         hf.ConfigError,
         ("newest", "snapshot"),
     ),
-    "keep.max below keep.min": (
+    "`hoodie.keep.max.commits` below `hoodie.keep.min.commits`": (
         lambda path: write(path, **{"hoodie.keep.min.commits": "20", "hoodie.keep.max.commits": "10"}),
         hf.ConfigError,
         ("hoodie.keep.max.commits", "10", "hoodie.keep.min.commits", "20"),
@@ -243,37 +243,37 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.ConfigError,
         ("hoodie.compact.inline", "hoodie.compact.schedule.inline"),
     ),
-    "compaction of copy on write": (
+    "compaction of a copy-on-write table": (
         lambda path: hf.HudiTable.open(path).services.compact(),
         hf.ConfigError,
         ("MERGE_ON_READ", "COPY_ON_WRITE", "{path}"),
     ),
-    "several writers without a lock": (
+    "concurrent writers without a lock provider": (
         other_option("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
         hf.ConfigError,
         ("hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL", "hoodie.write.lock.provider"),
     ),
-    "a lock that others hold": (
+    "table locked by another writer": (
         while_locked,
         hf.LockTimeoutError,
         ("{path}", "is being written by another writer", "hoodie.write.lock.wait_time_ms"),
     ),
-    "a savepoint of what is no commit": (
+    "savepoint of a missing commit": (
         lambda path: hf.HudiTable.open(path).services.savepoint("20200101000000000"),
         hf.HudiError,
         ("20200101000000000", "{path}"),
     ),
-    "a time that is none": (
+    "invalid time": (
         lambda path: hf.HudiTable.open(path).to_arrow(as_of="yesterday"),
         hf.ConfigError,
         ("yesterday", "yyyyMMddHHmmssSSS"),
     ),
-    "an incremental query without a start": (
+    "incremental query without a begin time": (
         lambda path: hf.HudiTable.open(path).incremental(None),  # type: ignore[arg-type]
         hf.ConfigError,
         ("hoodie.datasource.read.begin.instanttime",),
     ),
-    "an incremental query without meta columns": (
+    "incremental query without meta columns": (
         lambda path: (
             hf.write(ROWS, path / "bare", {**options(), "hoodie.populate.meta.fields": "false"}),
             hf.HudiTable.open(path / "bare").incremental("earliest"),
@@ -281,7 +281,7 @@ CATALOGUE: dict[str, tuple[Callable[[Path], object], type[hf.HudiError], tuple[s
         hf.HudiError,
         ("ncremental quer", "hoodie.populate.meta.fields"),
     ),
-    "changes of a table that keeps none": (
+    "CDC query of a table without change data capture": (
         lambda path: hf.HudiTable.open(path).cdc("earliest"),
         hf.HudiError,
         ("hoodie.table.cdc.enabled",),
