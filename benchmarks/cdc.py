@@ -67,7 +67,7 @@ def local_side(path: str) -> tuple[Read, Keep]:
     """In this process: batch after batch, dropped."""
     import pyarrow.parquet as pq
 
-    from hudi_fast.reading.changes.cdc import changes_batches, plan_query
+    from hudi_fast.reading.incremental.cdc import changes_batches, plan_query
     from hudi_fast.storage.base import Storage
 
     def read(options: dict[str, str]) -> None:

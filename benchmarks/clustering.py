@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from hudi_fast.kernels import warm_up
 
 from hudi_fast import write
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering

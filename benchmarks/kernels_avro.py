@@ -18,8 +18,8 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from hudi_fast.formats.avro_rows import AvroDecoder, AvroEncoder, block_content_head
-from hudi_fast.formats.avro_schema import META_FIELDS, arrow_to_avro
+from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder, block_content_head
+from hudi_fast.formats.avro.schema import META_FIELDS, arrow_to_avro
 
 ROWS = 50_000
 FASTAVRO_ROWS = 4_000

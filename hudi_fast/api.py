@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.changing.run import ChangeRun, delete_locally, merge_locally, update_locally
-from hudi_fast.changing.statement import Merge, MergeSpec
 from hudi_fast.config.bootstrap_options import is_bootstrap, source_of
+from hudi_fast.dml.run import ChangeRun, delete_locally, merge_locally, update_locally
+from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
@@ -173,7 +173,7 @@ def merge(
         storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 
     Returns:
-        the merge to put together; see :class:`hudi_fast.changing.statement.Merge`.
+        the merge to put together; see :class:`hudi_fast.dml.statement.Merge`.
     """
     run = _change(spark, path, options, storage_options)
     if spark is None:
@@ -198,7 +198,7 @@ def update(
         spark: the Spark session, or None to do it in this process.
         path: base path of the table.
         where: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without; None for all rows.
-        set: column -> value; see :meth:`hudi_fast.changing.statement.Merge.when_matched_update`.
+        set: column -> value; see :meth:`hudi_fast.dml.statement.Merge.when_matched_update`.
         options: ``hoodie.*`` keys as for a write.
         storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
 

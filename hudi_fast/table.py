@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.changing.verbs import RowChanges
 from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
 from hudi_fast.config.properties_file import load_properties
@@ -20,12 +19,13 @@ from hudi_fast.config.read_options import normalise_instant
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.dml.verbs import DmlVerbs
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
+from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.merging.rules import Merger
-from hudi_fast.metadata.state import open_state
-from hudi_fast.reading.changes.verbs import ChangeReads
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.dataset import Scan
+from hudi_fast.reading.incremental.verbs import IncrementalReads
 from hudi_fast.reading.inspecting.history import history_table
 from hudi_fast.reading.inspecting.html import table_html
 from hudi_fast.reading.inspecting.stats import stats_table
@@ -53,7 +53,7 @@ Keys = Any
 """Rows with the key (and partition) columns: anything with ``__arrow_c_stream__``, or a ``pyarrow.compute`` filter."""
 
 
-class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
+class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     """A Hudi table on storage. Every call sees the table as it is then; the object caches nothing but its path.
 
     Example:
@@ -367,7 +367,7 @@ class HudiTable(ChangeReads, RowChanges, SchemaVerbs):
         filter_: pc.Expression | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> ScanPlan:
-        from hudi_fast.reading.changes.incremental import incremental_options, plan_query
+        from hudi_fast.reading.incremental.query import incremental_options, plan_query
 
         given = incremental_options(begin, end, options)
         if self._merger is not None:

@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, scan_log_blocks
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import commits_newest_first, load_state

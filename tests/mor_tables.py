@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.delete_block import decode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.formats.record_positions import decode_positions
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.log.delete_block import decode_delete_block
+from hudi_fast.formats.log.record_positions import decode_positions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant

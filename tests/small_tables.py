@@ -13,7 +13,7 @@ import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.timeline.plans import decode_clean_metadata

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,12 +108,6 @@ def test_kernels_are_imported_under_the_name_that_they_are_shipped_with() -> Non
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
             assert not any(name.split(".")[0] == "kernels" for name in names), path
-
-
-def test_every_folder_is_installed() -> None:
-    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    folders = {".".join(path.relative_to(ROOT).parts[:-1]) for path in PACKAGE.rglob("*.py")}
-    assert sorted(listed) == sorted({*folders, "hudi_fast.kernels"})
 
 
 def test_modules_stay_small() -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from hudi_fast.bootstrapping.plan import BootstrapPlan, CopiedFile
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.local import LocalEngine

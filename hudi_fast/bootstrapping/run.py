@@ -27,9 +27,9 @@ from hudi_fast.bootstrapping.staging import find_place, staged
 from hudi_fast.config.table_layout import create_table_layout
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError
-from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.runner import Runner
-from hudi_fast.metadata_writer.runner import in_threads as index_in_threads
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.metadata_table.updates.runner import in_threads as index_in_threads
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
@@ -37,7 +37,7 @@ from hudi_fast.timeline.instant import FULL_BOOTSTRAP_INSTANT, METADATA_BOOTSTRA
 from hudi_fast.view.bootstrap_index import write_bootstrap_index
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.flow import Engine, WriteResult, write_at
-from hudi_fast.writing.metadata_table import ensure_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import ensure_metadata, record_in_metadata
 from hudi_fast.writing.schema_commit import schema_metadata
 from hudi_fast.writing.transaction import begin, commit
 

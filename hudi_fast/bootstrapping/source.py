@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.schema.promotion import can_promote
 from hudi_fast.storage.base import FileStat, Storage

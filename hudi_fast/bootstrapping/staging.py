@@ -30,7 +30,7 @@ from hudi_fast.errors import (
     UnsupportedFeatureError,
 )
 from hudi_fast.locking.machine import is_held, machine_lock
-from hudi_fast.locking.table_lock import Held, table_lock
+from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.writing.open_table import known_mode, table_exists
@@ -105,7 +105,7 @@ def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
     """
     storage = place.storage
     with contextlib.ExitStack() as held:
-        replaced = held.enter_context(table_lock(storage, lock)) if place.replaces else Held()
+        replaced = held.enter_context(table_lock(storage, lock)) if place.replaces else HeldLock()
         beside = _stage(storage)
         if beside is None:
             with _in_place(place):

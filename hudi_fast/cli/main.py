@@ -2,14 +2,14 @@
 
 ::
 
-    looking     info, history, files, explain
+    inspect     info, history, files, explain
     schema      schema
     rows        read, write, delete
-    changes     changes
-    rewriting   compact, cluster
-    tidying     clean, archive, repair
-    undoing     rollback, savepoint, restore
-    upkeep      index, validate, upgrade, services
+    incremental changes
+    compaction  compact, cluster
+    cleanup     clean, archive, repair
+    recovery    rollback, savepoint, restore
+    maintenance index, validate, upgrade, services
 
 Every command is one call of the table object (:class:`hudi_fast.HudiTable`) or of :func:`hudi_fast.write`, between
 parsing arguments and showing the answer. An error of ours is one red line and exit code 1; wrong usage is exit code 2.
@@ -25,7 +25,7 @@ from typing import TextIO
 import click
 
 from hudi_fast import __version__
-from hudi_fast.cli import changes, looking, rewriting, rows, schema, tidying, undoing, upkeep
+from hudi_fast.cli import cleanup, compaction, incremental, inspect, maintenance, recovery, rows, schema
 from hudi_fast.errors import HudiError
 
 __all__ = ["cli", "main"]
@@ -79,6 +79,6 @@ def cli(storage_pairs: tuple[str, ...]) -> None:
     """Read and write Apache Hudi tables, natively."""
 
 
-for room in (looking, schema, rows, changes, rewriting, tidying, undoing, upkeep):
-    for command in room.COMMANDS:
+for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance):
+    for command in group.COMMANDS:
         cli.add_command(command)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hudi_fast.cli.looking import condition_on
+from hudi_fast.cli.inspect import condition_on
 from hudi_fast.cli.shared import (
     json_option,
     open_table,

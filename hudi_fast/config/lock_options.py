@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hudi_fast.config.option_catalog_lock import LOCK_PROVIDERS, STRATEGIES
+from hudi_fast.config.catalog.lock import LOCK_PROVIDERS, STRATEGIES
 from hudi_fast.config.option_fields import normalise_fields, option_field
 from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError
@@ -51,7 +51,7 @@ class LockOptions(OptionValues):
     # conflicts
     strategy_class: str | None = option_field(f"{_L}conflict.resolution.strategy")
     conflict_retries: int = option_field("hoodie.write.num.retries.on.conflict.failures")
-    settles_schemas: bool = option_field(f"{_C}schema.conflict.resolution.enable")
+    merges_schemas: bool = option_field(f"{_C}schema.conflict.resolution.enable")
     detects_early: bool = option_field(f"{_C}early.conflict.detection.enable")
     early_looks_at_commits: bool = option_field(f"{_C}early.conflict.check.commit.conflict")
     yields_to_requested: bool = option_field("hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution")

@@ -1,8 +1,8 @@
 """The options of the metadata table as one frozen value: which of its partitions a writer keeps, and how large.
 
 Data flow: ``{"hoodie.metadata...": ...}`` -> :attr:`hudi_fast.config.write_options.WriteOptions.metadata` -> the
-writer's part of :mod:`hudi_fast.metadata`. What is there already stays, unless it is told to go: options say what a
-writer adds, the table's properties what there is.
+writer's part of :mod:`hudi_fast.metadata_table`. What is there already stays, unless it is told to go: options say
+what a writer adds, the table's properties what there is.
 """
 
 from __future__ import annotations

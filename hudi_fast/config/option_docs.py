@@ -8,20 +8,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 
-from hudi_fast.config.option_catalog_accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
-from hudi_fast.config.option_catalog_archive import ARCHIVE_OPTIONS
-from hudi_fast.config.option_catalog_bootstrap import BOOTSTRAP_OPTIONS
-from hudi_fast.config.option_catalog_cdc import CDC_OPTIONS
-from hudi_fast.config.option_catalog_clean import CLEAN_OPTIONS
-from hudi_fast.config.option_catalog_clustering import CLUSTERING_OPTIONS
-from hudi_fast.config.option_catalog_files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
-from hudi_fast.config.option_catalog_index import INDEX_OPTIONS, METADATA_OPTIONS
-from hudi_fast.config.option_catalog_limited import LIMITED_OPTIONS
-from hudi_fast.config.option_catalog_lock import LOCK_OPTIONS
-from hudi_fast.config.option_catalog_read import QUERY_OPTIONS
-from hudi_fast.config.option_catalog_services import COMPACTION_OPTIONS, SERVICE_OPTIONS
-from hudi_fast.config.option_catalog_stream import STREAM_OPTIONS
-from hudi_fast.config.option_catalog_write import (
+from hudi_fast.config.catalog.accepted import ACCEPTED_GROUPS, ACCEPTED_PREFIXES
+from hudi_fast.config.catalog.archive import ARCHIVE_OPTIONS
+from hudi_fast.config.catalog.bootstrap import BOOTSTRAP_OPTIONS
+from hudi_fast.config.catalog.cdc import CDC_OPTIONS
+from hudi_fast.config.catalog.clean import CLEAN_OPTIONS
+from hudi_fast.config.catalog.clustering import CLUSTERING_OPTIONS
+from hudi_fast.config.catalog.files import BLOOM_OPTIONS, PARQUET_OPTIONS, SIZING_OPTIONS
+from hudi_fast.config.catalog.index import INDEX_OPTIONS, METADATA_OPTIONS
+from hudi_fast.config.catalog.limited import LIMITED_OPTIONS
+from hudi_fast.config.catalog.lock import LOCK_OPTIONS
+from hudi_fast.config.catalog.read import QUERY_OPTIONS
+from hudi_fast.config.catalog.services import COMPACTION_OPTIONS, SERVICE_OPTIONS
+from hudi_fast.config.catalog.stream import STREAM_OPTIONS
+from hudi_fast.config.catalog.write import (
     ENGINE_OPTIONS,
     KEY_OPTIONS,
     MERGE_OPTIONS,

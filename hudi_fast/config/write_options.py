@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hudi_fast.config.catalog.write import TIMEBASED_OPTIONS
 from hudi_fast.config.clustering_options import allows_updates
 from hudi_fast.config.key_generators import key_generator_of_class, key_generator_of_type
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.merge_mode import MERGE_PROPERTY_PREFIX
 from hudi_fast.config.metadata_options import MetadataOptions
-from hudi_fast.config.option_catalog_write import TIMEBASED_OPTIONS
 from hudi_fast.config.option_fields import differing_repr, given_fields, normalise_fields, option_field
 from hudi_fast.config.options import WRITE, find_option, resolve, text_of
 from hudi_fast.errors import ConfigError
@@ -216,9 +216,9 @@ class WriteOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
-        self._settle_duplicates()
-        self._settle_index()
-        self._settle_writers()
+        self._resolve_duplicates()
+        self._resolve_index()
+        self._resolve_writers()
         allows_updates(self.clustering_updates)
         _check_delete_marker(self)
         _check_level(self)
@@ -279,7 +279,7 @@ class WriteOptions:
             return self.combine_before_upsert
         return self.combine_before_delete if self.operation == "delete" else self.combine_before_insert
 
-    def _settle_index(self) -> None:
+    def _resolve_index(self) -> None:
         """One name per index type, and a record index where the index type is one and the options leave it open."""
         if self.index_type == "RECORD_INDEX":
             object.__setattr__(self, "index_type", "GLOBAL_RECORD_LEVEL_INDEX")
@@ -289,7 +289,7 @@ class WriteOptions:
             object.__setattr__(self, "metadata", replace(self.metadata, **settled))
         _check_buckets(self)
 
-    def _settle_writers(self) -> None:
+    def _resolve_writers(self) -> None:
         """Several writers: nobody takes a pending write for a dead one, and clocks of machines differ."""
         if self.lock.is_shared and self.failed_writes_policy == "EAGER":
             if "hoodie.clean.failed.writes.policy" in self.explicit:
@@ -301,7 +301,7 @@ class WriteOptions:
         if self.lock.leaves_the_machine and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
             object.__setattr__(self, "clock_skew_ms", _SKEW_OF_MACHINES_MS)
 
-    def _settle_duplicates(self) -> None:
+    def _resolve_duplicates(self) -> None:
         if self.insert_drop_duplicates:
             if self.dup_policy == "fail":
                 raise ConfigError(

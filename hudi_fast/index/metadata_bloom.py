@@ -22,11 +22,11 @@ from hudi_fast.errors import CorruptTableError, HudiWarning
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.tagging import RECORD_KEY, IncomingKeys, IndexSettings, ordered_alike
-from hudi_fast.metadata.keys import bloom_key, column_stats_keys
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.read import lookup
-from hudi_fast.metadata.stat_values import unwrap_values
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.keys import bloom_key, column_stats_keys
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import lookup
+from hudi_fast.metadata_table.stat_values import unwrap_values
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["Candidate", "candidates", "keys_inside"]

@@ -25,9 +25,9 @@ from hudi_fast.errors import CorruptTableError, HudiWarning
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.kernels.key_table import KeyTable
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.read import lookup
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import lookup
+from hudi_fast.metadata_table.table import MetadataTable
 
 __all__ = ["RECORD_INDEX", "KeyLocations", "is_by_partition", "locate_keys", "usable_index"]
 

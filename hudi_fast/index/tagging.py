@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.bucket_hash import COMMA_AND_COLON
 from hudi_fast.kernels.key_table import KeyTable

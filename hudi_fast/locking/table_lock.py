@@ -2,7 +2,7 @@
 
 ::
 
-    LockOptions ─► this machine's lock (local tables) ─► the provider's, tried and tried again ─► Held
+    LockOptions ─► this machine's lock (local tables) ─► the provider's, tried and tried again ─► HeldLock
                                                                                   │
                                   require(): still ours, right before a change becomes visible
 
@@ -26,10 +26,10 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Held", "Lock", "no_lock", "table_lock", "writer_turn"]
+__all__ = ["HeldLock", "Lock", "no_lock", "table_lock", "writer_turn"]
 
 
-class Held:
+class HeldLock:
     """The table's lock while it is held.
 
     Args:
@@ -68,17 +68,17 @@ class Held:
             self._provider.require_held()
 
 
-Lock = Callable[[], AbstractContextManager[Held]]
+Lock = Callable[[], AbstractContextManager[HeldLock]]
 """Takes the table's lock for a block."""
 
 
-def no_lock() -> AbstractContextManager[Held]:
+def no_lock() -> AbstractContextManager[HeldLock]:
     """The lock of who holds the table's lock already, or has a table that nobody else knows of."""
-    return contextlib.nullcontext(Held())
+    return contextlib.nullcontext(HeldLock())
 
 
 @contextlib.contextmanager
-def table_lock(storage: Storage, options: LockOptions) -> Iterator[Held]:
+def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
     """Hold the table's lock for the duration of the block.
 
     Args:
@@ -96,7 +96,7 @@ def table_lock(storage: Storage, options: LockOptions) -> Iterator[Held]:
         provider = None
         if options.leaves_the_machine:
             provider = held.enter_context(_provided(storage, options))
-        ours = Held(provider)
+        ours = HeldLock(provider)
         held.callback(ours.end)
         yield ours
 

@@ -7,7 +7,7 @@
 
 Row groups are walked in file order and batches pass through one at a time, so memory holds one batch of the base file.
 What takes the place of a row is the caller's :data:`Replacement`; :func:`entry_replacement` makes it of log entries.
-Who keeps a log of changes is a :class:`ChangeWatch`: it is handed the stored rows beside the new ones, so row groups
+Who keeps a log of changes is a :class:`CdcObserver`: it is handed the stored rows beside the new ones, so row groups
 are read that need not be otherwise.
 """
 
@@ -21,16 +21,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.blend import blend_provided, fill_gaps, run_merger
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.interleave import replace_rows
 from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.matched_rows import BaseRowUpdates
 from hudi_fast.merging.rules import MergeRules
-from hudi_fast.merging.settle import BaseChanges
 from hudi_fast.schema.conform import plan_conform
 
-__all__ = ["BATCH_ROWS", "ChangeWatch", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
+__all__ = ["BATCH_ROWS", "CdcObserver", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
 
 BATCH_ROWS = 65536
 
@@ -59,7 +59,7 @@ Replacement: TypeAlias = Callable[[slice, pa.Table | None], Replaced]
 """
 
 
-class ChangeWatch(Protocol):
+class CdcObserver(Protocol):
     """Is told what happens to the rows of a base file, a batch at a time, in file order."""
 
     @property
@@ -76,12 +76,12 @@ class ChangeWatch(Protocol):
 def merged_batches(
     reader: BaseFileReader,
     schema: pa.Schema,
-    changes: BaseChanges,
+    changes: BaseRowUpdates,
     replacement: Replacement,
     *,
     batch_rows: int = BATCH_ROWS,
     replaced_only: Collection[int] = (),
-    watch: ChangeWatch | None = None,
+    watch: CdcObserver | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file after its changes, in file order, in ``schema``; no table is empty.
 
@@ -120,10 +120,10 @@ def merged_batches(
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    changes: BaseChanges
+    changes: BaseRowUpdates
     replacement: Replacement
     batch_rows: int
-    watch: ChangeWatch | None = None
+    watch: CdcObserver | None = None
 
     @property
     def pairs(self) -> bool:
@@ -180,7 +180,9 @@ class _Walk:
             self.watch.deleted(gather(table, rows))
 
 
-def entry_replacement(rules: MergeRules, entries: LogEntries, changes: BaseChanges, schema: pa.Schema) -> Replacement:
+def entry_replacement(
+    rules: MergeRules, entries: LogEntries, changes: BaseRowUpdates, schema: pa.Schema
+) -> Replacement:
     """How folded log entries replace rows of the base file that they belong to.
 
     Args:

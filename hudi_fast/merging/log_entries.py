@@ -4,7 +4,7 @@
 
     log blocks ── read_entries ─► LogEntries ── fold ─► LogEntries, one entry per key
                                                                │
-                                        base file ── match_base, settle ─► BaseChanges
+                                        base file ── match_base, settle ─► BaseRowUpdates
 
 An entry is a row of the log, or a delete, which may have a row (a data row that is marked as deleted) or none (a key in
 a delete block). Rows of partial blocks bring some columns only; which ones is kept as the number of a set of columns,

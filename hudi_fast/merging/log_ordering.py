@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.delete_block import DeleteRecords
+from hudi_fast.formats.log.delete_block import DeleteRecords
 
 __all__ = ["DeleteOrdering", "convert_delete_ordering"]
 

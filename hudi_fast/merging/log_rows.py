@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_rows import AvroDecoder
-from hudi_fast.formats.hfile import read_hfile
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
+from hudi_fast.formats.avro.rows import AvroDecoder
+from hudi_fast.formats.hfile.read import read_hfile
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_conform

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from hudi_fast.errors import CorruptTableError, FileGoneError, UnsupportedFeatureError
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, scan_log_blocks
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import LogFile

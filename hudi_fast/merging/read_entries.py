@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.delete_block import DeleteRecords, decode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content
-from hudi_fast.formats.record_positions import decode_positions
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content
+from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_block
+from hudi_fast.formats.log.record_positions import decode_positions
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.log_entries import LogEntries

@@ -20,17 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.log_blocks import LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.log.blocks import LogBlock
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
 from hudi_fast.kernels.key_table import KeyTable
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries
+from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.rules import ordering_columns
-from hudi_fast.merging.settle import BaseChanges, settle
 from hudi_fast.merging.slice_merge import RECORD_KEY, SliceMerge, key_columns
 from hudi_fast.merging.stored_columns import stored_batches
 
@@ -53,7 +53,7 @@ class ResolvedSlice:
     """
 
     entries: LogEntries
-    changes: BaseChanges
+    changes: BaseRowUpdates
     appended: Rows
     logged: int = 0
 
@@ -81,11 +81,11 @@ def resolve_slice(
     count, entries = logged.count, fold(merge.rules, logged)
     none = np.zeros(0, dtype=np.int64)
     if reader is None or not reader.num_rows or not entries.count:
-        return ResolvedSlice(entries, BaseChanges(none, none, none), np.flatnonzero(~entries.deletes), count)
+        return ResolvedSlice(entries, BaseRowUpdates(none, none, none), np.flatnonzero(~entries.deletes), count)
     matches = _matches(merge, entries, schema, reader)
     met = np.zeros(entries.count, dtype=np.bool_)
     met[matches.entries] = True
-    changes = settle(
+    changes = resolve_matches(
         merge.rules,
         matches.base_rows,
         matches.entries,

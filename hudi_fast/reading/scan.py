@@ -23,16 +23,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import with_meta
+from hudi_fast.formats.avro.schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.in_threads import in_threads
+from hudi_fast.reading.pinned_commits import require_still_there
 from hudi_fast.reading.prune import filter_columns
-from hudi_fast.reading.skipping.choose import Selection, SkipReport, SkipRequest, choose_slices
 from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
+from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
-from hudi_fast.reading.still_there import require_still_there
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
 from hudi_fast.view.table_state import TableState, table_schema
 
@@ -150,7 +150,7 @@ def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[Fil
         listed.add(partition)
         return slices_of(view, partition)
 
-    chosen = choose_slices(request, slices_in)
+    chosen = select_slices(request, slices_in)
     require_still_there(request.state, listed)
     return chosen
 

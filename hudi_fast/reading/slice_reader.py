@@ -29,8 +29,8 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.log_blocks import LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.log.blocks import LogBlock
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice

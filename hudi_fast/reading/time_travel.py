@@ -6,10 +6,10 @@ Sources: ``TimelineUtils.validateTimestampAsOf``, ``HoodieTimeTravelException`` 
 from __future__ import annotations
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata, decode_clean_plan
 from hudi_fast.view.file_names import parse_base_file, parse_log_file

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.formats.log_blocks import HeaderKey, LogBlock
+from hudi_fast.formats.log.blocks import HeaderKey, LogBlock
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.view.slices import FileSlice, latest_slices
 
 __all__ = ["brings_parts", "whole_slice"]

@@ -20,7 +20,7 @@ from typing import TypeAlias, get_args
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, SchemaMismatchError
-from hudi_fast.formats.avro_schema import check_column_name, is_meta_field
+from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
 from hudi_fast.schema.internal import (
     ArrayType,
     Field,

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hudi_fast.formats.avro_schema import is_meta_field
+from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, InternalType, MapType, RecordType, highest_id
 from hudi_fast.schema.internal_types import internal_type, plain_arrow_type
 

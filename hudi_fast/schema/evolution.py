@@ -24,7 +24,7 @@ from enum import Enum
 import pyarrow as pa
 
 from hudi_fast.errors import SchemaMismatchError
-from hudi_fast.formats.avro_schema import without_meta
+from hudi_fast.formats.avro.schema import without_meta
 from hudi_fast.schema.normalize import bare_schema, normalize_input_schema
 from hudi_fast.schema.promotion import can_promote, is_value_checked, promotions_of, sources_of
 

@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_schema import is_meta_field
+from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.schema.cast import Convert, read_cast
 from hudi_fast.schema.conform import ConformPlan
 from hudi_fast.schema.internal import ArrayType, Field, InternalSchema, InternalType, MapType, RecordType

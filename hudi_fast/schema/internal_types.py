@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import with_meta, without_meta
+from hudi_fast.formats.avro.schema import with_meta, without_meta
 from hudi_fast.schema.internal import (
     ArrayType,
     Field,

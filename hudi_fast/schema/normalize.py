@@ -31,7 +31,7 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from hudi_fast.errors import HudiError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import check_column_name, is_meta_field
+from hudi_fast.formats.avro.schema import check_column_name, is_meta_field
 
 __all__ = ["bare_schema", "bare_type", "normalize_input_schema", "storable_type"]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from hudi_fast.metadata_writer.runner import Runner
-from hudi_fast.metadata_writer.runner import in_threads as index_in_threads
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.metadata_table.updates.runner import in_threads as index_in_threads
 from hudi_fast.services.clustering import execute as clustering
 from hudi_fast.services.clustering.work import ClusteringExecutor
 from hudi_fast.services.compaction import execute as compaction

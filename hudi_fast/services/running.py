@@ -19,7 +19,7 @@ from typing import TypeVar
 from hudi_fast.errors import CommitError, CommitStateUnknownError, LockError, LockTimeoutError, ServiceTakenError
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import Lock
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -30,7 +30,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.transaction import (
     Transaction,

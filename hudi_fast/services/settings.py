@@ -14,7 +14,7 @@ from hudi_fast.config.option_values import written_options
 from hudi_fast.config.service_options import ServiceOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.locking.table_lock import Held
+from hudi_fast.locking.table_lock import HeldLock
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
@@ -79,7 +79,7 @@ class ServiceSettings:
         """
         storage.check_writable()
 
-    def clock(self, config: TableConfig, held: Held) -> InstantClock:
+    def clock(self, config: TableConfig, held: HeldLock) -> InstantClock:
         """Gives times under the table's lock, and none once that is lost.
 
         Args:

@@ -7,9 +7,9 @@ from hudi_fast.services.cleaning.verbs import CleaningVerbs
 from hudi_fast.services.clustering.verbs import ClusteringVerbs
 from hudi_fast.services.compaction.verbs import CompactionVerbs
 from hudi_fast.services.indexing.verbs import IndexVerbs
+from hudi_fast.services.recovery.verbs import UndoVerbs
 from hudi_fast.services.repairing.verbs import RepairVerbs
 from hudi_fast.services.scheduling.verbs import SchedulingVerbs
-from hudi_fast.services.undoing.verbs import UndoVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
 from hudi_fast.services.validation.verbs import ValidationVerbs
 

@@ -8,7 +8,7 @@ from hudi_fast.bootstrapping.run import BootstrapCarriers
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.spark.bootstrapping import carriers_of_bootstrap
-from hudi_fast.spark.changing import delete_where_on, merge_on, update_on
+from hudi_fast.spark.dml import delete_where_on, merge_on, update_on
 from hudi_fast.spark.reading.reader import read
 from hudi_fast.spark.services.clustering import cluster_on
 from hudi_fast.spark.services.compaction import compact_on

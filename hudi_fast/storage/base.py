@@ -35,7 +35,7 @@ from hudi_fast.storage.conditional import ConditionalStore
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
-from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_settled, patiently
+from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, patiently
 from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
@@ -219,7 +219,7 @@ class Storage:
         """
         target = self.fs_path(path)
         if not self.is_local:
-            if not create_settled(self._objects(), target, data):
+            if not create_confirmed(self._objects(), target, data):
                 raise FileExistsError(f"{self.absolute(path)} is there already.")
             return
         self._make_parent(path)

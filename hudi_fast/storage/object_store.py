@@ -6,7 +6,7 @@ folders of its own accord, as file systems laid over object stores do.
 
 ::
 
-    create_settled   create ─► yes / no
+    create_confirmed   create ─► yes / no
                           └─ neither: whose object is there? (it bears the mark of whoever made it)
                                 ours ─► yes    another's ─► no    none ─► create again, under the same mark
 
@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 
-__all__ = ["Listed", "ObjectStore", "RootedStore", "create_settled", "patiently"]
+__all__ = ["Listed", "ObjectStore", "RootedStore", "create_confirmed", "patiently"]
 
 _PAUSES = (0.05, 0.4, 1.6)
 """Seconds between tries; each is drawn between half of it and all of it, so that writers do not come back together."""
@@ -131,7 +131,7 @@ class RootedStore:
         return self._store.replace(f"{self._root}/{path}", data, version)
 
 
-def create_settled(store: ObjectStore, name: str, data: bytes) -> bool:
+def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
     """Create an object, and find out what happened if the store does not say.
 
     Args:
@@ -146,22 +146,22 @@ def create_settled(store: ObjectStore, name: str, data: bytes) -> bool:
         OSError: the store did not say, time and again; the object may be there.
     """
     mark = uuid.uuid4().hex
-    unsettled = False
+    unconfirmed = False
 
     def once() -> bool:
-        nonlocal unsettled
+        nonlocal unconfirmed
         try:
             if store.create(name, data, mark) is not None:
                 return True
         except ThrottledError:
             raise
         except OSError:
-            unsettled = True
+            unconfirmed = True
             found = store.mark_of(name)
             if found is None:
                 raise
             return found == mark
-        return unsettled and store.mark_of(name) == mark
+        return unconfirmed and store.mark_of(name) == mark
 
     return patiently(once)
 

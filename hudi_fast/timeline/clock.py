@@ -26,7 +26,7 @@ from hudi_fast.timeline.instant import instant_from_ms
 __all__ = ["InstantClock"]
 
 
-class HeldLock(Protocol):
+class Fence(Protocol):
     """The lock that times are taken under: :class:`hudi_fast.locking.table_lock.Held`."""
 
     def require(self) -> None:
@@ -58,7 +58,7 @@ class InstantClock:
         zone: str = "LOCAL",
         skew_ms: int = 1,
         now_ms: Callable[[], int] = _wall_clock_ms,
-        held: HeldLock | None = None,
+        held: Fence | None = None,
     ) -> None:
         self.zone = zone
         self.skew_ms = skew_ms
@@ -66,11 +66,11 @@ class InstantClock:
         self._lock = threading.Lock()
         self._last = ""
         self._taken = 0.0
-        self._held: HeldLock | None = None
+        self._held: Fence | None = None
         if held is not None:
             self.under(held)
 
-    def under(self, held: HeldLock, *floors: str | None) -> None:
+    def under(self, held: Fence, *floors: str | None) -> None:
         """Take times under another lock from now on, larger than ``floors``: what others may have put on the timeline.
 
         Args:

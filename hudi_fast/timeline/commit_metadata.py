@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import is_avro_container, read_single_record, write_single_record
-from hudi_fast.formats.column_ranges import ColumnRanges
+from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
+from hudi_fast.formats.parquet.column_ranges import ColumnRanges
 from hudi_fast.timeline.avro_models import COMMIT_METADATA, REPLACE_COMMIT_METADATA
 
 __all__ = [

@@ -2,8 +2,8 @@
 
 ::
 
-    beating   .hoodie/.heartbeat/<instant> ─► again after every interval, in a thread ─► taken away at the end
-    is_alive  written within interval x tolerable misses?
+    sending_heartbeats   .hoodie/.heartbeat/<instant> ─► again after every interval, in a thread ─► taken away at the
+    end is_alive  written within interval x tolerable misses?
 
 Apache Hudi looks at the modification time alone and leaves the file empty; those of this library say which machine
 they come from. There the locks tell who is at work, and at once: whoever holds the lock that the work needs knows that
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning
 from hudi_fast.storage.base import Storage
 
-__all__ = ["Heartbeat", "HeartbeatRule", "beating", "heartbeat_path", "is_alive", "is_fresh"]
+__all__ = ["Heartbeat", "HeartbeatRule", "heartbeat_path", "is_alive", "is_fresh", "sending_heartbeats"]
 
 _FOLDER = ".hoodie/.heartbeat"
 
@@ -133,7 +133,7 @@ def heartbeat_path(instant: str) -> str:
 
 
 @contextlib.contextmanager
-def beating(storage: Storage, instant: str, rule: HeartbeatRule = _BY_DEFAULT) -> Iterator[Heartbeat]:
+def sending_heartbeats(storage: Storage, instant: str, rule: HeartbeatRule = _BY_DEFAULT) -> Iterator[Heartbeat]:
     """Give signs of life for an instant as long as the block runs.
 
     Args:

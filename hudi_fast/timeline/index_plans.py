@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_fast.formats.avro_container import write_single_record
+from hudi_fast.formats.avro.container import write_single_record
 from hudi_fast.timeline.avro_models import INDEX_COMMIT_METADATA, INDEX_PLAN
 from hudi_fast.timeline.plans import decode_body
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import read_single_record, write_single_record
+from hudi_fast.formats.avro.container import read_single_record, write_single_record
 from hudi_fast.timeline.avro_models import (
     CLEAN_METADATA,
     CLEANER_PLAN,

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_fast.formats.avro_container import read_single_record, write_single_record
+from hudi_fast.formats.avro.container import read_single_record, write_single_record
 from hudi_fast.timeline.avro_models import RESTORE_METADATA, RESTORE_PLAN, ROLLBACK_METADATA
 from hudi_fast.timeline.plans import (
     RollbackMetadata,

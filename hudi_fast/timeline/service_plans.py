@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hudi_fast.formats.avro_container import write_single_record
+from hudi_fast.formats.avro.container import write_single_record
 from hudi_fast.timeline.avro_models import COMPACTION_PLAN, REQUESTED_REPLACE_METADATA
 from hudi_fast.timeline.plans import decode_body
 

@@ -1,7 +1,7 @@
 """Opening the base files of the data table: whoever looks into one has it from here.
 
 A file is what a reader of its rows means by it, not what lies on storage under its path: a skeleton of a bootstrapped
-table is opened together with the file that holds its data (:mod:`hudi_fast.formats.stitched_base`).
+table is opened together with the file that holds its data (:mod:`hudi_fast.formats.parquet.stitched_base`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet_base import BaseFileReader, open_base_file
-from hudi_fast.formats.stitched_base import StitchedBaseFile
+from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
+from hudi_fast.formats.parquet.stitched_base import StitchedBaseFile
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, decode
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.bootstrap_index import SourceFile, find_source

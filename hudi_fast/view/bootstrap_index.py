@@ -26,10 +26,10 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import read_single_record, write_single_record
-from hudi_fast.formats.hfile_blocks import Codec
-from hudi_fast.formats.hfile_reader import HFileReader
-from hudi_fast.formats.hfile_writer import HFileWriter
+from hudi_fast.formats.avro.container import read_single_record, write_single_record
+from hudi_fast.formats.hfile.blocks import Codec
+from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.writer import HFileWriter
 from hudi_fast.storage.base import Storage
 
 __all__ = [

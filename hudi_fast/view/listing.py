@@ -1,7 +1,7 @@
 """Which partitions a table has and which files are in them.
 
 A :class:`Lister` answers both; the rest of the package asks nothing else of storage to find data. Here folders are
-listed; :class:`hudi_fast.metadata.lister.MetadataLister` asks the table's own metadata table.
+listed; :class:`hudi_fast.metadata_table.lister.MetadataLister` asks the table's own metadata table.
 """
 
 from __future__ import annotations

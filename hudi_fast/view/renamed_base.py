@@ -13,7 +13,7 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.parquet_base import BaseFileFooter, BaseFileReader
+from hudi_fast.formats.parquet.base_file import BaseFileFooter, BaseFileReader
 from hudi_fast.schema.conform import ConformPlan
 from hudi_fast.schema.history import Names, renamed_plan
 from hudi_fast.storage.base import Storage

@@ -20,7 +20,7 @@ from hudi_fast.schema.history import Names, SchemaHistory, names_at
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
 from hudi_fast.view.file_names import BaseFile
 

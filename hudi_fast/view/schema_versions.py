@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.formats.avro_schema import is_meta_field
+from hudi_fast.formats.avro.schema import is_meta_field
 from hudi_fast.schema.internal import ArrayType, InternalSchema, InternalType, MapType, with_path
 from hudi_fast.view.table_state import TableState
 

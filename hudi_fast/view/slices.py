@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from hudi_fast.errors import ConfigError
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.archived import ArchivedTimes
+from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file

@@ -17,10 +17,10 @@ import pyarrow as pa
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, FileGoneError
-from hudi_fast.formats.avro_schema import avro_to_arrow, without_meta
+from hudi_fast.formats.avro.schema import avro_to_arrow, without_meta
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimeline, ArchivedTimes
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline, ArchivedTimes
 from hudi_fast.timeline.commit_metadata import CommitMetadata, decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.view.base_files import open_base
@@ -66,7 +66,7 @@ class TableState:
 def load_state(storage: Storage, as_of: str | None = None, replaced_since: str | None = None) -> TableState:
     """Load the table's present state, or the one that it had; its files are found by listing folders.
 
-    :func:`hudi_fast.metadata.state.open_state` does the same, but for where files are found.
+    :func:`hudi_fast.metadata_table.state.open_state` does the same, but for where files are found.
 
     Args:
         storage: the table's storage.

@@ -21,8 +21,8 @@ import pyarrow as pa
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitError, CommitStateUnknownError, ConfigError, LockError
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.schema.alter import Change, altered
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import SchemaHistory
@@ -34,8 +34,8 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState, table_schema
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
-from hudi_fast.writing.metadata_table import ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.failed_writes import failed_writes, sending_writer_heartbeats
+from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
 from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, left_pending, noted_on
@@ -100,7 +100,7 @@ def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptio
         state = ensure_metadata(state, plan, options.metadata, clock, in_threads())
         altering = _draft(state, changes, options) or altering
         requested = clock.next_time(state.timeline.newest_time)
-        with beating_as_writer(storage, requested, failed):
+        with sending_writer_heartbeats(storage, requested, failed):
             transaction = begin(altering.state, clock, _OPERATION, False, requested)
             plan = replace(altering.plan, instant=requested)
             _commit(transaction, replace(altering, plan=plan), options)
@@ -114,7 +114,7 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
     if known is None or not len(known):
         raise ConfigError(f"{state.storage.uri} has no columns yet: write rows to it first.")
     history = state.view.history
-    before = internal_schema(known) if history is None else _settled(state, history, known)
+    before = internal_schema(known) if history is None else _recovered(state, history, known)
     after = altered(before, changes, _roles(state), BY_THIS_COMMIT)
     if after.record == before.record:
         return None
@@ -126,7 +126,7 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
     return _Altering(state, plan)
 
 
-def _settled(state: TableState, history: SchemaHistory, known: pa.Schema) -> InternalSchema:
+def _recovered(state: TableState, history: SchemaHistory, known: pa.Schema) -> InternalSchema:
     """The newest schema; columns that came without the history's knowledge get their ids now."""
     newest = history.versions[-1]
     last = max((int(instant.requested) for instant in state.timeline.writes()), default=newest.version)

@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.formats.record_positions import encode_positions
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.log.record_positions import encode_positions
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice

@@ -6,8 +6,8 @@
                               │                              └─► the rest: small files, then new file groups
                               └─ bucket index ─► the bucket of each key: :mod:`hudi_fast.writing.bucket`
 
-:func:`assign_partition` composes this for one partition and is what a task runs. :func:`deal_out` is its second half,
-used alone where matching was done for the whole table first (global indexes).
+:func:`assign_partition` composes this for one partition and is what a task runs. :func:`assign_rows` is its second
+half, used alone where matching was done for the whole table first (global indexes).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from hudi_fast.merging.combine import combine, commit_time_deletes
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.rules import ordering_rank
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.bucket import BucketShare, deal_to_buckets
-from hudi_fast.writing.changed import match_changes, refuse_repeated
+from hudi_fast.writing.bucket import BucketShare, assign_to_buckets
+from hudi_fast.writing.dml_rows import match_dml_rows, refuse_repeated
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.sizing import InsertAssignment, SmallFile, assign_inserts
 
-__all__ = ["PartitionMatches", "Runner", "assign_partition", "combined_rows", "deal_out", "files_to_fill"]
+__all__ = ["PartitionMatches", "Runner", "assign_partition", "assign_rows", "combined_rows", "files_to_fill"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -84,12 +84,12 @@ def assign_partition(
     """
     rows = combined_rows(plan, incoming, rows)
     if plan.index.bucket is not None:
-        shares = deal_to_buckets(plan, partition, incoming, rows, latest_slices(plan.view, partition), run)
+        shares = assign_to_buckets(plan, partition, incoming, rows, latest_slices(plan.view, partition), run)
         return _bucket_works(plan, partition, incoming, shares, token, first_sequence)
     slices = [] if plan.operation == "bulk_insert" else latest_slices(plan.view, partition)
     matches: list[SliceMatches] = []
     if incoming.groups is not None:
-        matches = match_changes(plan, incoming, rows, slices, run)
+        matches = match_dml_rows(plan, incoming, rows, slices, run)
     elif plan.operation in ("upsert", "delete") or (plan.operation == "insert" and plan.duplicates != "none"):
         matches = _matches(plan, partition, incoming, rows, slices, run)
     inserts = untagged_rows(rows, matches, incoming.count)
@@ -97,7 +97,7 @@ def assign_partition(
         _refuse_duplicates(plan, incoming, matches)
         matches = []
     found_here = PartitionMatches(slices, matches, _gone(plan, incoming, matches), inserts)
-    return deal_out(plan, partition, incoming, found_here, token, first_sequence)
+    return assign_rows(plan, partition, incoming, found_here, token, first_sequence)
 
 
 def _matches(
@@ -134,7 +134,7 @@ def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     return kept
 
 
-def deal_out(
+def assign_rows(
     plan: WritePlan,
     partition: str,
     incoming: Incoming,

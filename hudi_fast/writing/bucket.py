@@ -49,7 +49,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.lookup import look_up
 from hudi_fast.writing.plan import Incoming, WritePlan
 
-__all__ = ["BucketShare", "deal_to_buckets", "settle_buckets"]
+__all__ = ["BucketShare", "assign_to_buckets", "resolve_buckets"]
 
 Rows = npt.NDArray[np.int64]
 Runner = Callable[..., Iterable[Any]]
@@ -94,7 +94,7 @@ class _Bucket:
     rows: Rows
 
 
-def deal_to_buckets(
+def assign_to_buckets(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
 ) -> list[BucketShare]:
     """What each bucket of a partition gets, buckets that get nothing left out.
@@ -218,7 +218,7 @@ def _settings(plan: WritePlan) -> BucketSettings:
 # ---- before the write
 
 
-def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
+def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
     """Index settings completed by what the table says about its buckets; other kinds of index as they are.
 
     Those are refused where file groups are buckets: they would make others beside them, and not find what logs hold.
@@ -255,7 +255,7 @@ def settle_buckets(index: IndexSettings, state: TableState, operation: str) -> I
             )
         return index
     settings = replace(settings, overrides=load_bucket_overrides(state.storage, state.view.timeline))
-    return replace(index, bucket=_settle_rule(settings, state))
+    return replace(index, bucket=_resolve_rule(settings, state))
 
 
 def _bucket_options(state: TableState) -> str | None:
@@ -268,7 +268,7 @@ def _bucket_options(state: TableState) -> str | None:
     return None
 
 
-def _settle_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
+def _resolve_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
     """Compare some stored keys with the buckets that they are in; in old tables they tell the hash as well."""
     rules = (COMMA_AND_COLON, ANY_COLON) if state.config.version <= _OLD_TABLE else (COMMA_AND_COLON,)
     candidates = [replace(settings, key_rule=rule) for rule in rules]

@@ -35,12 +35,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.avro_rows import AvroEncoder, block_content_head
-from hudi_fast.formats.avro_schema import without_meta
-from hudi_fast.formats.cdc_records import AFTER, BEFORE, DELETE, INSERT, OP, RECORD_KEY, TS_MS, UPDATE, cdc_columns
-from hudi_fast.formats.cdc_records import cdc_schema as cdc_schema_of
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.formats.log_writer import LogFileWriter
+from hudi_fast.formats.avro.rows import AvroEncoder, block_content_head
+from hudi_fast.formats.avro.schema import without_meta
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.cdc_records import AFTER, BEFORE, DELETE, INSERT, OP, RECORD_KEY, TS_MS, UPDATE, cdc_columns
+from hudi_fast.formats.log.cdc_records import cdc_schema as cdc_schema_of
+from hudi_fast.formats.log.writer import LogFileWriter
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.view.file_names import log_file_name
@@ -72,7 +72,7 @@ def change_log_of(
 
 
 class ChangeLog:
-    """One change log under way; a context manager, and a :class:`hudi_fast.merging.base_merge.ChangeWatch`.
+    """One change log under way; a context manager, and a :class:`hudi_fast.merging.base_merge.CdcObserver`.
 
     Rows are tables with the data columns of the plan's ``file_schema`` and, where the table has meta columns, the
     record key; other columns are passed over.

@@ -15,9 +15,9 @@ from hudi_fast.config.option_conflicts import check_against_table, effective_ope
 from hudi_fast.config.table_config import WRITE_VERSIONS, TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta
-from hudi_fast.formats.cdc_records import check_cdc_mode
-from hudi_fast.formats.parquet_base import ParquetSettings
+from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta
+from hudi_fast.formats.log.cdc_records import check_cdc_mode
+from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.tagging import BucketSettings, IndexSettings, file_keys
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import IGNORE_DEFAULTS, Merger, MergeRules, merge_rules_of
@@ -30,8 +30,8 @@ from hudi_fast.schema.normalize import normalize_input_schema
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, column_defaults, commits_newest_first, table_schema
-from hudi_fast.writing.bucket import settle_buckets
-from hudi_fast.writing.changed import ACTION, CHANGE_COLUMNS
+from hudi_fast.writing.bucket import resolve_buckets
+from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.partial import partial_columns
 from hudi_fast.writing.plan import RECORD_KEY, BloomSettings, LogSettings, WritePlan, stored_keys
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT
@@ -64,7 +64,7 @@ def draft_plan(
     check_against_table(options, config)
     changes = ACTION in incoming.names
     has_keys = changes or "_hoodie_record_key" in incoming.names
-    incoming = _without(incoming, CHANGE_COLUMNS) if changes else incoming
+    incoming = _without(incoming, DML_COLUMNS) if changes else incoming
     operation = effective_operation(options, config.record_key_fields, has_keys)
     _check_supported(state, options, operation)
     keys = _key_config(state, options)
@@ -96,7 +96,7 @@ def draft_plan(
         avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
         key_config=keys,
         rules=rules,
-        index=settle_buckets(_index(options, config, keys), state, operation),
+        index=resolve_buckets(_index(options, config, keys), state, operation),
         sizing=sizing,
         average_record_size=average_record_size(commits, sizing),
         parquet=_parquet(options),

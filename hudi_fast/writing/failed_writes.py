@@ -24,12 +24,12 @@ from dataclasses import dataclass, field
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, beating, is_alive
+from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, is_alive, sending_heartbeats
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.rollback_plan import pending_rollbacks
 
-__all__ = ["FailedWrites", "beating_as_writer", "expired_writes", "failed_writes", "given_up_writes"]
+__all__ = ["FailedWrites", "abandoned_writes", "expired_writes", "failed_writes", "sending_writer_heartbeats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def failed_writes(options: WriteOptions) -> FailedWrites:
     return FailedWrites(options.failed_writes_policy, rule, minutes)
 
 
-def given_up_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
+def abandoned_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
     """Pending writes that a writer or service rolls back before it begins, newest first; under the table's lock."""
     return _pending(state) if failed.policy == "EAGER" else []
 
@@ -64,14 +64,16 @@ def expired_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
     """Pending writes that a clean rolls back before it begins, newest first; under the table's lock."""
     if failed.policy == "LAZY":
         return [one for one in _pending(state) if not is_alive(state.storage, one.requested, failed.heartbeat)]
-    return given_up_writes(state, failed)
+    return abandoned_writes(state, failed)
 
 
-def beating_as_writer(storage: Storage, instant: str, failed: FailedWrites) -> AbstractContextManager[Heartbeat | None]:
+def sending_writer_heartbeats(
+    storage: Storage, instant: str, failed: FailedWrites
+) -> AbstractContextManager[Heartbeat | None]:
     """Signs of life of a write as long as the block runs, if others may look for them; None when nobody does."""
     if failed.policy != "LAZY":
         return contextlib.nullcontext()
-    return beating(storage, instant, failed.heartbeat)
+    return sending_heartbeats(storage, instant, failed.heartbeat)
 
 
 def _pending(state: TableState) -> list[Instant]:

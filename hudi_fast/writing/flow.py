@@ -42,25 +42,25 @@ from hudi_fast.errors import (
     TableExistsError,
 )
 from hudi_fast.locking.table_lock import Lock, no_lock, writer_turn
-from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.runner import Runner
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
-from hudi_fast.writing.conflicts.early import early_detection
-from hudi_fast.writing.conflicts.gone import gone_meanwhile
-from hudi_fast.writing.conflicts.landing import (
+from hudi_fast.writing.conflicts.checks import (
     Pinned,
     check_mode,
     pin,
-    require_landing,
+    plan_with_merged_schema,
+    require_no_conflicts,
     require_nobody_else,
-    settled_plan,
 )
+from hudi_fast.writing.conflicts.early import early_detection
+from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
 from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.failed_writes import beating_as_writer, failed_writes
-from hudi_fast.writing.metadata_table import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.failed_writes import failed_writes, sending_writer_heartbeats
+from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
 from hudi_fast.writing.open_table import Target, create_table, find_target, remove_if_unused
 from hudi_fast.writing.overwrite import discard, exchange, stage
 from hudi_fast.writing.pending_clusterings import release_groups
@@ -161,7 +161,7 @@ def _run_beside_others(engine: Engine, storage: Storage, options: WriteOptions, 
     try:
         return _run_once(engine, storage, options, mode)
     except FileGoneError as error:
-        raise gone_meanwhile(storage, error) from error
+        raise conflict_of_missing_file(storage, error) from error
 
 
 def _run_once(engine: Engine, storage: Storage, options: WriteOptions, mode: str) -> WriteResult:
@@ -221,7 +221,7 @@ def _write(
             state = clean_up(open_state(state.storage) if options.lock.is_shared else state, clock, failed)
             state = ensure_metadata(state, plan, options.metadata, clock, engine.index_runner())
             requested = requested or clock.next_time(state.timeline.newest_time)
-            heart = alive.enter_context(beating_as_writer(state.storage, requested, failed))
+            heart = alive.enter_context(sending_writer_heartbeats(state.storage, requested, failed))
             pinned = pin(state, options)
             transaction = begin(state, clock, plan.operation.upper(), plan.operation in REPLACING, requested)
         ready = replace(plan, config=state.config, view=state.view) if state.timeline == drafted else None
@@ -297,8 +297,8 @@ def _land(transaction: Transaction, landing: _Landing, options: WriteOptions, ru
         clock.next_time(state.timeline.newest_time)  # what it makes is later than all of that, whatever the wall clock
         refuse_while_restoring(state.storage, state.timeline, "no write may land")
         require_not_undone(state, transaction.instant)
-        require_landing(transaction.instant, metadata, pinned.state, state, plan, options)
-        plan = settled_plan(transaction.instant, plan, pinned, state, options)
+        require_no_conflicts(transaction.instant, metadata, pinned.state, state, plan, options)
+        plan = plan_with_merged_schema(transaction.instant, plan, pinned, state, options)
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.changes:
         require_nobody_else(transaction.instant, pinned.state)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches, untagged_rows
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out
+from hudi_fast.writing.assign import PartitionMatches, assign_rows, combined_rows
 from hudi_fast.writing.located import locate_rows, match_slices
 from hudi_fast.writing.lookup import Runner, beats_stored, living, look_up_all
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
@@ -42,12 +42,12 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     tag = _tag_by_index if plan.index.uses_records else _tag_by_files
     slices, matches = tag(plan, incoming, rows, run)
     unknown = untagged_rows(rows, matches, incoming.count)
-    settled = [_settle_moves(plan, incoming, match, codes, names) for match in matches]
+    settled = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
     moving = _distinct([match.incoming_rows[moved] for match, moved in settled if moved is not None])
     staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in settled]
     moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
     inserts = np.sort(np.concatenate([unknown, moving]))
-    return _deal_out_all(plan, incoming, slices, settled, inserts, codes, names)
+    return _assign_all(plan, incoming, slices, settled, inserts, codes, names)
 
 
 def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
@@ -79,7 +79,7 @@ def _tag_by_index(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
     return slices, match_slices(plan, incoming, rows, found, flat, run, moves)
 
 
-def _settle_moves(
+def _moves_to_stored_rows(
     plan: WritePlan, incoming: Incoming, match: SliceMatches, codes: npt.NDArray[np.int32], names: list[str]
 ) -> tuple[SliceMatches, npt.NDArray[np.bool_] | None]:
     """Which matched rows leave this partition; those that lose to the stored row are dropped from the match."""
@@ -98,7 +98,7 @@ def _settle_moves(
     return match, moved
 
 
-def _deal_out_all(
+def _assign_all(
     plan: WritePlan,
     incoming: Incoming,
     slices: dict[str, list[FileSlice]],
@@ -115,7 +115,7 @@ def _deal_out_all(
         own = inserts[codes[inserts] == names.index(name)] if name in names else inserts[:0]
         here = by_partition.get(name, [])
         found = PartitionMatches(slices.get(name, []), [m for m, _ in here], [moved for _, moved in here], own)
-        works += deal_out(plan, name, incoming, found, TaskToken(number))
+        works += assign_rows(plan, name, incoming, found, TaskToken(number))
     return works
 
 

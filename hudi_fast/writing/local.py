@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.metadata_writer.runner import Runner, in_threads
+from hudi_fast.metadata_table.updates.runner import Runner, in_threads
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table

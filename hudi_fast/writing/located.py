@@ -22,8 +22,8 @@ import numpy.typing as npt
 from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys, usable_index
 from hudi_fast.index.tagging import IncomingKeys, SliceMatches
 from hudi_fast.merging.gather import gather_array
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.lookup import Runner, living, look_up, look_up_logged
 from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan

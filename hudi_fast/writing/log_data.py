@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.avro_rows import AvroEncoder, block_content_head
-from hudi_fast.formats.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
-from hudi_fast.formats.delete_block import DeleteRecords
-from hudi_fast.formats.log_blocks import BlockType
-from hudi_fast.formats.parquet_base import ParquetSettings, ParquetStream
+from hudi_fast.formats.avro.rows import AvroEncoder, block_content_head
+from hudi_fast.formats.log.blocks import BlockType
+from hudi_fast.formats.log.delete_block import DeleteRecords
+from hudi_fast.formats.parquet.base_file import ParquetSettings, ParquetStream
+from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges, ranges_of_rows
 from hudi_fast.writing.plan import LogSettings
 
 __all__ = ["DataBlock", "data_blocks", "delete_records"]

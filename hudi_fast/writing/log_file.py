@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from hudi_fast.formats.column_ranges import ColumnRanges, merge_ranges
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.formats.log_writer import LogFileWriter
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.writer import LogFileWriter
+from hudi_fast.formats.parquet.column_ranges import ColumnRanges, merge_ranges
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.file_names import LogFile, log_file_name

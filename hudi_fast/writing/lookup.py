@@ -30,12 +30,12 @@ from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.matched_rows import incoming_beats_stored
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.rules import default_ordering, ordering_columns
-from hudi_fast.merging.settle import incoming_beats_stored
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.merging.stored_columns import stored_table
-from hudi_fast.metadata.state import metadata_of
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import Incoming, WritePlan

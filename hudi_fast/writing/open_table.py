@@ -22,7 +22,7 @@ from hudi_fast.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS

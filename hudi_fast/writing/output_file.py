@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.column_ranges import ColumnRanges, ranges_of_footer, with_nans
-from hudi_fast.formats.parquet_base import BaseFileWriter
-from hudi_fast.formats.parquet_dictionary import dictionary_columns
+from hudi_fast.formats.parquet.base_file import BaseFileWriter
+from hudi_fast.formats.parquet.column_ranges import ColumnRanges, ranges_of_footer, with_nans
+from hudi_fast.formats.parquet.dictionary import dictionary_columns
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.view.file_names import base_file_name
 from hudi_fast.writing.file_columns import (

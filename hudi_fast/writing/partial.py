@@ -15,7 +15,7 @@ import pyarrow as pa
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of, with_meta, without_meta
+from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of, with_meta, without_meta
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.writing.plan import FileGroupWork, Incoming, PartialColumns, WritePlan
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.formats.parquet_base import ParquetSettings
+from hudi_fast.formats.parquet.base_file import ParquetSettings
 from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
@@ -123,7 +123,7 @@ class WritePlan:
         sort_mode: for ``bulk_insert``.
         sort_columns: for ``bulk_insert``: user-given order within files.
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
-        changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.changed`).
+        changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.dml_rows`).
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
         updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
         internal: the columns with their ids, on a table with a schema history; None on others.

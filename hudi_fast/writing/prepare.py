@@ -18,7 +18,7 @@ from hudi_fast.keys.key_generator import KeyConfig, partition_paths, record_keys
 from hudi_fast.merging.combine import blend_duplicates
 from hudi_fast.merging.rules import delete_mask, ordering_columns
 from hudi_fast.schema.conform import conform
-from hudi_fast.writing.changed import CHANGE_COLUMNS, prepare_changes
+from hudi_fast.writing.dml_rows import DML_COLUMNS, prepare_dml_rows
 from hudi_fast.writing.plan import Incoming, WritePlan
 
 __all__ = ["columns_for", "prepare_rows", "with_auto_keys"]
@@ -38,7 +38,7 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         SchemaMismatchError: a column cannot be made to fit.
     """
     if plan.changes:
-        return prepare_changes(plan, table)
+        return prepare_dml_rows(plan, table)
     if plan.operation == "delete":
         return _prepare_deletes(plan, table)
     if plan.operation == "delete_partition":
@@ -83,7 +83,7 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
     else:
         wanted = {*plan.schema.names, *(_key_columns(plan) if plan.takes_stored_keys else ())}
     if plan.changes:
-        wanted |= {*plan.schema.names, *CHANGE_COLUMNS}
+        wanted |= {*plan.schema.names, *DML_COLUMNS}
     return [name for name in columns if name in wanted]
 
 

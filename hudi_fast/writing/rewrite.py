@@ -1,7 +1,8 @@
 """Rewriting a base file with rows replaced, dropped and appended (``HoodieWriteMergeHandle``, ``HoodieConcatHandle``;
 Hudi 1.2.0).
 
-The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merging.settle`, the file is
+The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merging.matched_rows`, the
+file is
 walked by :mod:`hudi_fast.merging.base_merge`: what reads and compaction do with log entries is done here with incoming
 rows. Rows that change get new meta columns; all others keep theirs, the file's name aside. Tables with change data
 capture get a change log beside the file (:mod:`hudi_fast.writing.change_log`).
@@ -15,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import Replaced, merged_batches
 from hudi_fast.merging.blend import fill_gaps, run_merger
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.interleave import replace_rows
+from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
 from hudi_fast.merging.rules import default_ordering, ordering_columns
-from hudi_fast.merging.settle import BaseChanges, settle
 from hudi_fast.merging.stored_columns import stored_table
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.base_files import open_base
@@ -41,7 +42,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     """Write the next version of a base file."""
     with contextlib.ExitStack() as stack:
         reader = stack.enter_context(open_base(plan.storage, base))
-        changes = _settle(plan, work, incoming, reader)
+        changes = _resolve(plan, work, incoming, reader)
         footer = KeyFooter.for_rewritten_file(plan, reader.footer(), base.path)
         output = stack.enter_context(OutputFile(plan, work, work.file_id, "MERGE", footer))
         log = _change_log(plan, work, reader.num_rows, changes)
@@ -75,7 +76,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
     )
 
 
-def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: BaseChanges) -> ChangeLog | None:
+def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: BaseRowUpdates) -> ChangeLog | None:
     remaining = stored - len(changes.dropped) + len(work.inserts)
     return change_log_of(plan, work.partition, work.file_id, work.token, stored, remaining)
 
@@ -96,7 +97,7 @@ def _append(
 # ---- what wins
 
 
-def _settle(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: BaseFileReader) -> BaseChanges:
+def _resolve(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: BaseFileReader) -> BaseRowUpdates:
     """Decide over the rows that the work names; a stored row whose key moves to another partition goes."""
     base_rows, sources = work.base_rows, work.incoming_rows
     deletes = _deletes(incoming, sources)
@@ -104,7 +105,7 @@ def _settle(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: Ba
         deletes |= work.moved
     compares = plan.rules.compares and (work.moved is None or not work.moved.all())
     ordering = [gather_array(column, sources) for column in incoming.ordering] if compares else []
-    return settle(
+    return resolve_matches(
         plan.rules,
         base_rows,
         sources,
@@ -147,7 +148,7 @@ class _Updates:
         plan: WritePlan,
         work: FileGroupWork,
         incoming: Incoming,
-        changes: BaseChanges,
+        changes: BaseRowUpdates,
         name: str,
         schema: pa.Schema,
     ) -> None:

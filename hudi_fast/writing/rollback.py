@@ -28,12 +28,12 @@ from dataclasses import dataclass, field
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, CorruptTableError
 from hudi_fast.index.consistent import has_hashing, hashing_path, marker_path
-from hudi_fast.metadata_writer.restore import drop_lost_partitions
-from hudi_fast.metadata_writer.rollback import roll_back_metadata
+from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
+from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.heartbeat import HeartbeatRule, beating, heartbeat_path, is_alive
+from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path, is_alive, sending_heartbeats
 from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
@@ -255,7 +255,7 @@ def _carry_out(
     keep_plan: bool | None,
     rule: HeartbeatRule,
 ) -> RolledBack:
-    with beating(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
+    with sending_heartbeats(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
         metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
         inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
         body = encode_rollback_metadata(metadata)

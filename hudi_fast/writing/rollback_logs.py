@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection
 
-from hudi_fast.formats.log_writer import command_block
+from hudi_fast.formats.log.writer import command_block
 from hudi_fast.storage.base import Storage, check_relative
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_log_file
 from hudi_fast.view.listing import StorageLister

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
+from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.schema.internal import InternalSchema, schema_json, versions_json
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock

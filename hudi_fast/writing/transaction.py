@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CorruptTableError, LockError
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -32,7 +32,7 @@ from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.failed_writes import FailedWrites, given_up_writes
+from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes
 from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
@@ -115,7 +115,7 @@ def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE
     changed = False
     if finish_rollbacks(storage, config, timeline, clock, rule=failed.heartbeat):
         timeline, changed = load_timeline(storage, config), True
-    for instant in given_up_writes(replace(state, timeline=timeline), failed):
+    for instant in abandoned_writes(replace(state, timeline=timeline), failed):
         roll_back(storage, config, instant, clock, timeline.newest_time, rule=failed.heartbeat)
         changed = True
     state = open_state(storage) if changed else state

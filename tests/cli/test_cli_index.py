@@ -4,7 +4,7 @@ import pytest
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.cli.upkeep import index
+from hudi_fast.cli.maintenance import index
 from hudi_fast.config.option_names import INDEX_KINDS
 
 

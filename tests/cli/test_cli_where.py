@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.cli.where import parse_where
+from hudi_fast.cli.filter_text import parse_where
 from hudi_fast.errors import ConfigError
 
 ROWS = pa.table(

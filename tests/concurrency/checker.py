@@ -29,7 +29,7 @@ from small_tables import assert_tidy
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 
 __all__ = ["Verdict", "check"]

@@ -309,7 +309,7 @@ def _free(*_: Any, **__: Any) -> Iterator[None]:
 
 MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "lock admits two": ((table_lock_module, "machine_lock", _free),),
-    "conflicts are not looked for": ((flow_module, "require_landing", _nothing),),
+    "conflicts are not looked for": ((flow_module, "require_no_conflicts", _nothing),),
     "metadata table is passed over": ((flow_module, "record_in_metadata", _nothing),),
     "fence is gone": ((table_lock_module.Held, "require", _nothing),),
     "signs of life are passed over": ((failed_writes_module, "is_alive", lambda *_: False),),

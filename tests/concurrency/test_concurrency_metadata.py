@@ -10,8 +10,8 @@ from interleaving import assert_sound, services, settings_for, write_during
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata_writer.commit import log_writer
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.updates.commit import log_writer
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State

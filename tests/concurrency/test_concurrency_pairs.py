@@ -25,10 +25,10 @@ from interleaving import (
 from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.changing.local import updated_rows
-from hudi_fast.changing.run import ChangeRun, check_update, run_change
-from hudi_fast.changing.statement import MergeSpec
 from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.dml.local import updated_rows
+from hudi_fast.dml.run import ChangeRun, check_update, run_dml
+from hudi_fast.dml.statement import MergeSpec
 from hudi_fast.schema.alter import RenameColumn
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
@@ -332,7 +332,7 @@ def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_pa
     clause = check_update({"ts": pc.field("ts") + 10})
     run = ChangeRun.of(Storage(tmp_path), settings)
     with pytest.raises(hf.CommitConflictError):
-        run_change(run, MergeSpec(clauses=(clause,)), (), work_out)
+        run_dml(run, MergeSpec(clauses=(clause,)), (), work_out)
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 12, "a1")})
 
 

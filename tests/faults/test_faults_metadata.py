@@ -17,8 +17,8 @@ from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, 
 from test_faults_write import attempt, interesting
 
 import hudi_fast as hf
-from hudi_fast.metadata.read import scan
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage, StorageCall
 

@@ -27,7 +27,7 @@ from hudi_fast.storage.instrumented import (
     RecordingStorage,
     StorageCall,
 )
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
 
 NEXT = plain_rows([3, 40], ts=9, text="n")

@@ -17,8 +17,8 @@ from avro_examples import record_of
 from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_rows import AvroDecoder
-from hudi_fast.formats.avro_types import arrow_type, parse_record
+from hudi_fast.formats.avro.rows import AvroDecoder
+from hudi_fast.formats.avro.types import arrow_type, parse_record
 
 DECIMAL = {"logicalType": "decimal", "precision": 20, "scale": 3}
 POINT = {

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import avro_rows as naive
 
-from hudi_fast.formats import avro_rows
-from hudi_fast.formats.avro_rows import AvroDecoder, AvroEncoder, block_content_head
-from hudi_fast.formats.avro_schema import avro_to_arrow
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.avro import rows as avro_rows
+from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder, block_content_head
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.schema.cast import leaf_cast
 from hudi_fast.storage.base import Storage
 

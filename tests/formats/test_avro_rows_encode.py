@@ -11,7 +11,7 @@ import pytest
 from avro_examples import record_of
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_rows import AvroEncoder
+from hudi_fast.formats.avro.rows import AvroEncoder
 
 
 def encode_one(values, kind, **more):

@@ -11,8 +11,8 @@ from avro_examples import column, decode, encoded, record_of
 from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_rows import AvroDecoder, block_content_head
-from hudi_fast.formats.avro_schema import avro_to_arrow
+from hudi_fast.formats.avro.rows import AvroDecoder, block_content_head
+from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.schema.cast import leaf_cast
 
 

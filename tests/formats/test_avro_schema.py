@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import (
+from hudi_fast.formats.avro.schema import (
     META_FIELDS,
     arrow_to_avro,
     avro_to_arrow,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_rows import AvroDecoder, AvroEncoder
-from hudi_fast.formats.avro_schema import avro_to_arrow
-from hudi_fast.formats.avro_types import arrow_type, parse_record
+from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.formats.avro.types import arrow_type, parse_record
 
 WRAPPED = [
     "null",

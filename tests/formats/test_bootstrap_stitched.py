@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hudi_fast as hf
-from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.formats.stitched_base import StitchedBaseFile, folder_scalar
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.formats.parquet.stitched_base import StitchedBaseFile, folder_scalar
 from hudi_fast.storage.base import Storage
 
 FOLDER = {"city": "c 1", "year": "2024", "b": "not mine", "gone": None}

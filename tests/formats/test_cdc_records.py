@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.avro_types import parse_record
-from hudi_fast.formats.cdc_records import CDC_MODES, cdc_columns, cdc_schema, check_cdc_mode
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, scan_log_blocks
+from hudi_fast.formats.avro.types import parse_record
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
+from hudi_fast.formats.log.cdc_records import CDC_MODES, cdc_columns, cdc_schema, check_cdc_mode
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from tests.golden import Golden

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.formats.column_ranges import (
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.formats.parquet.column_ranges import (
     ColumnRange,
     merge_ranges,
     ranges_of_file,
@@ -23,8 +24,7 @@ from hudi_fast.formats.column_ranges import (
     ranges_of_rows,
     with_nans,
 )
-from hudi_fast.formats.leaf_columns import leaf_columns, nan_columns
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
 
 NAN = float("nan")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from naive import delete_records as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.delete_block import DeleteRecords, decode_delete_block, encode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, read_content, scan_log_blocks
+from hudi_fast.formats.log.blocks import BlockType, read_content, scan_log_blocks
+from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_block, encode_delete_block
 from hudi_fast.storage.base import Storage
 
 UTC = dt.UTC

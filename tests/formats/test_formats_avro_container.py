@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import is_avro_container, read_single_record, write_single_record
+from hudi_fast.formats.avro.container import is_avro_container, read_single_record, write_single_record
 
 SCHEMA = {
     "type": "record",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from naive import hfile as naive
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.hfile import Codec, HFileContent, data_blocks, hfile_arrays, read_hfile, read_trailer
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, hfile_arrays, read_hfile, read_trailer
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.storage.base import Storage
 
 REAL = real_files("hfiles")

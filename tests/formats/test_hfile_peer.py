@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile import Codec
-from hudi_fast.formats.hfile_writer import encode_hfile
+from hudi_fast.formats.hfile.read import Codec
+from hudi_fast.formats.hfile.writer import encode_hfile
 
 DICE = random.Random(3)
 TEXTS = sorted({"".join(DICE.choices("aß日ﬀ😀", k=6)) for _ in range(60)}, key=str.encode)

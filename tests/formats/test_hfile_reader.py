@@ -17,9 +17,9 @@ from naive import hfile as naive
 from naive.hfile_search import java_key
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.hfile import HFileContent, read_trailer
-from hudi_fast.formats.hfile_cache import BlockCache
-from hudi_fast.formats.hfile_reader import HFileReader
+from hudi_fast.formats.hfile.cache import BlockCache
+from hudi_fast.formats.hfile.read import HFileContent, read_trailer
+from hudi_fast.formats.hfile.reader import HFileReader
 
 REAL = real_files("hfiles")
 TEXT = st.lists(st.sampled_from([b"a", b"b", b"ab", b"\0", b"\xc3\xa9"]), max_size=6).map(b"".join)

@@ -15,9 +15,9 @@ from naive import hfile as naive
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.hfile import Codec, HFileContent, data_blocks, read_hfile, read_trailer
-from hudi_fast.formats.hfile_reader import HFileReader
-from hudi_fast.formats.hfile_writer import HFileWriter, encode_hfile
+from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, read_hfile, read_trailer
+from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.writer import HFileWriter, encode_hfile
 
 CODECS = pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
 BYTES = st.binary(max_size=60)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from naive import log_blocks as naive
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
-from hudi_fast.formats.log_writer import encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
+from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.storage.base import Storage
 
 REAL = real_files("log_files")

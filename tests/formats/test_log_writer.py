@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from naive import log_blocks as naive
 
 from hudi_fast.errors import InvalidDataError
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey, read_content, scan_log_blocks
-from hudi_fast.formats.log_writer import LogFileWriter, command_block, encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
+from hudi_fast.formats.log.writer import LogFileWriter, command_block, encode_block
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError
 

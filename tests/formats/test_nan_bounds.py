@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.formats.column_ranges import ranges_of_file
-from hudi_fast.formats.parquet_base import (
+from hudi_fast.formats.parquet.base_file import (
     BaseFileFooter,
     BaseFileReader,
     BaseFileWriter,
     ParquetSettings,
     open_base_file,
 )
+from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.storage.base import Storage
 
 SCHEMA = pa.schema([("id", pa.string()), ("x", pa.float64())])

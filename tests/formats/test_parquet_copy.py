@@ -16,9 +16,18 @@ from hypothesis import strategies as st
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.bloom_union import union_filters
-from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
-from hudi_fast.formats.parquet_row_groups import ParquetFooter, read_footer
-from hudi_fast.formats.thrift_compact import I16, I64, ThriftReader, binary, fields_of, integer, integer_of, struct
+from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
+from hudi_fast.formats.parquet.row_groups import ParquetFooter, read_footer
+from hudi_fast.formats.parquet.thrift_compact import (
+    I16,
+    I64,
+    ThriftReader,
+    binary,
+    fields_of,
+    integer,
+    integer_of,
+    struct,
+)
 from hudi_fast.storage.base import Storage
 
 NAME = "_hoodie_file_name"

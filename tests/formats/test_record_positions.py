@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.log_blocks import HeaderKey, scan_log_blocks
-from hudi_fast.formats.record_positions import decode_positions, encode_positions
+from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
+from hudi_fast.formats.log.record_positions import decode_positions, encode_positions
 from hudi_fast.storage.base import Storage
 
 # Decoded by hand from headers that Hudi 1.2.0 wrote: a run container, and an array container.

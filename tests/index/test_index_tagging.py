@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, file_keys, match_slice, untagged_rows
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.storage.base import Storage

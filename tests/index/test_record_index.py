@@ -13,9 +13,9 @@ from golden import Golden
 import hudi_fast as hf
 from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys, usable_index
 from hudi_fast.index.tagging import IndexSettings
-from hudi_fast.metadata.definitions import IndexDefinition
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
 
 TABLES = ["mor_v9_record_index", "mor_v9_secondary_index", "mor_v8_secondary_index", "h015_cow_record_index"]

@@ -12,11 +12,11 @@ import pytest
 from golden import Golden
 
 import hudi_fast as hf
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.index.metadata_bloom import candidates, keys_inside
 from hudi_fast.index.tagging import IncomingKeys, IndexSettings, file_keys, match_slice
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.slices import FileSlice, latest_slices

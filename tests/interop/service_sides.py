@@ -22,7 +22,7 @@ from sides import data_columns, trips
 from small_tables import write_to
 
 from hudi_fast.errors import HudiError, HudiWarning
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.timeline.instant import Instant

@@ -13,7 +13,7 @@ from all_types import all_types
 from peer.client import RealHudi
 
 import hudi_fast as hf
-from hudi_fast.reading.changes.cdc import change_options
+from hudi_fast.reading.incremental.cdc import change_options
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 

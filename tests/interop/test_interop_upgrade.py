@@ -18,7 +18,7 @@ from sides import after_delete, after_upsert, data_columns, trips
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
 
 THROUGH = {"hoodie.metadata.enable": True}

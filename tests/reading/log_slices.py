@@ -13,9 +13,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.formats.delete_block import DeleteRecords, encode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.formats.log_writer import command_block, encode_block
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.log.writer import command_block, encode_block
 from hudi_fast.merging.rules import COMMIT_TIME, EVENT_TIME, MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.storage.base import Storage

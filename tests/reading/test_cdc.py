@@ -16,9 +16,9 @@ from cdc_models import Model, changes_of
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.reading.changes import cdc_logs
-from hudi_fast.reading.changes.cdc import change_options, changes_batches, changes_table, plan_query
-from hudi_fast.reading.changes.cdc_units import CdcCase
+from hudi_fast.reading.incremental import cdc_logs
+from hudi_fast.reading.incremental.cdc import change_options, changes_batches, changes_table, plan_query
+from hudi_fast.reading.incremental.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
 
 TABLES = Path(__file__).with_name("cdc_tables")

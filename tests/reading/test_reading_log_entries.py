@@ -12,10 +12,10 @@ import pytest
 from log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
-from hudi_fast.formats.log_writer import encode_block
-from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.formats.record_positions import encode_positions
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.record_positions import encode_positions
+from hudi_fast.formats.log.writer import encode_block
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.log_entries import LogEntries
 from hudi_fast.merging.log_scan import visible_blocks
@@ -112,7 +112,7 @@ def test_rows_may_be_deletes(tmp_path: Path, flag: dict[str, str], deleted: dict
 def test_ordering_values_of_deletes_take_the_type_of_the_column(
     tmp_path: Path, kind: Any, stored: pa.Array, shown: Any
 ) -> None:
-    from hudi_fast.formats.avro_schema import avro_to_arrow
+    from hudi_fast.formats.avro.schema import avro_to_arrow
 
     text = schema_text(_hoodie_record_key="string", id="string", ts=kind)
     schema = avro_to_arrow(text, "test")

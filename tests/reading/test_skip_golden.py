@@ -11,7 +11,7 @@ import pytest
 from golden import Golden
 
 from hudi_fast.index.tagging import BucketSettings
-from hudi_fast.metadata.state import metadata_of
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.reading.time_travel import state_for_query

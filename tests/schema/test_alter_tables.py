@@ -12,9 +12,9 @@ from altered_tables import ALTERED, unzip_altered
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, SchemaMismatchError
-from hudi_fast.metadata.keys import partition_stats_key
-from hudi_fast.metadata.read import lookup
-from hudi_fast.metadata.table import open_metadata
+from hudi_fast.metadata_table.keys import partition_stats_key
+from hudi_fast.metadata_table.read import lookup
+from hudi_fast.metadata_table.table import open_metadata
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.schema_history import schema_commits

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rows import assert_same_rows
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError
-from hudi_fast.formats.avro_schema import avro_to_arrow, with_meta
+from hudi_fast.formats.avro.schema import avro_to_arrow, with_meta
 from hudi_fast.schema.conform import conform, plan_conform
 
 

@@ -10,7 +10,7 @@ from commit_schemas import commit_schemas
 from golden import Golden
 
 from hudi_fast.errors import SchemaMismatchError
-from hudi_fast.formats.avro_schema import avro_to_arrow, with_meta
+from hudi_fast.formats.avro.schema import avro_to_arrow, with_meta
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
 
 DEFAULT = EvolutionRules()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import arrow_to_avro
+from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import (
     Name,

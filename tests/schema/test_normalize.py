@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import SchemaMismatchError, UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import arrow_to_avro
+from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.schema.normalize import normalize_input_schema, storable_type
 
 UTC_MICROS = pa.timestamp("us", tz="UTC")

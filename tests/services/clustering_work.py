@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan

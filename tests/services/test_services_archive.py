@@ -10,13 +10,13 @@ from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.archive_options import ArchiveOptions
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.archiving.run import archive_after_write
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
-from hudi_fast.timeline.archive_writer import append_archive, delete_instants, read_instant, state_files
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
+from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested

@@ -13,8 +13,8 @@ from bootstrap_tables import BY_REGEX, FULL, bootstrap_options, changed, data, m
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.formats.avro_container import read_single_record, write_single_record
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.formats.avro.container import read_single_record, write_single_record
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.avro_models import CLEANER_PLAN
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan

@@ -18,7 +18,7 @@ from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
 from hudi_fast.services.cleaning.work import CleanResult

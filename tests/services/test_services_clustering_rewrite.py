@@ -26,8 +26,8 @@ from small_tables import options, plain_rows
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet_base import open_base_file
-from hudi_fast.formats.parquet_row_groups import read_footer
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.services.clustering.ahead import ahead
 from hudi_fast.services.clustering.ordering import order_rows
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows

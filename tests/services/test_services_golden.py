@@ -13,7 +13,7 @@ from golden_compactions import before_compaction, logical_stats, rows_of_files
 from mor_tables import blocks_of
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import HeaderKey
+from hudi_fast.formats.log.blocks import HeaderKey
 from hudi_fast.services.compaction.log_run import schedule_log_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage

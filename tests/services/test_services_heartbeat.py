@@ -16,11 +16,18 @@ import hudi_fast as hf
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage
-from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, beating, heartbeat_path, is_alive, is_fresh
+from hudi_fast.timeline.heartbeat import (
+    Heartbeat,
+    HeartbeatRule,
+    heartbeat_path,
+    is_alive,
+    is_fresh,
+    sending_heartbeats,
+)
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.failed_writes import FailedWrites, expired_writes, given_up_writes
+from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes, expired_writes
 
 POLICY = "hoodie.clean.failed.writes.policy"
 RULE = HeartbeatRule()
@@ -80,7 +87,7 @@ def pending(path: Path) -> list[str]:
 
 def test_signs_are_given_again_and_again_and_the_file_goes(tmp_path: Path) -> None:
     storage = SilentStorage(tmp_path)
-    with beating(storage, "1", HeartbeatRule(5, 10_000)) as heart:
+    with sending_heartbeats(storage, "1", HeartbeatRule(5, 10_000)) as heart:
         assert is_fresh(storage, "1", RULE)
         wait_for(lambda: storage.beats >= 4)
         heart.require_alive()
@@ -90,7 +97,7 @@ def test_signs_are_given_again_and_again_and_the_file_goes(tmp_path: Path) -> No
 
 def test_a_sign_that_fails_is_a_warning_and_too_long_a_silence_is_noticed(tmp_path: Path) -> None:
     storage = SilentStorage(tmp_path)
-    with beating(storage, "1", HeartbeatRule(20, 3)) as heart:
+    with sending_heartbeats(storage, "1", HeartbeatRule(20, 3)) as heart:
         with pytest.warns(hf.HudiWarning, match="could not be written"):  # noqa: PT031 - the thread warns meanwhile
             storage.silent = True
             wait_for(lambda: storage.beats >= 8)
@@ -183,7 +190,7 @@ def test_policies_choose_among_pending_writes(tmp_path: Path) -> None:
     chosen = {
         policy: [
             [one.requested for one in choose(state, FailedWrites(policy))]
-            for choose in (given_up_writes, expired_writes)
+            for choose in (abandoned_writes, expired_writes)
         ]
         for policy in ("EAGER", "LAZY", "NEVER")
     }

@@ -13,11 +13,11 @@ from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
-from hudi_fast.metadata.definitions import load_definitions
-from hudi_fast.metadata.read import scan
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata.table import metadata_storage
-from hudi_fast.metadata_writer.runner import Runner, in_threads
+from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import metadata_storage
+from hudi_fast.metadata_table.updates.runner import Runner, in_threads
 from hudi_fast.services.indexing.request import IndexRequest
 from hudi_fast.services.indexing.run import build_index
 from hudi_fast.services.settings import ServiceSettings

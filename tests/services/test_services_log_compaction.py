@@ -10,7 +10,7 @@ from mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commi
 from small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.services.compaction.log_run import schedule_log_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage

@@ -13,7 +13,7 @@ from small_tables import assert_tidy, listing, plain_rows, table_rows
 from undo_tables import COW, KINDS, MOR, instants_of, services, settings_of, state_of
 
 import hudi_fast as hf
-from hudi_fast.services.undoing.restore_plan import find_on
+from hudi_fast.services.recovery.restore_plan import find_on
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import RollbackPlan, encode_rollback_plan

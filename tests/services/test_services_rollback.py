@@ -18,7 +18,7 @@ from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, set
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.formats.avro_container import read_single_record
+from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.index.consistent import HashingMetadata, load_hashing
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage

@@ -12,8 +12,8 @@ from small_tables import listing, plain_rows, table_rows
 from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
 
 import hudi_fast as hf
-from hudi_fast.formats.avro_container import read_single_record
-from hudi_fast.services.undoing.savepoints import read_savepoint
+from hudi_fast.formats.avro.container import read_single_record
+from hudi_fast.services.recovery.savepoints import read_savepoint
 from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State

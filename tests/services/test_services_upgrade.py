@@ -18,16 +18,16 @@ from small_tables import assert_tidy, listing, options, plain_rows, rows_of, tab
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
-from hudi_fast.formats.avro_container import is_avro_container
-from hudi_fast.metadata.definitions import load_definitions
-from hudi_fast.metadata.table import examine_metadata, metadata_storage
+from hudi_fast.formats.avro.container import is_avro_container
+from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.compaction.execute import in_threads
 from hudi_fast.services.compaction.work import CompactionWork
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant

@@ -18,16 +18,16 @@ import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.log_writer import command_block
-from hudi_fast.metadata.keys import bloom_key, column_stats_key, partition_stats_key
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.read import record_kind, scan
-from hudi_fast.metadata.records import encode_records, flat_schema
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata.table import MetadataTable, metadata_storage
-from hudi_fast.metadata_writer.commit import finish_delta_commit, log_writer, start_delta_commit
-from hudi_fast.metadata_writer.produce import EncodedRecords
-from hudi_fast.metadata_writer.runner import combined, routed
+from hudi_fast.formats.log.writer import command_block
+from hudi_fast.metadata_table.keys import bloom_key, column_stats_key, partition_stats_key
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import record_kind, scan
+from hudi_fast.metadata_table.records import encode_records, flat_schema
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import MetadataTable, metadata_storage
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, log_writer, start_delta_commit
+from hudi_fast.metadata_table.updates.produce import EncodedRecords
+from hudi_fast.metadata_table.updates.runner import combined, routed
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.index_plans import encode_index_metadata

@@ -6,8 +6,8 @@ from programs import run_program
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
-from hudi_fast.reading.changes.cdc import change_options, plan_query
-from hudi_fast.spark.reading.changes import changes_frame
+from hudi_fast.reading.incremental.cdc import change_options, plan_query
+from hudi_fast.spark.reading.incremental import incremental_frame
 from hudi_fast.storage.base import Storage
 
 CDC = change_options("earliest", None)
@@ -46,7 +46,7 @@ def test_a_range_without_commits_is_a_frame_without_rows(spark, golden):
 
 def test_tasks_get_about_as_many_bytes_each(spark, golden):
     plan = plan_query(Storage(golden("mor_v9_cdc").table), CDC)
-    frame = changes_frame(spark, plan)
+    frame = incremental_frame(spark, plan)
     assert frame.rdd.getNumPartitions() == min(len(plan.units), spark.sparkContext.defaultParallelism)
     counted = frame.groupBy(F.spark_partition_id()).count().collect()
     assert len(counted) == frame.rdd.getNumPartitions()

@@ -7,7 +7,7 @@ from change_logs import logged, stats_by_instant
 from spark_writes import Step, assert_same_writes, batch
 
 import hudi_fast as hf
-from hudi_fast.formats.avro_schema import META_FIELDS
+from hudi_fast.formats.avro.schema import META_FIELDS
 
 OPTIONS = {
     "hoodie.table.name": "t",

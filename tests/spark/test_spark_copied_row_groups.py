@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
-from hudi_fast.formats.parquet_row_groups import read_footer
+from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
+from hudi_fast.formats.parquet.row_groups import read_footer
 from hudi_fast.storage.base import Storage
 
 NAME = "_hoodie_file_name"

@@ -4,8 +4,8 @@ import pytest
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.metadata.read import scan
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 
 

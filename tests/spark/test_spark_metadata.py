@@ -12,13 +12,13 @@ from pyspark.sql import functions as F
 import hudi_fast as hf
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.merging.slice_merge import slice_merge
-from hudi_fast.metadata.layout import group_file_id
-from hudi_fast.metadata.records import RECORD_SCHEMA
-from hudi_fast.metadata.stat_values import indexed_columns
-from hudi_fast.metadata_writer.groups import GroupTarget, GroupWriter
-from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_table
-from hudi_fast.metadata_writer.produce_functions import apply_function
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.metadata_table.layout import group_file_id
+from hudi_fast.metadata_table.records import RECORD_SCHEMA
+from hudi_fast.metadata_table.stat_values import indexed_columns
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter
+from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
+from hudi_fast.metadata_table.updates.produce_functions import apply_function
+from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.spark.services.metadata import run_on
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema

@@ -19,7 +19,7 @@ from small_tables import assert_tidy, plain_rows, table_rows
 from spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import BlockType
+from hudi_fast.formats.log.blocks import BlockType
 
 CHANGES = batch([*range(120), *range(10), 5], ts=[*[200] * 120, *[300] * 10, 1], deletes=[81, 95, 130])
 STEPS = [

@@ -7,7 +7,7 @@ import pytest
 from spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 
 import hudi_fast as hf
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
 

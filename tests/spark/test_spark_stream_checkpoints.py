@@ -19,7 +19,7 @@ from hudi_fast.spark.streaming.checkpoints import (
     checkpoint_metadata,
     find_checkpoint,
 )
-from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
@@ -35,7 +35,7 @@ def found(path, identifier="default_single_writer", after=None):
 def put(path, numbers, batch, query=None, settings=None, mode="append", name="default_single_writer", **known):
     given = WriteOptions.from_options(settings or options())
     rows = LocalEngine(plain_rows(numbers, ts=batch))
-    return write_once(rows, Storage(path), given, mode, Batch(name, batch, query, **known))
+    return write_exactly_once(rows, Storage(path), given, mode, Batch(name, batch, query, **known))
 
 
 def test_the_commit_says_which_batch_it_holds_as_apache_hudi_says_it(tmp_path):

@@ -16,8 +16,8 @@ import pytest
 from small_tables import options, plain_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.hfile_reader import HFileReader
-from hudi_fast.formats.hfile_writer import encode_hfile
+from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.writer import encode_hfile
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.plans import CleanPlan, encode_clean_plan
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archive_writer import append_archive
-from hudi_fast.timeline.archived import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.archive.writer import append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 THREE = ArchiveOptions(compaction_files=3)

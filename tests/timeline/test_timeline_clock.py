@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 from hudi_fast.errors import CorruptTableError, LockError
-from hudi_fast.locking.table_lock import Held
+from hudi_fast.locking.table_lock import HeldLock
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import instant_from_ms, ms_from_instant
 
@@ -52,7 +52,7 @@ def test_the_clock_waits_for_the_skew_of_other_hosts():
 
 
 def test_times_under_a_lock_cost_one_wait_before_it_is_given_up():
-    clock, held, taken = InstantClock("UTC", skew_ms=60), Held(), time.monotonic()
+    clock, held, taken = InstantClock("UTC", skew_ms=60), HeldLock(), time.monotonic()
     clock.under(held)
     assert clock.next_time() < clock.next_time() < clock.next_time()
     assert time.monotonic() - taken < 0.06

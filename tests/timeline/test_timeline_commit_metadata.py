@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from stored_timelines import NAMES, unzip_timeline
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import read_single_record
+from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.timeline.active import load_timeline, read_instant_body
 from hudi_fast.timeline.commit_metadata import (
     CommitMetadata,

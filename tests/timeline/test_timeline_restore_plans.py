@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from stored_timelines import bodies
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.avro_container import read_single_record
+from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPartition
 from hudi_fast.timeline.restore_plans import (
     RestoreMetadata,

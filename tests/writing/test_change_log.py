@@ -16,7 +16,7 @@ from golden import Golden
 from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import latest_slices

@@ -16,7 +16,7 @@ from small_tables import options, plain_rows, table_rows
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 
 RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}

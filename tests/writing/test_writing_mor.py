@@ -12,7 +12,7 @@ from mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commi
 from small_tables import assert_tidy, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_base_file
 

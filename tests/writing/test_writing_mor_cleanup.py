@@ -11,7 +11,7 @@ from small_tables import assert_tidy, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import encode_workload_profile

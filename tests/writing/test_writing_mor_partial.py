@@ -12,7 +12,7 @@ from mor_tables import blocks_of, log_files, mor_options, stats_of
 from small_tables import assert_tidy, listing, plain_rows, table_rows
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 
 PARTIAL = {"hudi_fast.partial.update": "true"}
 

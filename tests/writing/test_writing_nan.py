@@ -15,9 +15,9 @@ from mor_tables import mor_options
 from small_tables import options
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import BlockType, read_content, scan_log_blocks
-from hudi_fast.metadata.read import scan
-from hudi_fast.metadata.table import open_metadata
+from hudi_fast.formats.log.blocks import BlockType, read_content, scan_log_blocks
+from hudi_fast.metadata_table.read import scan
+from hudi_fast.metadata_table.table import open_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 

@@ -11,7 +11,7 @@ import pytest
 from mor_tables import blocks_of, mor_options, newest_commit
 
 import hudi_fast as hf
-from hudi_fast.formats.log_blocks import HeaderKey
+from hudi_fast.formats.log.blocks import HeaderKey
 
 POINT = pa.struct([("x", pa.int64())])
 UNION = pa.struct([("member0", pa.int32()), ("member1", pa.string()), ("member2", POINT)])

@@ -21,7 +21,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.reading.inspecting.bodies import describe_completed, describe_pending
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body, read_requested_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import Instant, State, comparable_action, ms_from_instant, parse_instant_file
 
 __all__ = ["HISTORY_SCHEMA", "history_table"]

@@ -10,7 +10,7 @@ from html import escape
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.reading.inspecting.history import history_table
 from hudi_fast.reading.inspecting.table import current_slices
 from hudi_fast.reading.inspecting.words import duration_text, size_text

@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from hudi_fast.errors import HudiError
-from hudi_fast.formats.hfile_reader import HFileReader
-from hudi_fast.metadata.layout import kind_of
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.metadata_table.layout import kind_of
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.inspecting.table import current_slices, files_table, small_files
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.instant import Instant, instant_from_ms

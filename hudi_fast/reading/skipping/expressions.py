@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hudi_fast.metadata.definitions import IndexDefinition
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.filter_terms import (
     And,
     Column,

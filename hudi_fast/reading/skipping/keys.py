@@ -29,11 +29,11 @@ from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.index.record_index import is_by_partition, locate_keys
 from hudi_fast.keys.key_generator import KINDS, KeyConfig, record_keys
 from hudi_fast.keys.value_text import to_text
-from hudi_fast.metadata.definitions import IndexDefinition
-from hudi_fast.metadata.keys import bloom_key, secondary_prefix, split_secondary_keys
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.read import lookup, prefix
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.keys import bloom_key, secondary_prefix, split_secondary_keys
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import lookup, prefix
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.filter_terms import Column, Compare, Condition, Constant, In, IsNull, conjuncts
 from hudi_fast.view.slices import FileSlice
 

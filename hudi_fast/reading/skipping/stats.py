@@ -34,10 +34,10 @@ import pyarrow.compute as pc
 
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.index.tagging import RECORD_KEY
-from hudi_fast.metadata.keys import column_hash, column_stats_keys, partition_hash
-from hudi_fast.metadata.read import lookup, prefix
-from hudi_fast.metadata.stat_values import unwrap_values
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.keys import column_hash, column_stats_keys, partition_hash
+from hudi_fast.metadata_table.read import lookup, prefix
+from hudi_fast.metadata_table.stat_values import unwrap_values
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.reading.skipping.bounds import Bounds
 from hudi_fast.reading.skipping.filter_terms import Column
 from hudi_fast.schema.history import SchemaHistory, altered_columns

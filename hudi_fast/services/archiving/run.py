@@ -22,8 +22,8 @@ from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
-from hudi_fast.locking.table_lock import Held, table_lock
-from hudi_fast.metadata.state import metadata_of, open_state
+from hudi_fast.locking.table_lock import HeldLock, table_lock
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
 from hudi_fast.services.cleaning.last_clean import last_clean
@@ -31,7 +31,7 @@ from hudi_fast.services.compaction.triggers import last_compaction
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.archive_writer import append_archive, delete_instants, read_instant, state_files
+from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState, read_commit
@@ -217,7 +217,7 @@ def _carry_out(
     timeline: Timeline,
     instants: Sequence[Instant],
     options: ArchiveOptions,
-    held: Held,
+    held: HeldLock,
 ) -> int:
     """Archive instants and delete their files; how many files of the archive were written."""
     if not instants:
@@ -235,7 +235,7 @@ def _carry_out(
     return written
 
 
-def _archive_metadata(state: TableState, settings: ServiceSettings, held: Held) -> int:
+def _archive_metadata(state: TableState, settings: ServiceSettings, held: HeldLock) -> int:
     """The same for the metadata table; how many of its instants were archived."""
     table = metadata_of(state)
     if table is None:

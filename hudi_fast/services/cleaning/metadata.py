@@ -21,19 +21,19 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.merging.rules import MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge
-from hudi_fast.metadata.lister import MetadataLister
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import MetadataTable
-from hudi_fast.metadata_writer.build import measured_columns
-from hudi_fast.metadata_writer.change import change_of_clean
-from hudi_fast.metadata_writer.commit import update_metadata
-from hudi_fast.metadata_writer.produce import ProducerContext, sources_of_change
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.metadata_table.lister import MetadataLister
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.build import measured_columns
+from hudi_fast.metadata_table.updates.commit import update_metadata
+from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
+from hudi_fast.metadata_table.updates.runner import in_threads
+from hudi_fast.metadata_table.updates.table_delta import change_of_clean
 from hudi_fast.services.running import with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.view.table_state import TableState, table_schema
-from hudi_fast.writing.metadata_table import settled_metadata
+from hudi_fast.writing.metadata_commit import metadata_without_pending
 
 __all__ = ["record_clean", "with_metadata_of_clean"]
 
@@ -58,7 +58,7 @@ def with_metadata_of_clean(
     if checked and settings.write.metadata.enabled and known is not None and not known.timeline.pending():
         return state
     if settings.write.metadata.enabled:
-        table = settled_metadata(state, clock)
+        table = metadata_without_pending(state, clock)
         if table is not None and (checked or _can_keep_up(state, table, settings.write.metadata)):
             return replace(state, view=replace(state.view, lister=MetadataLister(table)))
     return with_metadata(state, clock, settings)
@@ -104,7 +104,7 @@ def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptio
     try:
         for name in names:
             table.groups(name)
-        sources_of_change(_context(state, table, options), probe, names)
+        sources_of_delta(_context(state, table, options), probe, names)
     except (UnsupportedFeatureError, CorruptTableError):
         return False
     return True

@@ -24,11 +24,11 @@ from hudi_fast.config.clean_options import CleanOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.services.cleaning.held import held_files, kept_names
+from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
 from hudi_fast.services.cleaning.partitions import chosen_partitions, touched_partitions
-from hudi_fast.services.cleaning.retention import BY_VERSIONS, Held, earliest_to_retain, outdated
+from hudi_fast.services.cleaning.retained_files import kept_names, retained_files
+from hudi_fast.services.cleaning.retention import BY_VERSIONS, RetainedFiles, earliest_to_retain, outdated
 from hudi_fast.services.cleaning.work import ScheduledClean
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
@@ -206,7 +206,7 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
     storage, earliest = state.storage, outlook.earliest
     everything = state.view.lister.partitions() if outlook.touched is None else outlook.touched
     partitions = chosen_partitions({*everything, *outlook.last.failed}, options)
-    held = held_files(state)
+    held = retained_files(state)
 
     def look(name: str) -> _PartitionPlan:
         return _plan_partition(
@@ -242,7 +242,7 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
 def _plan_partition(
     state: TableState,
     partition: str,
-    held: Held,
+    held: RetainedFiles,
     options: CleanOptions,
     earliest: str | None,
     failed: Sequence[str],

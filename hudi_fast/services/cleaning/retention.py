@@ -27,7 +27,7 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, comparable_action, instant_from_ms
 from hudi_fast.view.history_slices import PastSlice
 
-__all__ = ["Held", "Outdated", "earliest_to_retain", "outdated"]
+__all__ = ["Outdated", "RetainedFiles", "earliest_to_retain", "outdated"]
 
 BY_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
@@ -35,7 +35,7 @@ _MS_OF_HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class RetainedFiles:
     """What may not be deleted, whatever the policy.
 
     Attributes:
@@ -118,7 +118,7 @@ def outdated(
     partition: str,
     groups: Mapping[str, Sequence[PastSlice]],
     replaced: Mapping[tuple[str, str], str],
-    held: Held,
+    held: RetainedFiles,
     options: CleanOptions,
     earliest: str | None,
 ) -> Outdated:
@@ -165,7 +165,7 @@ def _before(slices: Sequence[PastSlice], earliest: str) -> Sequence[PastSlice]:
 
 
 def _old_versions(
-    partition: str, file_id: str, slices: Sequence[PastSlice], held: Held, retained: int
+    partition: str, file_id: str, slices: Sequence[PastSlice], held: RetainedFiles, retained: int
 ) -> Sequence[PastSlice]:
     """All but the newest slices; one that a pending compaction reads stands for one of them."""
     begins = held.compacted.get((partition, file_id))

@@ -26,13 +26,13 @@ from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, table_lock
-from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.rollback import roll_back_metadata
+from hudi_fast.locking.table_lock import HeldLock, table_lock
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.cleaning.held import CheckedPlan, check_plan
 from hudi_fast.services.cleaning.metadata import record_clean, with_metadata_of_clean
 from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
+from hudi_fast.services.cleaning.retained_files import CheckedPlan, check_plan
 from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
 from hudi_fast.services.deleting import delete_files
 from hudi_fast.services.liveness import require_abandoned
@@ -41,14 +41,14 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.heartbeat import beating
+from hudi_fast.timeline.heartbeat import sending_heartbeats
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
 from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
-from hudi_fast.writing.metadata_table import maintain_metadata
+from hudi_fast.writing.metadata_commit import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.transaction import clean_up
 
@@ -132,7 +132,7 @@ def clean(
         if not pending_only:
             if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
                 with table_lock(storage, settings.write.lock) as held:
-                    _settled(storage, settings, held)
+                    _recovered(storage, settings, held)
             planned = schedule_clean(storage, settings, if_due, dry_run=True)
             if planned is not None:
                 done.append(_carry_out(storage, planned, settings, carriers, strictly=False))
@@ -193,7 +193,7 @@ def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Ca
     if policy == "CLEAN":
         return _clean_beside_write(storage, settings, carriers)
     with table_lock(storage, settings.write.lock) as held:
-        _settled(storage, settings, held)
+        _recovered(storage, settings, held)
     return None
 
 
@@ -227,7 +227,7 @@ def _carry_out(
                 if begun is None:
                     return None
                 requested = begun.instant.requested
-                alive.enter_context(beating(storage, requested, settings.failed_writes.heartbeat))
+                alive.enter_context(sending_heartbeats(storage, requested, settings.failed_writes.heartbeat))
             paths = [path for some in begun.checked.paths.values() for path in some]
             deleted = delete_files(storage, paths, carriers.delete)
             with table_lock(storage, settings.write.lock) as held:
@@ -241,11 +241,11 @@ def _carry_out(
 
 
 def _begin(
-    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool, held: Held
+    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool, held: HeldLock
 ) -> _Begun | None:
     """Make the clean inflight, unless it does not fit the table any more."""
     started = time.monotonic()
-    state, clock = _settled(storage, settings, held)
+    state, clock = _recovered(storage, settings, held)
     instant = _instant_of(state, planned, clock)
     requested = instant.requested
     if instant.state is State.INFLIGHT:
@@ -282,7 +282,7 @@ def _instant_of(state: TableState, planned: ScheduledClean, clock: InstantClock)
     return found
 
 
-def _settled(storage: Storage, settings: ServiceSettings, held: Held) -> tuple[TableState, InstantClock]:
+def _recovered(storage: Storage, settings: ServiceSettings, held: HeldLock) -> tuple[TableState, InstantClock]:
     """The table once writes that failed are rolled back, those among them that are left to cleans; under its lock."""
     state = open_state(storage)
     clock = settings.clock(state.config, held)

@@ -48,8 +48,8 @@ from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.slice_merge import merge_schema
-from hudi_fast.metadata.state import open_state
-from hudi_fast.metadata_writer.runner import in_threads
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
 from hudi_fast.services.clustering.work import Finished
@@ -65,7 +65,7 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.metadata_table import maintain_metadata, record_in_metadata
+from hudi_fast.writing.metadata_commit import maintain_metadata, record_in_metadata
 from hudi_fast.writing.output_file import OutputFile
 from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
 from hudi_fast.writing.schema_commit import schema_metadata

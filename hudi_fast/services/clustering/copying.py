@@ -21,11 +21,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_fast.formats.column_ranges import ranges_of_file
-from hudi_fast.formats.leaf_columns import leaf_columns
-from hudi_fast.formats.parquet_base import TELLS_NAN, BaseFileFooter, footer_pairs, open_base_file
-from hudi_fast.formats.parquet_copy import JoinedFile, join_obstacle
-from hudi_fast.formats.parquet_row_groups import ParquetFooter, RowGroup, read_footer
+from hudi_fast.formats.parquet.base_file import TELLS_NAN, BaseFileFooter, footer_pairs, open_base_file
+from hudi_fast.formats.parquet.column_ranges import ranges_of_file
+from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
+from hudi_fast.formats.parquet.leaf_columns import leaf_columns
+from hudi_fast.formats.parquet.row_groups import ParquetFooter, RowGroup, read_footer
 from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.services.clustering.new_files import new_stat
 from hudi_fast.services.clustering.rows import GroupInput, joined_filters

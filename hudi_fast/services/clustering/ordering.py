@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.formats.leaf_columns import leaf_values
+from hudi_fast.formats.parquet.leaf_columns import leaf_values
 from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes

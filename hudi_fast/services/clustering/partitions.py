@@ -30,9 +30,9 @@ from hudi_fast.view.table_state import TableState, read_commit
 
 __all__ = [
     "PlannedPartitions",
-    "choose_partitions",
     "filter_partitions",
     "last_completed_clustering",
+    "select_partitions",
 ]
 
 _HOURS = 24
@@ -46,7 +46,7 @@ class PlannedPartitions:
     missing: tuple[str, ...] = ()
 
 
-def choose_partitions(state: TableState, options: ClusteringOptions, mode: str, now_ms: int) -> PlannedPartitions:
+def select_partitions(state: TableState, options: ClusteringOptions, mode: str, now_ms: int) -> PlannedPartitions:
     """The partitions that a plan looks at.
 
     Args:

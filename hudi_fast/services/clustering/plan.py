@@ -28,14 +28,14 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
 from hudi_fast.services.clustering.ordering import require_sortable
 from hudi_fast.services.clustering.parameters import parameters_of
-from hudi_fast.services.clustering.partitions import choose_partitions, last_completed_clustering
+from hudi_fast.services.clustering.partitions import last_completed_clustering, select_partitions
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
-from hudi_fast.services.compaction.plan import settled_state
-from hudi_fast.services.doomed import Doomed
+from hudi_fast.services.compaction.plan import recovered_state
+from hudi_fast.services.pending_deletes import PendingDeletes
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
@@ -142,7 +142,7 @@ def schedule_clustering(
     with table_lock(storage, settings.write.lock) as held:
         state = open_state(storage)
         clock = settings.clock(state.config, held)
-        state = settled_state(state, clock, settings.failed_writes)
+        state = recovered_state(state, clock, settings.failed_writes)
         plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
         if plan is None:
             return None
@@ -173,7 +173,7 @@ def plan_clustering(state: TableState, settings: ServiceSettings, now_ms: int) -
         missing: set[str] = set()
         extra = {_CHECKPOINT: checkpoint}
     else:
-        planned = choose_partitions(state, options, strategy.partition_filter, now_ms)
+        planned = select_partitions(state, options, strategy.partition_filter, now_ms)
         busy: set[str] = set()
         by_partition = list(_partition_groups(state, planned.chosen, strategy, settings, busy))
         found = [one for _, groups in by_partition for one in groups.groups]
@@ -246,10 +246,10 @@ def _partition_groups(
             f"{state.storage.uri} is no table of consistent hashing, so it has no buckets to split and merge. Give "
             "another hoodie.clustering.plan.strategy.class."
         )
-    doomed = Doomed(state)
+    pending_deletes = PendingDeletes(state)
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         for name, slices in zip(names, pool.map(lambda one: latest_slices(state.view, one), names), strict=True):
-            free = [one for one in slices if _is_free(doomed, one, busy)]
+            free = [one for one in slices if _is_free(pending_deletes, one, busy)]
             if strategy.small_only:
                 limit = options.small_file_limit
                 free = [one for one in free if (0 if one.base_file is None else one.base_file.weight) < limit]
@@ -261,11 +261,11 @@ def _partition_groups(
                 yield name, group_slices(free, options, size)
 
 
-def _is_free(doomed: Doomed, slice_: FileSlice, busy: set[str]) -> bool:
+def _is_free(pending_deletes: PendingDeletes, slice_: FileSlice, busy: set[str]) -> bool:
     """Whether the group stays and no other service plans for it; ``busy`` gets the partition of one that is taken."""
-    group, view = (slice_.partition, slice_.file_id), doomed.state.view
+    group, view = (slice_.partition, slice_.file_id), pending_deletes.state.view
     planned = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
-    taken = planned or doomed.has(slice_)
+    taken = planned or pending_deletes.has(slice_)
     if taken:
         busy.add(slice_.partition)
     return not taken
@@ -291,7 +291,7 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
         )
     waiting: dict[str, list[FileSlice]] = {}
     now: dict[str, dict[str, FileSlice]] = {}
-    doomed = Doomed(state)
+    pending_deletes = PendingDeletes(state)
     seen: set[tuple[str, str]] = set()
     found: list[_Groups] = []
     last = ""
@@ -307,7 +307,7 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
             new = dict.fromkeys(stat.file_id for stat in stats if (name, stat.file_id) not in seen)
             seen |= {(name, file_id) for file_id in new}
             slices = [now[name][file_id] for file_id in new if file_id in now[name]]
-            waiting.setdefault(name, []).extend(one for one in slices if _is_free(doomed, one, set()))
+            waiting.setdefault(name, []).extend(one for one in slices if _is_free(pending_deletes, one, set()))
             if _base_bytes(waiting[name]) >= options.max_group_bytes:
                 found += group_slices(waiting.pop(name), options, size).groups
     for slices in waiting.values():

@@ -28,8 +28,8 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, ConfigError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.index.consistent import has_hashing
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, Lock, table_lock
-from hudi_fast.metadata.state import open_state
+from hudi_fast.locking.table_lock import HeldLock, Lock, table_lock
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.clustering.bucket_plans import planned_resizes
 from hudi_fast.services.clustering.bucket_resize import carry_out_resizes, resize_buckets
@@ -61,7 +61,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings, read_clustering_plan
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.metadata_table import columns_with_stats
+from hudi_fast.writing.metadata_commit import columns_with_stats
 from hudi_fast.writing.pending_clusterings import withdraw_clustering
 from hudi_fast.writing.rollback import roll_back
 from hudi_fast.writing.schema_commit import schema_metadata
@@ -197,7 +197,7 @@ def _look(storage: Storage) -> tuple[TableConfig, Timeline]:
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: Held
+    storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: HeldLock
 ) -> tuple[Transaction, ClusteringWork, ClusteringPlan] | Finished:
     """Buckets of consistent hashing are done with at once: writers have to know where their rows go."""
     state = open_state(storage)
@@ -288,7 +288,9 @@ def _metadata(work: ClusteringWork, stats: list[WriteStat]) -> CommitMetadata:
     return CommitMetadata(by_partition, schema, _OPERATION, partition_to_replace_file_ids=replaced)
 
 
-def _withdraw_untrue(storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: Held) -> None:
+def _withdraw_untrue(
+    storage: Storage, scheduled: ScheduledClustering, settings: ServiceSettings, held: HeldLock
+) -> None:
     """Roll a clustering back with its plan, if what failed is that the plan does not go with the table any more."""
     state = open_state(storage)
     instant = state.timeline.find(scheduled.instant, clustering_action(state))

@@ -19,15 +19,15 @@ import contextlib
 from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
-from hudi_fast.formats.log_blocks import scan_log_blocks
+from hudi_fast.formats.log.blocks import scan_log_blocks
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, Lock, table_lock
-from hudi_fast.metadata.state import open_state
+from hudi_fast.locking.table_lock import HeldLock, Lock, table_lock
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.compaction.plan import (
     ScheduledCompaction,
     compactable_slices,
+    recovered_state,
     require_merge_on_read,
-    settled_state,
 )
 from hudi_fast.services.compaction.run import service_metadata, service_work
 from hudi_fast.services.compaction.triggers import log_compaction_is_due
@@ -74,7 +74,7 @@ def schedule_log_compaction(storage: Storage, settings: ServiceSettings, if_due:
         state = open_state(storage)
         require_merge_on_read(state)
         clock = settings.clock(state.config, held)
-        state = _without_died(settled_state(state, clock, settings.failed_writes), clock, settings)
+        state = _without_died(recovered_state(state, clock, settings.failed_writes), clock, settings)
         threshold = settings.compaction.log_blocks_threshold
         if if_due and not log_compaction_is_due(storage, state.config, state.timeline, threshold):
             return None
@@ -159,7 +159,7 @@ def _without_died(state: TableState, clock: InstantClock, settings: ServiceSetti
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: Held
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: HeldLock
 ) -> tuple[Transaction, CompactionWork]:
     state = open_state(storage)
     require_merge_on_read(state)

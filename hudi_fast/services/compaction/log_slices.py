@@ -19,9 +19,9 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.formats.avro_schema import arrow_to_avro, record_name_of
-from hudi_fast.formats.delete_block import encode_delete_block
-from hudi_fast.formats.log_blocks import BlockType, HeaderKey
+from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.delete_block import encode_delete_block
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
-from hudi_fast.services.doomed import Doomed
+from hudi_fast.services.pending_deletes import PendingDeletes
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
@@ -43,9 +43,9 @@ __all__ = [
     "compactable_slices",
     "pending_compactions",
     "plan_compaction",
+    "recovered_state",
     "require_merge_on_read",
     "schedule_compaction",
-    "settled_state",
 ]
 
 _LOGS_NAMED_BY_WRITE = 8
@@ -93,7 +93,7 @@ def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: boo
         state = open_state(storage)
         require_merge_on_read(state)
         clock = settings.clock(state.config, held)
-        state = settled_state(state, clock, settings.failed_writes)
+        state = recovered_state(state, clock, settings.failed_writes)
         now = clock.next_time(state.timeline.newest_time)
         if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
             return None
@@ -144,7 +144,7 @@ def compactable_slices(
         pending: groups that are planned for, beside those in a pending clustering.
         busy: receives the partitions of such groups.
     """
-    view, doomed = state.view, Doomed(state)
+    view, pending_deletes = state.view, PendingDeletes(state)
     taken = {*pending, *view.pending_groups}
     with ThreadPoolExecutor(_LISTING_THREADS) as pool:
         for found in pool.map(lambda name: latest_slices(view, name), partitions):
@@ -152,7 +152,7 @@ def compactable_slices(
                 logs = tuple(log for log in slice_.log_files if _was_complete(state, log, now))
                 if not logs:
                     continue
-                if (slice_.partition, slice_.file_id) in taken or doomed.has(slice_):
+                if (slice_.partition, slice_.file_id) in taken or pending_deletes.has(slice_):
                     busy.add(slice_.partition)
                     continue
                 yield replace(slice_, log_files=logs)
@@ -178,7 +178,7 @@ def require_merge_on_read(state: TableState) -> None:
         )
 
 
-def settled_state(state: TableState, clock: InstantClock, failed: FailedWrites) -> TableState:
+def recovered_state(state: TableState, clock: InstantClock, failed: FailedWrites) -> TableState:
     """The state once what died writers left is rolled back: under the lock a pending write is nobody's any more."""
     rollbacks = any(instant.action == "rollback" for instant in state.timeline.pending())
     return clean_up(state, clock, failed) if rollbacks or state.timeline.pending_writes else state

@@ -20,8 +20,8 @@ from functools import partial
 
 from hudi_fast.errors import ServiceTakenError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, Lock, table_lock
-from hudi_fast.metadata.state import open_state
+from hudi_fast.locking.table_lock import HeldLock, Lock, table_lock
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.compaction.plan import ScheduledCompaction, pending_compactions, require_merge_on_read
 from hudi_fast.services.compaction.work import CompactionWork, Executor
 from hudi_fast.services.liveness import require_abandoned
@@ -33,7 +33,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.metadata_table import (
+from hudi_fast.writing.metadata_commit import (
     columns_with_stats,
 )
 from hudi_fast.writing.rollback import roll_back
@@ -119,7 +119,7 @@ def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: st
 
 
 def _begin(
-    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: Held
+    storage: Storage, scheduled: ScheduledCompaction, settings: ServiceSettings, held: HeldLock
 ) -> tuple[Transaction, CompactionWork]:
     state = open_state(storage)
     require_merge_on_read(state)

@@ -19,8 +19,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hudi_fast.formats.log_blocks import BlockType, LogBlock
-from hudi_fast.formats.parquet_base import BaseFileReader
+from hudi_fast.formats.log.blocks import BlockType, LogBlock
+from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.log_scan import blocks_that_count, slice_blocks

@@ -20,10 +20,10 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, HudiError
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.definitions import load_definitions
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.table import metadata_storage
-from hudi_fast.metadata_writer.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
+from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.table import metadata_storage
+from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, last_write, read_index_plan
 from hudi_fast.services.indexing.request import named_partition, resting_on
 from hudi_fast.services.liveness import require_abandoned
@@ -37,7 +37,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, delete_instant_files, revert_to_requested
 from hudi_fast.view.table_state import TableState, load_state
 
-__all__ = ["drop_index", "settle_indexings", "undo_indexing"]
+__all__ = ["drop_index", "finish_pending_indexings", "undo_indexing"]
 
 _ACTION = "indexing"
 
@@ -95,7 +95,7 @@ def undo_indexing(storage: Storage, planned: ScheduledIndex, keep_plan: bool = F
         delete_instant_files(storage, config, instant)
 
 
-def settle_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule, wanted: str = "") -> bool:
+def finish_pending_indexings(state: TableState, clock: InstantClock, rule: HeartbeatRule, wanted: str = "") -> bool:
     """Leave no trace of indexings that died: call it under the indexings' lock and the table's.
 
     One whose partitions are whole lacks nothing but its completion, and gets that.

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from hudi_fast.errors import HudiError
-from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
-from hudi_fast.metadata.layout import kind_of
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
+from hudi_fast.metadata_table.layout import kind_of
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.services.indexing.plan import scheduled_indexes
 from hudi_fast.view.table_state import TableState
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field, replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata.definitions import IndexDefinition, load_definitions
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata_writer.build import build_order
+from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.updates.build import build_order
 from hudi_fast.services.indexing.request import (
     IndexRequest,
     WantedIndexes,
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 INDEX_LOCK_PATH = ".hoodie/.locks/hudi_fast_index.lock"
-"""Held by an indexing for as long as it runs, while writers come and go under the table's own lock."""
+"""HeldLock by an indexing for as long as it runs, while writers come and go under the table's own lock."""
 
 _ACTION = "indexing"
 _DEFINITION = "hudi_fast.index.definition"

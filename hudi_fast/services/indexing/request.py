@@ -20,9 +20,9 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.option_names import INDEX_KINDS
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
-from hudi_fast.metadata.definitions import IndexDefinition
-from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata_writer.build import asked_indexes
+from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.updates.build import asked_indexes
 
 __all__ = [
     "IndexRequest",

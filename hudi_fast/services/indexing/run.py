@@ -29,18 +29,18 @@ from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, CommitStateUnknownError, LockError, ServiceTakenError
-from hudi_fast.locking.table_lock import Held, table_lock
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata.state import metadata_of, open_state
-from hudi_fast.metadata.table import MetadataTable
-from hudi_fast.metadata_writer.bookkeeping import record_building, record_built, record_schema, write_definitions
-from hudi_fast.metadata_writer.build import build_order, build_partitions, initial_instant, open_groups
-from hudi_fast.metadata_writer.commit import finish_delta_commit, start_delta_commit, stored_schema
-from hudi_fast.metadata_writer.groups import GroupWriter
-from hudi_fast.metadata_writer.produce import ProducerContext, RecordSource, sources_of_table
-from hudi_fast.metadata_writer.runner import GroupWriter as Writer
-from hudi_fast.metadata_writer.runner import Runner
-from hudi_fast.services.indexing.drop import settle_indexings, undo_indexing
+from hudi_fast.locking.table_lock import HeldLock, table_lock
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.bookkeeping import record_building, record_built, record_schema, write_definitions
+from hudi_fast.metadata_table.updates.build import build_order, build_partitions, initial_instant, open_groups
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.groups import GroupWriter
+from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource, sources_of_table
+from hudi_fast.metadata_table.updates.runner import GroupWriter as Writer
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.services.indexing.drop import finish_pending_indexings, undo_indexing
 from hudi_fast.services.indexing.plan import (
     INDEX_LOCK_PATH,
     IndexWork,
@@ -58,12 +58,12 @@ from hudi_fast.services.work_plan import service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.timeline.heartbeat import beating
+from hudi_fast.timeline.heartbeat import sending_heartbeats
 from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.metadata_table import ensure_metadata, producer_context, settled_metadata
+from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending, producer_context
 from hudi_fast.writing.transaction import clean_up, noted_on
 
 __all__ = ["IndexResult", "build_index", "run_scheduled_index"]
@@ -229,7 +229,7 @@ def _build(
             if planned is None:
                 return IndexResult(asked, "", (PartitionKind.FILES.value,) if is_new else ())
             work = work_of(state, planned, settings)
-            heart = life.enter_context(beating(storage, work.instant, rule))
+            heart = life.enter_context(sending_heartbeats(storage, work.instant, rule))
             if not work.partitions:  # others have built them since it was planned
                 to_inflight(storage, state.config, Instant(work.instant, _ACTION, State.REQUESTED))
                 _complete(state, work, clock)
@@ -255,20 +255,20 @@ def _result(work: IndexWork, stats: Sequence[WriteStat], groups: int) -> IndexRe
 
 
 def _ready(
-    storage: Storage, settings: ServiceSettings, runner: Runner, planned_at: str, held: Held
+    storage: Storage, settings: ServiceSettings, runner: Runner, planned_at: str, held: HeldLock
 ) -> tuple[InstantClock, TableState, bool]:
     """The table without traces of what died, its metadata table in order; whether that is new."""
     state = open_state(storage)
     clock = settings.clock(state.config, held)
     state = clean_up(state, clock, settings.failed_writes)
-    if settle_indexings(state, clock, settings.failed_writes.heartbeat, planned_at):
+    if finish_pending_indexings(state, clock, settings.failed_writes.heartbeat, planned_at):
         state = open_state(storage)
     plan, options = service_plan(state, settings), settings.write.metadata
     config = state.config
     if not config.metadata_partitions:
         context = producer_context(state, plan, options, None, [PartitionKind.FILES])
         build_partitions(context, [PartitionKind.FILES.value], options, _last_completed(state), clock, runner)
-    elif settled_metadata(state, clock) is None:
+    elif metadata_without_pending(state, clock) is None:
         ensure_metadata(state, plan, replace(options, enabled=True), clock, runner)
     return clock, open_state(storage), not config.metadata_partitions
 

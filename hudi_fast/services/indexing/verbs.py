@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.metadata.state import open_state
+from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.indexing.drop import drop_index
 from hudi_fast.services.indexing.listing import indexes_table
 from hudi_fast.services.indexing.plan import ScheduledIndex, schedule_index, scheduled_indexes

@@ -17,12 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError, HudiError
-from hudi_fast.metadata.lister import MetadataLister
+from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.services.repairing.findings import Finding
-from hudi_fast.services.repairing.look import Look
+from hudi_fast.services.repairing.inspection import Look
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_savepoint

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.findings import Finding
-from hudi_fast.services.repairing.look import Look
+from hudi_fast.services.repairing.inspection import Look
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.heartbeat import is_alive

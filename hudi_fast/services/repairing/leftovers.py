@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from hudi_fast.config.properties_file import BACKUP_PATH
 from hudi_fast.services.repairing.findings import Finding
-from hudi_fast.services.repairing.look import Look
+from hudi_fast.services.repairing.inspection import Look
 from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
 

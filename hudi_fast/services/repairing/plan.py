@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.repairing.data_files import find_data_files
 from hudi_fast.services.repairing.findings import FINDING_KINDS, Finding, RepairPlan
+from hudi_fast.services.repairing.inspection import Look, look_at
 from hudi_fast.services.repairing.instants import find_instants
 from hudi_fast.services.repairing.leftovers import find_leftovers
-from hudi_fast.services.repairing.look import Look, look_at
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import HeartbeatRule
 

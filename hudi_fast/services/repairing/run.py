@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError
-from hudi_fast.locking.table_lock import Held, table_lock
+from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.services.deleting import Deleter, in_threads
 from hudi_fast.services.repairing.findings import Finding, RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
@@ -77,7 +77,7 @@ def run_repair(
 
 
 def _carry_out(
-    storage: Storage, settings: ServiceSettings, chosen: Sequence[Finding], delete: Deleter, held: Held
+    storage: Storage, settings: ServiceSettings, chosen: Sequence[Finding], delete: Deleter, held: HeldLock
 ) -> tuple[str, tuple[str, ...], set[str]]:
     """The last rollback, what was rolled back, and the data files that could not be deleted."""
     held.require()
@@ -125,7 +125,7 @@ def _drop_instants(storage: Storage, findings: Sequence[Finding]) -> None:
 
 
 def _roll_back(
-    storage: Storage, settings: ServiceSettings, findings: Sequence[Finding], held: Held
+    storage: Storage, settings: ServiceSettings, findings: Sequence[Finding], held: HeldLock
 ) -> tuple[str, tuple[str, ...]]:
     """Finish rollbacks, and roll failed writes back, newest first; the last rollback, and what they undid."""
     if not findings:

@@ -17,7 +17,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.services.upgrading.move import other_layout
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import read_commit
 

@@ -19,8 +19,8 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, CorruptTableError
 from hudi_fast.storage.base import FileStat, Storage
-from hudi_fast.timeline.archive_writer import append_archive
-from hudi_fast.timeline.archived import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.archive.writer import append_archive
 
 __all__ = ["archive_files", "copy_archive", "holds_archive", "remove_archive"]
 

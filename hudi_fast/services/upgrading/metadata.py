@@ -20,12 +20,12 @@ from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.metadata.definitions import load_definitions
-from hudi_fast.metadata.lister import MetadataLister
-from hudi_fast.metadata.state import metadata_of
-from hudi_fast.metadata.table import examine_metadata, metadata_storage
-from hudi_fast.metadata_writer.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
-from hudi_fast.metadata_writer.maintain import compact_metadata
+from hudi_fast.metadata_table.definitions import load_definitions
+from hudi_fast.metadata_table.lister import MetadataLister
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
+from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
+from hudi_fast.metadata_table.updates.maintain import compact_metadata
 from hudi_fast.services.running import with_metadata
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.move import move_table, sweep
@@ -34,7 +34,7 @@ from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.metadata_table import settled_metadata
+from hudi_fast.writing.metadata_commit import metadata_without_pending
 
 __all__ = ["as_it_is", "check_metadata", "drop_leaving", "move_metadata", "opened", "version_definitions"]
 
@@ -122,7 +122,7 @@ def move_metadata(
         return  # an earlier attempt came as far
     if own.version not in VERSIONS:
         return  # nor is it trusted then
-    if metadata_of(state) is None or (table := settled_metadata(state, clock)) is None:
+    if metadata_of(state) is None or (table := metadata_without_pending(state, clock)) is None:
         return  # it is built anew afterwards
     if new_layout:
         compact_metadata(table, clock)

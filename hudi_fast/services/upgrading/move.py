@@ -18,8 +18,8 @@ from collections.abc import Mapping
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.metadata.table import metadata_storage
-from hudi_fast.metadata_writer.bookkeeping import has_metadata_folder
+from hudi_fast.metadata_table.table import metadata_storage
+from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder
 from hudi_fast.services.upgrading.history import archive_files, copy_archive, holds_archive, remove_archive
 from hudi_fast.services.upgrading.properties import PropertyHints, changed_properties
 from hudi_fast.services.upgrading.timeline import SCHEMA_FOLDER, copy_timeline, remove_timeline

@@ -33,9 +33,9 @@ from dataclasses import dataclass
 from hudi_fast.config.merge_mode import CUSTOM
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.metadata.definitions import index_version, load_definitions
-from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata.state import metadata_of
+from hudi_fast.metadata_table.definitions import index_version, load_definitions
+from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.services.compaction.plan import compactable_slices
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.halfway import refuse_halfway

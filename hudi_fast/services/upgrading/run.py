@@ -24,7 +24,7 @@ from functools import partial
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import Held, table_lock
+from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.compaction.log_run import run_pending_log_compactions
 from hudi_fast.services.compaction.plan import schedule_compaction
@@ -165,7 +165,7 @@ def _neutral(state: TableState, settings: ServiceSettings) -> ServiceSettings:
     )
 
 
-def _switch(storage: Storage, version: int, settings: ServiceSettings, held: Held) -> bool:
+def _switch(storage: Storage, version: int, settings: ServiceSettings, held: HeldLock) -> bool:
     """Move the table, under all locks; False when there is something to prepare again."""
     state = opened(storage)
     config = state.config

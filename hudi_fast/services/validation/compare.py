@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hudi_fast.formats.bloom_filter import BloomFilter
-from hudi_fast.formats.parquet_base import open_base_file
+from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.metadata.keys import NON_PARTITIONED, bloom_key
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata_writer.produce import ProducerContext
+from hudi_fast.metadata_table.keys import NON_PARTITIONED, bloom_key
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.updates.produce import ProducerContext
 from hudi_fast.services.validation.stats import compare_stats
 from hudi_fast.services.validation.text import difference, differences
 from hudi_fast.view.file_names import parse_base_file

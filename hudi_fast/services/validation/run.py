@@ -25,22 +25,22 @@ from typing import cast
 import pyarrow as pa
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
-from hudi_fast.formats.leaf_columns import leaf_columns
+from hudi_fast.formats.parquet.leaf_columns import leaf_columns
 from hudi_fast.merging.log_scan import is_rolled_back
 from hudi_fast.merging.slice_merge import slice_merge
-from hudi_fast.metadata.definitions import index_version
-from hudi_fast.metadata.keys import NON_PARTITIONED
-from hudi_fast.metadata.layout import PartitionKind, kind_of
-from hudi_fast.metadata.read import record_kind, scan
-from hudi_fast.metadata.records import decode_records, flat_schema
-from hudi_fast.metadata.stat_values import StatsVersion, indexed_columns
-from hudi_fast.metadata.table import MetadataTable, examine_metadata
-from hudi_fast.metadata_writer.commit import log_writer
-from hudi_fast.metadata_writer.groups import GroupWriter
-from hudi_fast.metadata_writer.produce import ProducerContext, RecordSource, sources_of_table
-from hudi_fast.metadata_writer.produce_base import stored_schema
-from hudi_fast.metadata_writer.produce_expression import check_expression
-from hudi_fast.metadata_writer.runner import RECORDS, GroupBins, routed
+from hudi_fast.metadata_table.definitions import index_version
+from hudi_fast.metadata_table.keys import NON_PARTITIONED
+from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.read import record_kind, scan
+from hudi_fast.metadata_table.records import decode_records, flat_schema
+from hudi_fast.metadata_table.stat_values import StatsVersion, indexed_columns
+from hudi_fast.metadata_table.table import MetadataTable, examine_metadata
+from hudi_fast.metadata_table.updates.commit import log_writer
+from hudi_fast.metadata_table.updates.groups import GroupWriter
+from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSource, sources_of_table
+from hudi_fast.metadata_table.updates.produce_base import stored_schema
+from hudi_fast.metadata_table.updates.produce_expression import check_expression
+from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, routed
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.validation.compare import Stored, compare_rows, difference, stored_files
 from hudi_fast.services.validation.stats import StatsSeen

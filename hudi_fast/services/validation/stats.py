@@ -19,11 +19,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.formats.column_ranges import ColumnRange
+from hudi_fast.formats.parquet.column_ranges import ColumnRange
 from hudi_fast.formats.varlen import single_chunk
-from hudi_fast.metadata.keys import NON_PARTITIONED
-from hudi_fast.metadata.layout import PartitionKind
-from hudi_fast.metadata_writer.column_ranges import PARTITION_STATS, ranges_of_records
+from hudi_fast.metadata_table.keys import NON_PARTITIONED
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.updates.column_ranges import PARTITION_STATS, ranges_of_records
 from hudi_fast.services.validation.text import difference, differences
 
 __all__ = ["StatsSeen", "compare_stats"]
@@ -73,7 +73,7 @@ def compare_stats(
         kind: column stats, partition stats or an expression index.
         types: of values by column: the column's, or of an expression's results.
         names: files and partitions that there are.
-        expected: rows of :data:`hudi_fast.metadata.records.COLUMN_STATS` that there should be.
+        expected: rows of :data:`hudi_fast.metadata_table.records.COLUMN_STATS` that there should be.
         found: rows that there are.
     """
     ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))

@@ -3,7 +3,7 @@
 Data flow: ``accelerate(spark)`` -> methods of PySpark's readers and writers, wrapped once
 (:mod:`hudi_fast.spark.dropin.install`) -> for a session that is switched on (:mod:`hudi_fast.spark.dropin.session`) and
 a source that is Hudi: what was asked for (:mod:`hudi_fast.spark.dropin.calls`) is translated
-(:mod:`hudi_fast.spark.dropin.translate`) and done (:mod:`hudi_fast.spark.dropin.acts`); everything else: the method
+(:mod:`hudi_fast.spark.dropin.translate`) and done (:mod:`hudi_fast.spark.dropin.actions`); everything else: the method
 that was there.
 """
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hudi_fast.errors import HudiWarning, UnsupportedFeatureError
-from hudi_fast.spark.dropin.acts import Parts, load, load_stream, refuse_table, save, session_of, start_stream
+from hudi_fast.spark.dropin.actions import Parts, load, load_stream, refuse_table, save, session_of, start_stream
 from hudi_fast.spark.dropin.calls import NOTED, Call, Request, begin_notes, final_calls, note, notes_of, read_calls
 from hudi_fast.spark.dropin.session import FALLBACK, ORIGINAL, mark_of, source_of
 from hudi_fast.spark.dropin.tables import save_table

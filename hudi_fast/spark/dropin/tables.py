@@ -22,7 +22,7 @@ from hudi_fast.api import write
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, HudiWarning, TableExistsError, TableNotFoundError, UnsupportedFeatureError
-from hudi_fast.spark.dropin.acts import frame_of, own_path, session_of
+from hudi_fast.spark.dropin.actions import frame_of, own_path, session_of
 from hudi_fast.spark.dropin.calls import Request
 from hudi_fast.spark.dropin.names import NamedTable, named_tables, table_name
 from hudi_fast.spark.dropin.session import FALLBACK, mark_of

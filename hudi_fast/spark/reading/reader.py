@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 
 from hudi_fast.config.read_options import ReadOptions
-from hudi_fast.metadata.state import open_state
-from hudi_fast.reading.changes.cdc import CdcPlan, plan_cdc
-from hudi_fast.reading.changes.incremental import (
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.incremental.cdc import CdcPlan, plan_cdc
+from hudi_fast.reading.incremental.query import (
     COMMIT_TIME,
     IncrementalView,
     incremental_view,
@@ -28,8 +28,8 @@ from hudi_fast.reading.changes.incremental import (
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
 from hudi_fast.reading.time_travel import state_for_query
-from hudi_fast.spark.reading.changes import changes_frame
 from hudi_fast.spark.reading.filters import understand_filter
+from hudi_fast.spark.reading.incremental import incremental_frame
 from hudi_fast.spark.reading.scan import scan_slices, spark_schema
 from hudi_fast.storage.base import Storage
 
@@ -112,7 +112,7 @@ def _incremental(
 def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: Any) -> Any:
     """What commits changed; a filter of ours is applied by the core, another one by Spark."""
     own = filter_ if isinstance(filter_, pc.Expression) else None
-    frame = changes_frame(spark, plan, own)
+    frame = incremental_frame(spark, plan, own)
     if filter_ is not None and own is None:
         frame = frame.filter(filter_)
     return frame if columns is None else frame.select(*(F.col(f"`{name}`") for name in columns))

@@ -22,8 +22,16 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from hudi_fast.errors import HudiError
-from hudi_fast.metadata_writer.produce_base import RecordSource
-from hudi_fast.metadata_writer.runner import RECORDS, GroupBins, GroupWriter, Runner, combined, in_threads, routed
+from hudi_fast.metadata_table.updates.produce_base import RecordSource
+from hudi_fast.metadata_table.updates.runner import (
+    RECORDS,
+    GroupBins,
+    GroupWriter,
+    Runner,
+    combined,
+    in_threads,
+    routed,
+)
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
 from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.reading.changes.cdc import CdcPlan, read_changes
+from hudi_fast.reading.incremental.cdc import CdcPlan, read_changes
 from hudi_fast.reading.scan import ScanPlan
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.spark.table_types import as_spark

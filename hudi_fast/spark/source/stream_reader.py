@@ -26,7 +26,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from hudi_fast.config.read_options import EARLIEST, normalise_instant
 from hudi_fast.config.stream_options import SourceOptions
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
-from hudi_fast.reading.changes.offsets import BatchLimits, newest_readable, next_offset
+from hudi_fast.reading.incremental.offsets import BatchLimits, newest_readable, next_offset
 from hudi_fast.spark.source.parts import part_batches
 from hudi_fast.spark.source.queries import TableQuery, between, check_columns, query_parts
 from hudi_fast.view.table_state import load_state

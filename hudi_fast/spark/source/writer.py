@@ -31,7 +31,7 @@ from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
 from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.spark.arrow import checked_arrow_types
-from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
@@ -152,7 +152,7 @@ class _Spool:
         if which is None:
             result = run_write(engine, storage, settings.write, self._mode)
         else:
-            written = write_once(engine, storage, settings.write, self._mode, which)
+            written = write_exactly_once(engine, storage, settings.write, self._mode, which)
             if written is None:
                 return None
             result = written

@@ -21,7 +21,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 
 __all__ = ["CHECKPOINT_KEY", "QUERY_KEY", "Checkpoint", "checkpoint_metadata", "find_checkpoint"]

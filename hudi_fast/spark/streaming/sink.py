@@ -4,7 +4,7 @@
 
     foreachBatch ─► Sink(df, batch id)
         before   hoodie.prewrite.cleaner.policy
-        write    write_once, tried again while that may help         the number of the batch is in the commit
+        write    write_exactly_once, tried again while that may help         the number of the batch is in the commit
         after    clean, archive; compaction and clustering are planned         a failure is a warning
         beside   what is planned is carried out by a thread (Background)
 
@@ -35,7 +35,7 @@ from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.spark.entry import carriers_on, engine_for
 from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
 from hudi_fast.spark.streaming.checkpoints import Checkpoint
-from hudi_fast.spark.streaming.once import Batch, is_written, write_once
+from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.writing.flow import WriteResult
@@ -147,7 +147,7 @@ class Sink:
             return None
         serve_before(self._storage, self._settings, carriers)
         engine = engine_for(df, self._settings.write)
-        return write_once(engine, self._storage, self._settings.write, self.mode, batch)
+        return write_exactly_once(engine, self._storage, self._settings.write, self.mode, batch)
 
     def _remember(self, batch: Batch, instant: str) -> None:
         """Spare the next batch a look at commits up to this one; a table that is replaced has no commits to spare."""

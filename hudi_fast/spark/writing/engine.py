@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.metadata_writer.runner import Runner
+from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,
@@ -41,7 +41,7 @@ from hudi_fast.spark.writing.bucketed import TASKS_PER_CORE, run_bucketed
 from hudi_fast.spark.writing.fused import run_direct, run_fused
 from hudi_fast.spark.writing.routed import run_routed
 from hudi_fast.spark.writing.tasks import Answer
-from hudi_fast.writing.changed import GROUP
+from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.located import with_usable_index
 from hudi_fast.writing.plan import WriteOutcome, WritePlan

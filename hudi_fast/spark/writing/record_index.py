@@ -24,8 +24,8 @@ from pyspark.sql import functions as F
 
 from hudi_fast.errors import HudiError
 from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys
-from hudi_fast.metadata.layout import group_file_id_prefix, group_numbers
-from hudi_fast.metadata.table import MetadataTable
+from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
+from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.spark.reading.column_function import int_column
 from hudi_fast.spark.writing.routing import addresses
 from hudi_fast.view.slices import FileSlice

@@ -26,15 +26,15 @@ from pyspark.sql import functions as F
 
 from hudi_fast.merging.rules import DELETED_FLAG
 from hudi_fast.spark.arrow import parallelism
-from hudi_fast.spark.writing.changed import places_of_changes
 from hudi_fast.spark.writing.columns import arrow_type, key_text, nested_column, partition_text
+from hudi_fast.spark.writing.dml_rows import places_of_changes
 from hudi_fast.spark.writing.record_index import LANE, by_index_group, with_slices
 from hudi_fast.spark.writing.routed_tasks import BIN, MOVED, SLICE, write_slices
 from hudi_fast.spark.writing.routing import addresses, pack_bins, slice_bytes
 from hudi_fast.spark.writing.stored import GONE, OLD, OWNER, STORED_KEY, STORED_PATH, places_frame, stored_keys_frame
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, answers
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.writing.changed import GROUP
+from hudi_fast.writing.dml_rows import GROUP
 from hudi_fast.writing.plan import WritePlan
 
 __all__ = ["run_routed"]

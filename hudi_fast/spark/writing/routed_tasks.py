@@ -21,8 +21,8 @@ from hudi_fast.spark.writing.record_index import UNREADABLE
 from hudi_fast.spark.writing.tasks import Answer, RowBuffer, cut_runs, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.assign import PartitionMatches, combined_rows, deal_out, files_to_fill
-from hudi_fast.writing.changed import match_changes, refuse_lost
+from hudi_fast.writing.assign import PartitionMatches, assign_rows, combined_rows, files_to_fill
+from hudi_fast.writing.dml_rows import match_dml_rows, refuse_lost
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.located import locate_rows, match_located
 from hudi_fast.writing.lookup import look_up
@@ -95,7 +95,7 @@ class _Task:
             all_here = [one for one in self._slices if one.partition == name]
             filled = [one for one in files_to_fill(self._plan, name, all_here) if (name, one.file_id) in numbers]
             found = PartitionMatches(filled, [], [], here)
-            works = deal_out(self._plan, name, incoming, found, self._token, self._sequence)
+            works = assign_rows(self._plan, name, incoming, found, self._token, self._sequence)
             refuse_unknown(self._plan, incoming, works)
             for work in works:
                 self._sequence += len(work.inserts)
@@ -129,7 +129,7 @@ class _Task:
         if self._plan.index.uses_records and incoming.groups is None:
             return match_located(self._plan, incoming, slice_, rows, moved[rows])
         if incoming.groups is not None:
-            matches = match_changes(self._plan, incoming, rows, [slice_])
+            matches = match_dml_rows(self._plan, incoming, rows, [slice_])
             return matches[0] if matches else None
         keys = IncomingKeys.of(gather_array(incoming.key_array(), rows), rows)
         return look_up(self._plan, slice_, keys)
@@ -145,7 +145,7 @@ class _Task:
             return [none] if len(inserts) else []
         gone = moved[match.incoming_rows]
         found = PartitionMatches([slice_], [match], [gone if gone.any() else None], _NO_ROWS)
-        works = deal_out(self._plan, slice_.partition, incoming, found, self._token, self._sequence)
+        works = assign_rows(self._plan, slice_.partition, incoming, found, self._token, self._sequence)
         return [replace(work, inserts=inserts) for work in works]
 
     def _stale(self, slice_: FileSlice, incoming: Incoming, lost: Rows, moved: Flags) -> Rows:

@@ -41,7 +41,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
-from hudi_fast.timeline.archived import ArchivedTimeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
 from hudi_fast.view.pending import read_clustering_plan
 from hudi_fast.writing.conflicts.touched import FileGroup, touched_groups

@@ -21,12 +21,10 @@ from hudi_fast.errors import CommitConflictError
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.view.table_state import TableState, table_schema
 
-__all__ = ["settled_schema"]
+__all__ = ["merged_schema"]
 
 
-def settled_schema(
-    then: pa.Schema | None, before: Timeline, now: TableState, own: pa.Schema, instant: str
-) -> pa.Schema:
+def merged_schema(then: pa.Schema | None, before: Timeline, now: TableState, own: pa.Schema, instant: str) -> pa.Schema:
     """The data columns of the table once a write has landed; under the table's lock.
 
     Args:

@@ -1,0 +1,212 @@
+"""The commands that look at a table and change nothing: ``info``, ``history``, ``files``, ``explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hudi_fast.cli.shared import json_option, open_table, path_argument, show_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hudi_fast.table import HudiTable
+
+__all__ = ["COMMANDS", "condition_on"]
+
+_META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+_TIME = "TIME"
+
+
+@click.command(short_help="What the table is: configuration, schema, size.")
+@path_argument
+@json_option
+def info(path: str, as_json: bool) -> None:
+    """Show what the table at PATH is: configuration, schema, size, what waits, when it was last served."""
+    from hudi_fast.cli.render import json_line, show_rows, show_values
+
+    table = open_table(path)
+    config, schema = _config_values(table), _schema_rows(table.schema)
+    stats = table.stats().to_pylist()
+    if as_json:
+        click.echo(json_line({"path": path, "config": config, "schema": schema, "stats": stats}))
+        return
+    show_values(f"{table.config.name} ({path})", config)
+    show_rows("Columns", schema, ["name", "type", "nullable"])
+    _show_stats(stats)
+
+
+@click.command(short_help="What happened to the table, instant by instant.")
+@path_argument
+@click.option("--begin", metavar=_TIME, help="Only instants requested then or later: 20240131120000000, 2024-01-31 ...")
+@click.option("--end", metavar=_TIME, help="Only instants requested then or earlier.")
+@click.option("--archived", is_flag=True, help="Instants that have left the active timeline too.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the newest so many instants.")
+@click.option("--plot", "picture", metavar="FILE", help="Draw them, and the sizes of files, to FILE.png, .svg or .pdf.")
+@json_option
+def history(
+    path: str,
+    begin: str | None,
+    end: str | None,
+    archived: bool,
+    limit: int | None,
+    picture: str | None,
+    as_json: bool,
+) -> None:
+    """List the instants of the timeline of the table at PATH: when, what, how long, how much."""
+    opened = open_table(path)
+    if picture is not None:
+        _check_picture(picture)
+    table = opened.history(begin, end, archived)
+    table = table.slice(0 if limit is None else max(0, table.num_rows - limit))
+    if picture is not None:
+        _draw(picture, opened, table, as_json)
+        return
+    if as_json:
+        show_table("History", table, as_json, hidden=[])
+    else:
+        _show_history(table)
+
+
+@click.command(short_help="Which files the table has, and how large.")
+@path_argument
+@click.option("--where", "condition", metavar="CONDITION", help='Only files that may hold rows like: "fare > 10".')
+@click.option("--by-partition", is_flag=True, help="One line for each partition.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first so many.")
+@json_option
+def files(path: str, condition: str | None, by_partition: bool, limit: int | None, as_json: bool) -> None:
+    """List the file groups of the newest state of the table at PATH: sizes, logs, what is planned for them."""
+    if by_partition and condition is not None:
+        raise click.UsageError("Give either --where or --by-partition.")
+    opened = open_table(path)
+    if by_partition:
+        table = opened.partitions()
+    else:
+        table = opened.files(None if condition is None else condition_on(condition, opened))
+    shown = table if limit is None else table.slice(0, limit)
+    hidden = ["base_file"] if by_partition else ["base_file", "base_bytes"]
+    if not by_partition and table.column("pending").null_count == table.num_rows:
+        hidden.append("pending")
+    show_table("Partitions" if by_partition else "Files", shown, as_json, hidden=hidden)
+
+
+@click.command(short_help="How a condition leaves files out.")
+@path_argument
+@click.option("--where", "condition", metavar="CONDITION", required=True, help="Rows like: \"city = 'Oslo'\".")
+@json_option
+def explain(path: str, condition: str, as_json: bool) -> None:
+    """Show how a condition leaves out files of the table at PATH: which indexes help, and what is read."""
+    opened = open_table(path)
+    show_table("Steps", opened.explain(condition_on(condition, opened)), as_json, hidden=[])
+
+
+COMMANDS = (info, history, files, explain)
+"""The commands of this module."""
+
+
+def condition_on(text: str, table: HudiTable) -> Any:
+    """A filter on the table's columns, Hudi's meta columns among them."""
+    import pyarrow as pa
+
+    from hudi_fast.cli.filter_text import parse_where
+
+    meta = [pa.field(name, pa.string()) for name in _META_COLUMNS if table.config.populate_meta_fields]
+    return parse_where(text, pa.schema([*meta, *table.schema]))
+
+
+def _show_history(table: pa.Table) -> None:
+    """For people: rows inserted (+), updated (~), deleted (-) in one column; all else comes last, in words."""
+    from hudi_fast.cli.render import show_rows
+    from hudi_fast.cli.wording import readable
+
+    rows = []
+    for row in table.to_pylist():
+        shown = readable(row)
+        signs = (("+", "inserts"), ("~", "updates"), ("-", "deletes"))
+        counted = " ".join(f"{sign}{shown[name]}" for sign, name in signs if row[name])
+        rows.append({**shown, "took": shown["duration"], "rows": counted, "details": _details(row)})
+    figures = ["took", "rows", "files", "bytes"]
+    columns = ["instant", "action", "operation", *figures, "details"] if rows else []
+    show_rows(f"History ({table.num_rows:,})", rows, columns, right=figures, whole=["instant"])
+
+
+def _details(row: dict[str, Any]) -> str:
+    """How far an action has come if it is not complete, and what it did besides writing rows."""
+    from hudi_fast.cli.wording import counted
+
+    read, written, deleted = row["groups_read"], row["groups_written"], row["files_deleted"]
+    words = [
+        "" if row["state"] == "COMPLETED" else row["state"],
+        "" if read is None else counted(read, "file group") + ("" if written is None else f" into {written:,}"),
+        "" if deleted is None else counted(deleted, "file") + " deleted",
+        f"undid {', '.join(row['rolled_back'])}" if row["rolled_back"] else "",
+        row["comment"] or "",
+        row["note"] or "",
+        "archived" if row["archived"] else "",
+    ]
+    return "; ".join(filter(None, words))
+
+
+def _check_picture(path: str) -> None:
+    """Refuse a picture that could not be drawn, before the table is read."""
+    from hudi_fast.cli.plot import PICTURE_FORMATS, require_plotting
+    from hudi_fast.cli.render import format_of
+
+    format_of(path, PICTURE_FORMATS)
+    require_plotting()
+
+
+def _draw(picture: str, table: HudiTable, shown: pa.Table, as_json: bool) -> None:
+    from hudi_fast.cli.plot import draw_history
+    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.render import json_line
+
+    with under_way(f"Drawing {picture}"):
+        draw_history(picture, table.config.name, shown, table.files(), table.config.timezone)
+    if as_json:
+        click.echo(json_line({"instants": shown.num_rows, "output": picture}))
+    else:
+        click.echo(f"{shown.num_rows} instants drawn to {picture}")
+
+
+def _config_values(table: HudiTable) -> dict[str, Any]:
+    config = table.config
+    names = ("record_key_fields", "partition_fields", "ordering_fields")
+    lists = {name: list(getattr(config, name)) for name in names}
+    return {
+        "name": config.name,
+        "database": config.database,
+        "table_type": table.table_type,
+        "version": table.version,
+        **lists,
+        "key_generator": config.key_generator_class or config.key_generator,
+        "merge_mode": config.merge_mode,
+        "hive_style": config.hive_style,
+        "url_encode": config.url_encode,
+        "populate_meta_fields": config.populate_meta_fields,
+        "timezone": config.timezone,
+        "metadata_partitions": list(config.metadata_partitions),
+    }
+
+
+def _schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
+    return [{"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in schema]
+
+
+def _show_stats(stats: list[dict[str, Any]]) -> None:
+    from hudi_fast.cli.render import show_rows, show_values
+    from hudi_fast.cli.wording import figures, readable
+
+    values = dict(stats[0])
+    indexes = values.pop("metadata_table")
+    show_values("Size and services", readable(values))
+    if indexes:
+        columns = list(indexes[0])
+        show_rows("Metadata table", map(readable, indexes), columns, right=figures(indexes, columns))

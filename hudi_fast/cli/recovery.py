@@ -1,0 +1,137 @@
+"""The commands that take a table back: ``rollback``, ``savepoint``, ``restore``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hudi_fast.cli.shared import (
+    ask,
+    dry_run_option,
+    instant_text,
+    json_option,
+    open_table,
+    option_option,
+    options_of,
+    path_argument,
+    show_answer,
+    show_plan,
+    show_result,
+    show_table,
+    yes_option,
+)
+
+if TYPE_CHECKING:
+    from hudi_fast.services.recovery.values import PlannedRestore, PlannedRollback
+
+__all__ = ["COMMANDS"]
+
+
+@click.command(short_help="Undo a write, or all that failed.")
+@path_argument
+@click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
+@dry_run_option
+@yes_option
+@option_option
+@json_option
+def rollback(path: str, instant: str | None, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Undo an INSTANT of the table at PATH, or all writes that failed.
+
+    A completed write can be undone while it is the newest; before that you are asked.
+    """
+    from hudi_fast.cli.progress import under_way
+
+    opened, options = open_table(path), options_of(pairs)
+    plan = opened.services.plan_rollback(instant, options)
+    if dry_run:
+        _show_undone(plan, as_json)
+        return
+    completed = instant is not None and "COMPLETED" in opened.history(instant, instant).column("state").to_pylist()
+    if completed:
+        if not as_json and not yes:
+            _show_undone(plan, False)
+        ask(f"The write {instant} is complete, and its rows will be gone. Roll it back?", yes)
+    with under_way(f"Rolling back on {path}"):
+        result = opened.services.rollback(instant, options, plan=plan)
+    done = bool(result.rolled_back)
+    show_result(*("Rolled back",) * 2 if done else ("Nothing to roll back",) * 2, result, as_json)
+
+
+@click.command(short_help="Keep a commit, so that it can be restored.")
+@path_argument
+@click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
+@click.option("--user", default="", metavar="NAME", help="Who makes it.")
+@click.option("--comment", default="", metavar="TEXT", help="What for.")
+@click.option("--delete", is_flag=True, help="Take the savepoint of INSTANT away.")
+@click.option("--list", "listing", is_flag=True, help="List the savepoints.")
+@option_option
+@json_option
+def savepoint(
+    path: str,
+    instant: str | None,
+    user: str,
+    comment: str,
+    delete: bool,
+    listing: bool,
+    pairs: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Keep the files of a commit of the table at PATH, so that it can be restored.
+
+    Without INSTANT it is the newest commit that is kept.
+    """
+    if delete + listing + bool(user or comment) > 1 or (listing and instant) or (delete and not instant):
+        raise click.UsageError(
+            "Give an INSTANT (or none) with --user and --comment, an INSTANT with --delete, or --list alone."
+        )
+    services, options = open_table(path).services, options_of(pairs)
+    if listing:
+        show_table("Savepoints", services.savepoints(), as_json, hidden=[])
+    elif delete and instant is not None:
+        services.delete_savepoint(instant, options)
+        show_answer("Savepoint deleted", "", instant, {}, as_json)
+    else:
+        made = services.savepoint(instant, user, comment, options)
+        show_result("Savepoint made", "Savepoint made", made, as_json)
+
+
+@click.command(short_help="Take the table back to a savepoint.")
+@path_argument
+@click.argument("savepoint", callback=lambda _context, _argument, text: instant_text(text))
+@dry_run_option
+@yes_option
+@option_option
+@json_option
+def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
+    """Take the table at PATH back to a SAVEPOINT: everything that came after it goes. You are asked before."""
+    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.wording import counted
+
+    services, options = open_table(path).services, options_of(pairs)
+    plan = services.plan_restore(savepoint, options)
+    if dry_run:
+        _show_undone(plan, as_json)
+        return
+    if not as_json and not yes:
+        _show_undone(plan, False)
+    ask(f"{counted(len(plan.instants), 'instant')} after {savepoint} will be gone, rows and all. Restore?", yes)
+    with under_way(f"Restoring {path}"):
+        result = services.restore(savepoint, options, plan=plan)
+    show_result("Restored", "The table is as it was at the savepoint", result, as_json)
+
+
+COMMANDS = (rollback, savepoint, restore)
+"""The commands of this module."""
+
+
+def _instant_or_none(text: str | None) -> str | None:
+    return None if text is None else instant_text(text)
+
+
+def _show_undone(plan: PlannedRollback | PlannedRestore, as_json: bool) -> None:
+    words: dict[str, Any] = {"instants": plan.instants, "rebuilt": plan.rebuilt}
+    times = [one if isinstance(one, str) else f"{one[0]} ({one[1]})" for one in plan.instants]
+    goes = f"Goes: {', '.join(times)}." if times else "No instant goes."
+    rebuilt = f" Built anew in the metadata table: {', '.join(plan.rebuilt)}." if plan.rebuilt else ""
+    show_plan("Files that it touches", plan.to_arrow(), as_json, goes + rebuilt, **words)

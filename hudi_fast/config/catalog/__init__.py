@@ -1,0 +1,1 @@
+"""The options that hudi_fast knows, one module per group."""

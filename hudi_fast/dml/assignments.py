@@ -1,0 +1,143 @@
+"""What a change sets: columns of the table and their values, checked against the table.
+
+Key columns cannot be set, for the key says which row it is; a merge may name one that its condition makes equal to the
+source's. A row whose partition columns are set goes from one partition to another: it is deleted where it is and
+inserted where it belongs, in one commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.dml.expressions import evaluate, parse_value
+from hudi_fast.dml.statement import MATCHED, NOT_MATCHED, Clause, MergeSpec, all_columns
+from hudi_fast.dml.target import check_columns, roots
+from hudi_fast.errors import ConfigError
+from hudi_fast.merging.rules import MergeRules, merge_rules_of
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["assigned", "is_upsert", "partial_columns_of", "values_of"]
+
+_FIRST_PARTIAL = 8
+
+
+def assigned(
+    clause: Clause, config: TableConfig, names: Sequence[str], source: Sequence[str], spec: MergeSpec
+) -> Mapping[str, Any]:
+    """Column of the table -> value, for each column that a clause sets.
+
+    Args:
+        clause: an update or an insert.
+        config: of the table.
+        names: columns of the table.
+        source: columns of the source; none without a source.
+        spec: the merge; of an update its pairs are empty.
+
+    Raises:
+        ConfigError: a column that is not there, or a key column.
+    """
+    where = f"when {clause.kind} {clause.effect}"
+    keys = roots(config.record_key_fields)
+    equal = {target: name for target, name in spec.pairs if target in keys}
+    if clause.values is None:
+        named = all_columns(names, source)
+        values: dict[str, Any] = {name: f"{spec.aliases[1]}.{name}" for name in named}
+    else:
+        check_columns(clause.values, names, where)
+        values = dict(clause.values)
+    if clause.kind == NOT_MATCHED:
+        return values
+    for name in keys:
+        if name in values and equal.get(name) is not None and values[name] == f"{spec.aliases[1]}.{equal[name]}":
+            del values[name]
+    set_keys = [name for name in values if name in keys]
+    if set_keys and clause.values is None:
+        raise ConfigError(
+            f"{where}: `*` would set the record key columns {set_keys} of table {config.name}, which say which "
+            "row it is. Name them in `on`, as columns that are equal, or name the columns to set."
+        )
+    if set_keys:
+        raise ConfigError(
+            f"{where}: the record key columns {set_keys} of table {config.name} cannot be set, for they say which row "
+            "it is. Delete the row and insert another, or match on these columns."
+        )
+    if not values:
+        raise ConfigError(f"{where}: there is nothing to set but the columns that the merge matches on.")
+    return values
+
+
+def partial_columns_of(
+    config: TableConfig, options: WriteOptions, spec: MergeSpec, source: Sequence[str], names: Sequence[str]
+) -> list[str] | None:
+    """The columns that all updated rows set, if they can be written as a partial update; None for whole rows.
+
+    As Apache Hudi's MERGE INTO does: into MERGE_ON_READ tables of version 8 and later, unless
+    ``hoodie.spark.sql.merge.into.partial.updates`` is false; here only where nothing is inserted, and where all updates
+    set the same columns.
+    """
+    updates = [clause for clause in spec.clauses if clause.effect == "update"]
+    inserts = any(clause.effect == "insert" for clause in spec.clauses)
+    if not updates or inserts or not options.merge_partial_updates:
+        return None
+    sets = {frozenset(assigned(clause, config, names, source, spec)) for clause in updates}
+    moves = config.is_partitioned and any(set(roots(config.partition_fields)) & one for one in sets)
+    if len(sets) > 1 or moves or not config.is_mor or config.version < _FIRST_PARTIAL:
+        return None
+    rules: MergeRules = merge_rules_of(config, options.delete_field, options.delete_marker, options.merger)
+    if rules.blends or (options.is_global_index and options.update_partition_path):
+        return None
+    (columns,) = sets
+    return [name for name in names if name in columns]
+
+
+def is_upsert(plan: WritePlan, spec: MergeSpec, source: Sequence[str]) -> bool:
+    """Whether a merge by key sets every column from the source, whether its row is there or not.
+
+    Then nothing of the table need be read. Where a row might be in another partition than the source says, it is.
+
+    Args:
+        plan: the write.
+        spec: the merge.
+        source: columns of the source.
+    """
+    kinds = sorted(clause.kind for clause in spec.clauses)
+    if kinds != [MATCHED, NOT_MATCHED] or any(clause.condition is not None for clause in spec.clauses):
+        return False
+    keys, named = set(plan.config.record_key_fields), {one for one, _ in spec.pairs}
+    places = set(plan.config.partition_fields) if plan.config.is_partitioned else set()
+    if not keys or spec.condition is not None or named != keys | places or (places and plan.index.is_global):
+        return False
+    update, insert = (spec.of_kind(kind)[0] for kind in (MATCHED, NOT_MATCHED))
+    if update.effect != "update":
+        return False
+    names = plan.schema.names
+    new = assigned(insert, plan.config, names, source, spec)
+    old = {**{one: f"{spec.aliases[1]}.{other}" for one, other in spec.pairs}}
+    old.update(assigned(update, plan.config, names, source, spec))
+    columns = {f"{spec.aliases[1]}.{name}" for name in source}
+    same = all(isinstance(value, str) and new.get(name) == value and value in columns for name, value in old.items())
+    return same and set(new) == set(old) == set(names)
+
+
+def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clause: Clause) -> pa.Table:
+    """The values that a clause sets.
+
+    Args:
+        values: of :func:`assigned`.
+        rows: n rows that the clause is about; texts and expressions name their columns.
+        schema: of the table.
+        clause: for messages.
+
+    Returns:
+        n rows of the columns set, in the table's types.
+    """
+    where = f"when {clause.kind} {clause.effect}"
+    expressions = {
+        name: parse_value(value, rows.column_names, f"{where}, column {name!r}") for name, value in values.items()
+    }
+    return evaluate(rows, expressions, {name: schema.field(name).type for name in values}, where)

@@ -1,0 +1,252 @@
+"""Changes without Spark: what a merge, an update or a delete makes of the table's rows, as Arrow.
+
+::
+
+    source ─► its join columns in the table's types ─► keys ─► filter ─┐
+                                                   rows of the table ◄─┘  (all, unless all key columns are equal)
+    both ─► pairs ─► matched rows, unmatched rows of either ─► clauses, the first that holds ─► changed rows
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.dml.assignments import assigned, is_upsert, values_of
+from hudi_fast.dml.engine import pinned_state
+from hudi_fast.dml.expressions import check_condition, mentioned, parse_value, true_of
+from hudi_fast.dml.matching import Pairs, beside, match_rows
+from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
+from hudi_fast.dml.target import PLACES, check_columns, identity_columns, key_filter, names_rows, read_rows, roots
+from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.keys.key_generator import partition_paths
+from hudi_fast.merging.gather import gather
+from hudi_fast.view.table_state import column_defaults
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, INSERT, KEY, PATH, UPDATE, UPSERT
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["merged_rows", "updated_rows"]
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What is the same for all clauses of a change.
+
+    Attributes:
+        plan: the write.
+        spec: the merge; of an update or a delete one without a source.
+        source: columns of the source.
+        columns: data columns that updated rows bring.
+        prefix: what stands before a column of the table in the rows that clauses see.
+    """
+
+    plan: WritePlan
+    spec: MergeSpec
+    source: tuple[str, ...]
+    columns: tuple[str, ...]
+    prefix: str
+
+
+def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
+    """The changed rows of a merge, as :mod:`hudi_fast.writing.dml_rows` wants them.
+
+    Raises:
+        ConfigError: the merge does not fit the table or the source.
+        InvalidDataError: values do not fit.
+    """
+    condition = check_condition(spec.condition, "on")
+    source = _comparable(plan, spec, source)
+    change = _Change(plan, spec, tuple(source.column_names), _brought(plan), f"{spec.aliases[0]}.")
+    columns = _looked_at(change, condition)
+    if is_upsert(plan, spec, change.source):
+        rows = source.rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
+        clause = spec.of_kind(NOT_MATCHED)[0]
+        values = assigned(clause, plan.config, plan.schema.names, change.source, spec)
+        return _acted(values_of(values, rows, plan.schema, clause), UPSERT)
+    by_key = set(plan.config.record_key_fields) <= {one for one, _ in spec.pairs} and bool(
+        plan.config.record_key_fields
+    )
+    narrowed = by_key and not spec.of_kind(BY_SOURCE)
+    target = read_rows(plan, columns, key_filter(plan, source, spec.pairs) if narrowed else None)
+    pairs = match_rows(target, source, spec, condition)
+    parts = _apply(change, spec.of_kind(MATCHED), beside(target, source, pairs, spec))
+    if clauses := spec.of_kind(NOT_MATCHED):
+        rest = _others(source.num_rows, pairs.source)
+        rows = gather(source, rest).rename_columns([f"{spec.aliases[1]}.{name}" for name in source.column_names])
+        parts += _apply(change, clauses, rows)
+    if clauses := spec.of_kind(BY_SOURCE):
+        nothing = source.slice(0, 0).select([])
+        alone = Pairs(_others(target.num_rows, pairs.target), np.zeros(0, dtype=np.int64))
+        parts += _apply(change, clauses, beside(target, nothing, alone, spec))
+    return _together(plan, change, parts, checked=not names_rows(plan, spec))
+
+
+def updated_rows(plan: WritePlan, clause: Clause, where: pc.Expression | None) -> pa.Table:
+    """The changed rows of an update or a delete.
+
+    Args:
+        plan: the write.
+        clause: of kind :data:`MATCHED`, without a condition.
+        where: which rows; None for all.
+
+    Raises:
+        ConfigError: the change does not fit the table.
+        InvalidDataError: values do not fit.
+    """
+    change = _Change(plan, MergeSpec(clauses=(clause,)), (), _brought(plan), "")
+    target = read_rows(plan, _looked_at(change, None), where)
+    return _together(plan, change, _apply(change, (clause,), target), checked=False)
+
+
+# ---- what is read
+
+
+def _brought(plan: WritePlan) -> tuple[str, ...]:
+    return tuple(plan.schema.names if plan.partial is None else plan.partial.schema.names)
+
+
+def _looked_at(change: _Change, condition: pc.Expression | None) -> list[str]:
+    """Columns of the table that are read."""
+    names = change.plan.schema.names
+    prefixed = {f"{change.prefix}{name}": name for name in names}
+    wanted = set(identity_columns(change.plan)) | {one for one, _ in change.spec.pairs}
+    expressions: list[Any] = [condition]
+    for clause in change.spec.clauses:
+        expressions.append(check_condition(clause.condition, f"when {clause.kind} {clause.effect}"))
+        if clause.effect == "delete":
+            continue
+        values = assigned(clause, change.plan.config, names, change.source, change.spec)
+        visible = [*prefixed, *(f"{change.spec.aliases[1]}.{name}" for name in change.source)]
+        for name, value in values.items():
+            expressions.append(parse_value(value, visible, f"when {clause.kind} {clause.effect}, column {name!r}"))
+        if clause.effect == "update":
+            wanted |= set(change.columns) - set(values)
+    for one in expressions:
+        wanted |= {prefixed[full] for full in mentioned(one, list(prefixed))}
+    return [name for name in names if name in wanted]
+
+
+def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
+    """The source with its join columns in the types of the table's."""
+    check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
+    check_columns([one for _, one in spec.pairs], source.column_names, "on, columns of the source")
+    for one, other in spec.pairs:
+        kind, column = plan.schema.field(one).type, source.column(other)
+        if column.type == kind:
+            continue
+        try:
+            cast = column.cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidDataError(
+                f"on: {other!r} of the source is of type {column.type} and cannot be compared with {one!r} of the "
+                f"table, which is {kind}: {error}"
+            ) from error
+        source = source.set_column(source.column_names.index(other), other, cast)
+    return source
+
+
+def _others(count: int, taken: Rows) -> Rows:
+    left = np.ones(count, dtype=np.bool_)
+    left[taken] = False
+    return np.flatnonzero(left)
+
+
+# ---- what becomes of it
+
+
+def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table) -> list[pa.Table]:
+    """The changed rows that clauses make of rows; each row goes to the first clause whose condition it meets."""
+    parts = []
+    left = np.ones(rows.num_rows, dtype=np.bool_)
+    for clause in clauses:
+        condition = check_condition(clause.condition, "condition")
+        chosen = left & true_of(condition, rows, f"when {clause.kind} {clause.effect}")
+        left &= ~chosen
+        here = gather(rows, np.flatnonzero(chosen))
+        parts += _effect(change, clause, here)
+    return parts
+
+
+def _effect(change: _Change, clause: Clause, rows: pa.Table) -> list[pa.Table]:
+    plan = change.plan
+    if clause.effect == "delete":
+        names = [*identity_columns(plan), *PLACES]
+        return [_acted(_stored(change, rows, names), DELETE)]
+    values = assigned(clause, plan.config, plan.schema.names, change.source, change.spec)
+    made = values_of(values, rows, plan.schema, clause)
+    if clause.effect == "insert":
+        return [_acted(_inserted(plan, made), INSERT)]
+    kept = [name for name in change.columns if name not in values]
+    updated = _stored(change, rows, [*kept, *PLACES])
+    for name in made.column_names:
+        updated = updated.append_column(name, made.column(name))
+    return _placed(change, rows, updated)
+
+
+def _stored(change: _Change, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    return rows.select([f"{change.prefix}{name}" for name in names]).rename_columns(list(names))
+
+
+def _acted(rows: pa.Table, action: int) -> pa.Table:
+    return rows.append_column(ACTION, pa.repeat(pa.scalar(action, pa.int8()), rows.num_rows))
+
+
+def _inserted(plan: WritePlan, made: pa.Table) -> pa.Table:
+    """With the defaults of columns that were not named."""
+    for name, value in column_defaults(pinned_state(plan)).items():
+        if name in plan.schema.names and name not in made.column_names:
+            kind = plan.schema.field(name).type
+            try:
+                made = made.append_column(name, pa.repeat(pa.scalar(value, kind), made.num_rows))
+            except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+                raise ConfigError(
+                    f"Column {name!r} of table {plan.config.name} has the default {value!r}, which is not supported "
+                    f"for its type {kind}; give the column a value."
+                ) from error
+    return made
+
+
+def _placed(change: _Change, rows: pa.Table, updated: pa.Table) -> list[pa.Table]:
+    """Updated rows; those that belong to another partition now as a delete there and an insert here."""
+    plan = change.plan
+    named = [name for name in roots(plan.config.partition_fields) if name in updated.column_names]
+    moved = np.zeros(updated.num_rows, dtype=np.bool_)
+    for name in named if plan.config.is_partitioned and updated.num_rows else ():
+        moved |= _differ(rows.column(f"{change.prefix}{name}"), updated.column(name))
+    if moved.any():
+        paths = partition_paths(plan.key_config, updated).cast(pa.string())
+        moved &= _differ(pa.chunked_array([paths]), updated.column(PATH))
+    if not moved.any():
+        return [_acted(updated, UPDATE)]
+    going = np.flatnonzero(moved)
+    old = _stored(change, gather(rows, going), [*identity_columns(plan), *PLACES])
+    new = gather(updated, going)
+    new = new.drop_columns(list(PLACES)).append_column(KEY, new.column(KEY))
+    return [_acted(gather(updated, np.flatnonzero(~moved)), UPDATE), _acted(old, DELETE), _acted(new, INSERT)]
+
+
+def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    same = pc.fill_null(pc.equal(one, other), False)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    return ~np.asarray(pc.or_(same, both_null), dtype=np.bool_)
+
+
+def _together(plan: WritePlan, change: _Change, parts: Sequence[pa.Table], checked: bool) -> pa.Table:
+    """All changed rows, in one piece."""
+    wanted: Mapping[str, pa.DataType] = {name: plan.schema.field(name).type for name in change.columns}
+    places = dict.fromkeys(PLACES, pa.string())
+    schema = pa.schema({**wanted, **places, ACTION: pa.int8()})
+    extended = [part.cast(pa.schema([schema.field(name) for name in part.column_names])) for part in parts]
+    rows = pa.concat_tables([schema.empty_table(), *extended], promote_options="default")
+    if checked:
+        rows = rows.append_column(CHECK, pa.nulls(rows.num_rows))
+    return pa.table({name: single_chunk(rows.column(name)) for name in rows.column_names}) if rows.num_rows else rows

@@ -1,0 +1,129 @@
+"""Rows of the table, read to be changed: with the place where each is stored.
+
+::
+
+    pinned state, columns, filter ─► slices that may match ─► rows + record key, partition path, file group
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.dml.engine import pinned_state
+from hudi_fast.dml.statement import MergeSpec
+from hudi_fast.errors import ConfigError, InvalidDataError
+from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.reading.scan import ScanQuery, plan_scan
+from hudi_fast.reading.slice_reader import read_slice
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.dml_rows import GROUP, KEY, PATH
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "names_rows", "read_rows", "roots"]
+
+PLACES = (KEY, PATH, GROUP)
+
+
+def roots(names: Iterable[str]) -> list[str]:
+    """The top-level columns of dotted names."""
+    return list(dict.fromkeys(name.split(".")[0] for name in names))
+
+
+def identity_columns(plan: WritePlan) -> list[str]:
+    """Columns that every changed row brings: of key, partition path and ordering value."""
+    ordering = [name for name in roots(plan.config.ordering_fields) if name in plan.schema.names]
+    partitioned = roots(plan.config.partition_fields) if plan.config.is_partitioned else []
+    return list(dict.fromkeys([*roots(plan.config.record_key_fields), *partitioned, *ordering]))
+
+
+def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | None) -> pa.Table:
+    """Rows of the pinned table.
+
+    Args:
+        plan: the write.
+        columns: data columns that are wanted.
+        filter_: which rows; None for all.
+
+    Returns:
+        the columns, and those of :data:`PLACES`.
+
+    Raises:
+        ConfigError: the filter does not fit the table.
+        CorruptTableError: a file cannot be read.
+    """
+    keyed = plan.config.populate_meta_fields
+    if not keyed:
+        columns = list(dict.fromkeys([*columns, *roots(plan.config.record_key_fields)]))
+    wanted = [*columns, KEY] if keyed else list(columns)
+    scan = plan_scan(pinned_state(plan), wanted, filter_, plan.threads, ScanQuery(merger=plan.rules.merger))
+
+    def read(one: FileSlice) -> pa.Table:
+        rows = pa.Table.from_batches(read_slice(scan.scan, one), scan.scan.output)
+        keys = rows.column(KEY) if keyed else pa.chunked_array([record_keys(plan.key_config, rows)], pa.string())
+        places = [keys, *(_repeated(text, rows.num_rows) for text in (one.partition, one.file_id))]
+        return pa.table([*rows.select(list(columns)).columns, *places], names=[*columns, *PLACES])
+
+    with ThreadPoolExecutor(plan.threads) as pool:
+        parts = list(pool.map(read, scan.slices))
+    if parts:
+        return pa.concat_tables(parts)
+    fields = [plan.schema.field(name) for name in columns]
+    return pa.schema([*fields, *(pa.field(name, pa.string()) for name in PLACES)]).empty_table()
+
+
+def key_filter(plan: WritePlan, source: pa.Table, pairs: Sequence[tuple[str, str]]) -> pc.Expression | None:
+    """A filter that all rows of the table pass whose key fields equal those of a source row.
+
+    Args:
+        plan: the write.
+        source: its columns are in the table's types already.
+        pairs: (column of the table, column of the source); they cover all key fields.
+    """
+    sources = dict(pairs)
+    fields = plan.config.record_key_fields
+    if any("." in name for name in fields):
+        return None
+    rows = pa.table({name: source.column(sources[name]) for name in fields})
+    for name in fields:
+        rows = rows.filter(pc.field(name).is_valid())
+    if not plan.config.populate_meta_fields:
+        return pc.field(fields[0]).isin(pc.unique(rows.column(0)))
+    try:
+        keys = record_keys(plan.key_config, rows)
+    except InvalidDataError:  # keys that cannot be stored; the join goes without the filter
+        return None
+    return pc.field(KEY).isin(pc.unique(keys))
+
+
+def _repeated(text: str, count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([pa.repeat(pa.scalar(text, pa.string()), count)])
+
+
+def check_columns(names: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Refuse columns that are not there.
+
+    Raises:
+        ConfigError: naming them.
+    """
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ConfigError(f"{where}: there are no columns {unknown}; there are {list(known)}.")
+
+
+def names_rows(plan: WritePlan, spec: MergeSpec) -> bool:
+    """Whether no unmatched row of the source can have a key that the table holds.
+
+    Args:
+        plan: the write.
+        spec: the merge.
+    """
+    keys = set(plan.config.record_key_fields)
+    named = {one for one, _ in spec.pairs}
+    if not keys:
+        return True
+    besides = set() if plan.index.is_global or not plan.config.is_partitioned else set(plan.config.partition_fields)
+    return spec.condition is None and keys <= named <= keys | besides

@@ -1,0 +1,63 @@
+"""What a table object can do to rows by what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow.compute as pc
+
+from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.dml.run import ChangeRun, delete_locally, merge_locally, update_locally
+from hudi_fast.dml.statement import Merge, MergeSpec
+from hudi_fast.merging.rules import Merger
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.flow import WriteResult
+
+__all__ = ["DmlVerbs"]
+
+
+class DmlVerbs:
+    """Merges and updates of a table, in this process. Each is one commit."""
+
+    _storage: Storage
+    _merger: Merger | None
+
+    def merge(
+        self, source: Any, options: Mapping[str, Any] | None = None, aliases: tuple[str, str] = ("target", "source")
+    ) -> Merge:
+        """Begin a merge of rows into the table; see :class:`hudi_fast.dml.statement.Merge`.
+
+        Args:
+            source: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
+            options: ``hoodie.*`` keys as for a write.
+            aliases: what stands before the table's columns, and before those of the source.
+        """
+        run, rows = self._change(options), to_arrow_table(source)
+        return Merge(lambda spec: merge_locally(run, rows, spec), MergeSpec(aliases=aliases))
+
+    def update(
+        self, where: pc.Expression | None, set: Mapping[str, Any], options: Mapping[str, Any] | None = None
+    ) -> WriteResult:
+        """Set columns of the rows that a filter selects.
+
+        Args:
+            where: a ``pyarrow.compute`` expression over the table's columns; None for all rows.
+            set: column -> value: a literal, an expression over the table's columns, or text: a column's name, or a
+                literal as SQL writes it (``"'text'"``).
+            options: ``hoodie.*`` keys as for a write.
+
+        Raises:
+            ConfigError: the filter or a value does not fit the table, or a key column is set.
+            HudiError: see :mod:`hudi_fast.errors`.
+        """
+        return update_locally(self._change(options), where, set)
+
+    def _delete_where(self, where: pc.Expression, options: Mapping[str, Any] | None) -> WriteResult:
+        return delete_locally(self._change(options), where)
+
+    def _change(self, options: Mapping[str, Any] | None) -> ChangeRun:
+        given = dict(options or {})
+        if self._merger is not None:
+            given.setdefault("hudi_fast.merger", self._merger)
+        return ChangeRun.of(self._storage, given, inline=False)

@@ -1,0 +1,313 @@
+"""Run a plan of ``avro_program`` on records: one pass over each column, and Arrow arrays come out.
+
+::
+
+    Rows(data, pos, ends)  ── step by step, every step moves all cursors behind its column ──►  arrays, one per step
+        Leaf    one kernel: n values
+        Record  branches of the union, then its own steps on the rows that are not null
+        Items   cursors of all items, then the item's plan on those: the next level of rows
+        Union   branches, then for each branch its own plan on the rows that have it
+
+Arrays of n rows are allocated with their exact sizes: a column of strings is measured before its bytes are copied. A
+fault in the bytes names the column, the file and the byte.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.avro.program import Fill, Items, Leaf, Node, Record, Skip, Union
+from hudi_fast.formats.avro.types import WalkProgram
+from hudi_fast.kernels import avro_cursor, avro_decode, avro_structure, avro_text
+from hudi_fast.kernels._arrays import Int
+
+__all__ = ["BatchTooLargeError", "Rows", "corrupt", "read_record_columns"]
+
+_LOW_HALF = 2**64 - 1
+_DAY = {"ms": 86_400_000, "us": 86_400_000_000}
+_NO_BYTES = np.empty(0, np.uint8)
+_NO_OFFSETS = np.empty(0, np.int32)
+_NO_PLACES = np.empty(0, np.int64)
+_REASONS = {
+    avro_cursor.CUT_OFF: "a value that ends before the record does",
+    avro_cursor.BAD_VARINT: "a whole number of at most ten bytes",
+    avro_cursor.BAD_LENGTH: "a length that is not negative and lies within the record",
+    avro_cursor.BAD_BRANCH: "a branch of the union",
+    avro_cursor.BAD_BOOLEAN: "a boolean, 0 or 1",
+    avro_cursor.BAD_NUMBER: "a number in the type's range",
+    avro_cursor.BAD_BLOCK: "a block of items of the size that it says",
+    avro_cursor.BAD_DECIMAL: "a decimal with no more digits than its type",
+}
+
+
+class BatchTooLargeError(Exception):
+    """A column of the batch does not fit 32-bit offsets: take fewer rows."""
+
+
+@dataclass(slots=True, eq=False)
+class Rows:
+    """Records, or items of lists, that are being read.
+
+    Attributes:
+        data: uint8[], what they are in.
+        pos: int64[n], cursors.
+        ends: int64[n], where they end.
+        path: the file, for messages.
+        offset: of ``data`` in the file.
+    """
+
+    data: npt.NDArray[np.uint8]
+    pos: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    path: str | None
+    offset: int
+
+
+def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
+    """The columns of n records, in the order of ``plan.kind``; all cursors are moved behind what was read.
+
+    Raises:
+        CorruptTableError: bytes that are not what the writer's schema says.
+        InvalidDataError: a value that the reader's schema does not take.
+        UnsupportedFeatureError: a value of a union's branch that the reader has no member for.
+        BatchTooLargeError: too many bytes or items for one batch.
+    """
+    made: list[pa.Array | None] = []
+    for step in plan.steps:
+        if isinstance(step, Skip):
+            done = _walk(step.program, rows)
+            _checked(done, rows, f"columns beside {plan.path}" if plan.path else "columns not asked for")
+            made.append(None)
+        else:
+            made.append(_read(step, rows))
+    count = len(rows.pos)
+    return [_filled(place, count) if isinstance(place, Fill) else made[place] for place in plan.places]
+
+
+def corrupt(expected: str, column: str, rows: Rows, at: int) -> CorruptTableError:
+    """The error for bytes at ``at`` of the data that are not as expected."""
+    return CorruptTableError(f"Avro records: expected {expected} in {column}.", rows.path, rows.offset + at)
+
+
+def _checked(result: Int, rows: Rows, column: str) -> int:
+    if result >= 0:
+        return int(result)
+    row, reason = divmod(-int(result), 16)
+    if reason == avro_cursor.TOO_LARGE:
+        raise BatchTooLargeError(column)
+    raise corrupt(_REASONS[reason], column, rows, int(rows.pos[row]))
+
+
+def _filled(fill: Fill, count: int) -> pa.Array:
+    if fill.value is None:
+        return pa.nulls(count, fill.kind)
+    return fill.value.take(pa.array(np.zeros(count, np.int64)))
+
+
+def _walk(
+    program: WalkProgram,
+    rows: Rows,
+    valid: npt.NDArray[np.uint8] = _NO_BYTES,
+    offsets: npt.NDArray[np.int32] = _NO_OFFSETS,
+    starts: npt.NDArray[np.int64] = _NO_PLACES,
+    ends: npt.NDArray[np.int64] = _NO_PLACES,
+) -> Int:
+    return avro_structure.walk_values(
+        rows.data, rows.pos, rows.ends, valid, program.steps, program.depth, offsets, starts, ends
+    )
+
+
+def _read(node: Node, rows: Rows) -> pa.Array:
+    if isinstance(node, Leaf):
+        return _read_leaf(node, rows)
+    if isinstance(node, Union):
+        return _read_union(node, rows)
+    return _read_items(node, rows) if isinstance(node, Items) else _read_record(node, rows)
+
+
+def _bits(flags: npt.NDArray[np.uint8]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def _valid_flags(node: Leaf | Items | Record, count: int) -> npt.NDArray[np.uint8]:
+    return np.empty(count, np.uint8) if node.null >= 0 else _NO_BYTES
+
+
+def _validity(node: Node, valid: npt.NDArray[np.uint8], nulls: int) -> pa.Buffer | None:
+    if nulls and node.required:
+        row = int(np.flatnonzero(valid == 0)[0])
+        raise InvalidDataError(
+            f"Column {node.path!r} holds a null (row {row}), and the schema wanted takes none there."
+        )
+    return _bits(valid) if nulls else None
+
+
+# ---- plain columns
+
+
+def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    valid = _valid_flags(leaf, count)
+    if leaf.code == "bytes":
+        return _converted(leaf, _read_bytes(leaf, rows, valid))
+    if leaf.code == "long":
+        longs = np.empty(count, np.int64)
+        values = pa.py_buffer(longs)
+        low, high = _range(leaf)
+        nulls = avro_decode.read_longs(rows.data, rows.pos, rows.ends, leaf.null, valid, low, high, longs)
+    elif leaf.code == "int":
+        ints = np.empty(count, np.int32)
+        values = pa.py_buffer(ints)
+        low, high = _range(leaf)
+        nulls = avro_decode.read_ints(rows.data, rows.pos, rows.ends, leaf.null, valid, low, high, ints)
+    elif leaf.code == "boolean":
+        flags = np.empty(count, np.uint8)
+        nulls = avro_decode.read_booleans(rows.data, rows.pos, rows.ends, leaf.null, valid, flags)
+        values = _bits(flags) if nulls >= 0 else None
+    elif leaf.code == "decimal":
+        halves = np.empty(2 * count, np.uint64)
+        values = pa.py_buffer(halves)
+        most = 10**leaf.kind.precision - 1
+        most_high, most_low = np.uint64(most >> 64), np.uint64(most & _LOW_HALF)
+        nulls = avro_decode.read_decimals(
+            rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, most_high, most_low, halves
+        )
+    else:
+        items = np.empty(count * leaf.width, np.uint8)
+        values = pa.py_buffer(items)
+        nulls = avro_decode.read_fixed(rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, items)
+    nulls = _checked(nulls, rows, f"column {leaf.path}")
+    array = pa.Array.from_buffers(leaf.kind, count, [_validity(leaf, valid, nulls), values], nulls)
+    if leaf.symbols:
+        array = _of_symbols(leaf, array)
+    return _converted(leaf, array)
+
+
+def _range(leaf: Leaf) -> tuple[int, int]:
+    """The least and the greatest number of a type."""
+    if leaf.symbols:
+        return 0, len(leaf.symbols) - 1
+    if pa.types.is_time(leaf.kind):
+        return 0, _DAY[leaf.kind.unit] - 1
+    return (-(2**31), 2**31 - 1) if leaf.code == "int" else (-(2**63), 2**63 - 1)
+
+
+def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Array:
+    count = len(rows.pos)
+    starts, offsets = np.empty(count, np.int64), np.empty(count + 1, np.int32)
+    nulls = avro_decode.measure_bytes(rows.data, rows.pos, rows.ends, leaf.null, valid, starts, offsets)
+    nulls = _checked(nulls, rows, f"column {leaf.path}")
+    total = int(offsets[-1])
+    out = np.empty(total + avro_decode.COPY_SLACK, np.uint8)
+    avro_decode.copy_values(rows.data, starts, offsets, out)
+    if leaf.kind == pa.string():
+        bad = avro_text.find_invalid_utf8(offsets, out)
+        if bad >= 0:
+            raise corrupt("UTF-8", f"column {leaf.path}", rows, int(starts[bad]))
+    buffers = [_validity(leaf, valid, nulls), pa.py_buffer(offsets), pa.py_buffer(out[:total])]
+    return pa.Array.from_buffers(leaf.kind, count, buffers, nulls)
+
+
+def _of_symbols(leaf: Leaf, indices: pa.Array) -> pa.Array:
+    longest = max(len(each.encode()) for each in leaf.symbols)
+    if longest * len(indices) > avro_cursor.MOST_ITEMS:
+        raise BatchTooLargeError(leaf.path)
+    return pa.array(leaf.symbols, pa.string()).take(indices)
+
+
+def _converted(leaf: Leaf, values: pa.Array) -> pa.Array:
+    if leaf.convert is None:
+        return values
+    try:
+        return leaf.convert(values)
+    except pa.ArrowInvalid as error:
+        raise InvalidDataError(f"Column {leaf.path!r} holds a value that does not fit: {error}.") from error
+
+
+# ---- nested columns
+
+
+def _read_record(plan: Record, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    if plan.null < 0:
+        return pa.Array.from_buffers(plan.kind, count, [None], 0, 0, read_record_columns(plan, rows))
+    valid = _valid_flags(plan, count)
+    nulls = avro_structure.read_branches(rows.data, rows.pos, rows.ends, plan.null, valid)
+    nulls = _checked(nulls, rows, f"column {plan.path}")
+    _validity(plan, valid, nulls)
+    if nulls == 0:
+        return pa.Array.from_buffers(plan.kind, count, [None], 0, 0, read_record_columns(plan, rows))
+    present = np.flatnonzero(valid)
+    inner = Rows(rows.data, rows.pos[present], rows.ends[present], rows.path, rows.offset)
+    made = pa.Array.from_buffers(plan.kind, len(present), [None], 0, 0, read_record_columns(plan, inner))
+    rows.pos[present] = inner.pos
+    places = np.cumsum(valid, dtype=np.int64) - 1
+    return made.take(pa.array(places, mask=valid == 0))
+
+
+def _read_items(plan: Items, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    valid = _valid_flags(plan, count)
+    offsets = np.empty(count + 1, np.int32)
+    before = rows.pos.copy()
+    room = 4 * count
+    while True:
+        starts, ends = np.empty(room, np.int64), np.empty(room, np.int64)
+        nulls = _checked(_walk(plan.program, rows, valid, offsets, starts, ends), rows, f"column {plan.path}")
+        total = int(offsets[-1])
+        if total <= room:
+            break
+        room = total
+        rows.pos[:] = before
+    items = _read(plan.item, Rows(rows.data, starts[:total], ends[:total], rows.path, rows.offset))
+    buffers = [_validity(plan, valid, nulls), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(plan.kind, count, buffers, nulls, 0, [items])
+
+
+def _read_union(plan: Union, rows: Rows) -> pa.Array:
+    count = len(rows.pos)
+    branches = np.empty(count, np.int32)
+    done = avro_decode.read_ints(rows.data, rows.pos, rows.ends, -1, _NO_BYTES, 0, len(plan.names) - 1, branches)
+    if done < 0 and -int(done) % 16 == avro_cursor.BAD_NUMBER:
+        done += avro_cursor.BAD_NUMBER - avro_cursor.BAD_BRANCH
+    _checked(done, rows, f"column {plan.path}")
+    found = {int(branch): np.flatnonzero(branches == branch) for branch in np.unique(branches)}
+    made = {}
+    for branch, present in found.items():
+        if branch == plan.null:
+            continue
+        node = plan.members[branch]
+        if node is None:
+            raise UnsupportedFeatureError(
+                f"Column {plan.path!r} holds a {plan.names[branch]} (row {present[0]}), and the columns wanted have no "
+                f"place for that [file {rows.path}]."
+            )
+        made[branch] = _read_branch(node, present, rows)
+    valid = (branches != plan.null).astype(np.uint8)
+    validity = _validity(plan, valid, len(found.get(plan.null, ())))
+    nulls = 0 if validity is None else count - int(valid.sum())
+    members = [
+        made[branch] if branch in made else pa.nulls(count, plan.kind.field(at).type)
+        for at, branch in enumerate(plan.places)
+    ]
+    return pa.Array.from_buffers(plan.kind, count, [validity], nulls, 0, members)
+
+
+def _read_branch(node: Node, present: npt.NDArray[np.int64], rows: Rows) -> pa.Array:
+    """The values of one branch, at the ``present`` rows of all."""
+    count = len(rows.pos)
+    if len(present) == count:
+        return _read(node, rows)
+    inner = Rows(rows.data, rows.pos[present], rows.ends[present], rows.path, rows.offset)
+    made = _read(node, inner)
+    rows.pos[present] = inner.pos
+    places = np.zeros(count, np.int64)
+    places[present] = np.arange(len(present))
+    absent = np.ones(count, np.bool_)
+    absent[present] = False
+    return made.take(pa.array(places, mask=absent))

@@ -1,0 +1,57 @@
+"""Defaults of Avro fields as Arrow values. Source: Avro 1.11 specification, "Complex Types"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.avro.types import AvroType, is_general_union, union_members
+
+__all__ = ["default_array"]
+
+
+def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
+    """A field's default as an array of one value; None when it is null.
+
+    Args:
+        avro: the field's type.
+        default: JSON value; of the first branch for a union, or null.
+        kind: Arrow type of the field.
+        path: of the column, for messages.
+
+    Raises:
+        CorruptTableError: the default is not one of the type.
+    """
+    if default is None:
+        return None
+    try:
+        return pa.array([_default(avro, default)], kind)
+    except (pa.ArrowException, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptTableError(f"The default {default!r} of column {path} is not one of its type, {kind}.") from error
+
+
+def _default(avro: AvroType, value: Any) -> Any:
+    if value is None:
+        return None
+    if is_general_union(avro):
+        name, part = union_members(avro)[0]
+        return dict.fromkeys((name, "member0"), _default(part, value))  # whichever the struct has
+    if avro.kind == "union":
+        return _default(next(part for part in avro.parts if part.kind != "null"), value)
+    if avro.kind == "record":
+        return {each.name: _default(each.type, value.get(each.name, each.default)) for each in avro.fields}
+    if avro.kind == "array":
+        return [_default(avro.parts[0], each) for each in value]
+    if avro.kind == "map":
+        return [(key, _default(avro.parts[0], each)) for key, each in value.items()]
+    if avro.kind in ("bytes", "fixed"):
+        raw = value.encode("latin-1")
+        declared = avro.json if isinstance(avro.json, Mapping) else {}
+        if declared.get("logicalType") == "decimal":
+            return Decimal(int.from_bytes(raw, "big", signed=True)).scaleb(-int(declared.get("scale", 0)))
+        return raw
+    return value

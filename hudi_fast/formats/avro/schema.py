@@ -1,0 +1,382 @@
+"""Avro schemas as JSON text <-> Arrow schemas.
+
+Design: two recursive walks, one per direction, over a small set of types: the *storable* Arrow types below. A table's
+schema is an Arrow schema of storable types everywhere inside hudi_fast; the Avro text exists only at the border
+(``schema`` of a commit, ``hoodie.table.create.schema``, headers of log blocks, footers of base files).
+
+=================================  =========================================================
+Arrow                              Avro
+=================================  =========================================================
+bool, int32, int64                 boolean, int, long
+float32, float64                   float, double
+string, binary                     string (also: enum, uuid on string), bytes
+binary(n)                          fixed of n bytes
+decimal128(p, s)                   decimal on the smallest fixed (also: decimal on bytes)
+date32                             int date
+time32[ms], time64[us]             int time-millis, long time-micros
+timestamp[ms|us, tz=UTC]           long timestamp-millis, timestamp-micros
+timestamp[ms|us]                   long local-timestamp-millis, local-timestamp-micros
+list<element>, map<string, value>  array, map
+struct                             record
+struct of member0, member1 ...     union of several types, one for each member
+nullable field                     ``["null", T]`` with default null (read in either order)
+=================================  =========================================================
+
+Names follow the Spark writers of Apache Hudi: record ``<table>_record`` in namespace ``hoodie.<table>``; a nested
+record takes its column's name, in the namespace made of its parent's full name; a decimal (or other fixed) is called
+``fixed`` in the namespace made of the column's full name. Source: Avro 1.11 specification; HoodieSchemaUtils and
+Spark's SchemaConverters as of Hudi 1.2.0; texts compared byte for byte with commits of real tables.
+
+A union of several types is what Parquet and Spark make of it: a struct of which at most one member is not null, called
+``member0``, ``member1`` ... in the order of the types beside null. Such a struct (two members or more, all nullable, of
+different Avro types) becomes a union again.
+
+What Arrow cannot say is dropped: ``doc``, aliases, defaults other than null, and that a string was an enum.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named
+
+__all__ = [
+    "META_FIELDS",
+    "OPERATION_FIELD",
+    "arrow_to_avro",
+    "avro_to_arrow",
+    "check_column_name",
+    "is_meta_field",
+    "record_name_of",
+    "with_meta",
+    "without_meta",
+]
+
+META_FIELDS: tuple[str, ...] = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+"""The five columns that Hudi puts before a table's own, all nullable strings (HoodieRecord, 1.2.0)."""
+
+OPERATION_FIELD = "_hoodie_operation"
+"""The sixth meta column; only in tables with ``hoodie.allow.operation.metadata.field=true``."""
+
+_AVRO_OF_SIMPLE: Mapping[pa.DataType, str | dict[str, str]] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.time32("ms"): {"type": "int", "logicalType": "time-millis"},
+    pa.time64("us"): {"type": "long", "logicalType": "time-micros"},
+    pa.timestamp("ms", tz="UTC"): {"type": "long", "logicalType": "timestamp-millis"},
+    pa.timestamp("us", tz="UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("ms"): {"type": "long", "logicalType": "local-timestamp-millis"},
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+
+_ARROW_OF_PRIMITIVE: Mapping[str, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+}
+
+_ARROW_OF_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
+    (avro["type"], avro["logicalType"]): arrow for arrow, avro in _AVRO_OF_SIMPLE.items() if isinstance(avro, dict)
+}
+
+# Read as their carrier type these would give wrong values, not merely plainer ones.
+_REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "vector", "variant", "blob"})
+
+_ONE_NUMBER = ({"int", "long"}, {"float", "double"})
+
+_ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
+
+
+# ---- meta columns
+
+
+def is_meta_field(name: str) -> bool:
+    """Whether Hudi owns the column: one of the five of :data:`META_FIELDS`, or :data:`OPERATION_FIELD`."""
+    return name in META_FIELDS or name == OPERATION_FIELD
+
+
+def without_meta(schema: pa.Schema) -> pa.Schema:
+    """``schema`` without the columns that Hudi owns, and without metadata (HoodieAvroUtils.removeMetadataFields)."""
+    return pa.schema([each for each in schema if not is_meta_field(each.name)])
+
+
+def with_meta(schema: pa.Schema, operation_field: bool = False) -> pa.Schema:
+    """``schema`` with the five meta columns in front, whether or not it had them; a sixth for ``operation_field``."""
+    names = (*META_FIELDS, OPERATION_FIELD) if operation_field else META_FIELDS
+    return pa.schema([pa.field(name, pa.string()) for name in names] + list(without_meta(schema)))
+
+
+# ---- names
+
+
+def record_name_of(table_name: str) -> tuple[str, str]:
+    """Avro record name and namespace of a table, as Hudi's Spark writers choose them.
+
+    Characters that Avro does not allow become ``__`` each; so does a leading digit (HoodieAvroUtils.sanitizeName).
+    """
+    name = _sanitized(table_name)
+    return f"{name}_record", f"hoodie.{name}"
+
+
+def check_column_name(name: str, where: str) -> None:
+    """Refuse a column name that Avro, and so Apache Hudi, cannot hold.
+
+    Java's Avro takes any Unicode letter or digit and ``_``, a digit not first; the same is allowed here.
+
+    Raises:
+        SchemaMismatchError: naming the column; ``where`` is its place, for the message.
+    """
+    legal = (
+        name != ""
+        and not name[0].isdecimal()
+        and all(each == "_" or each.isalpha() or each.isdecimal() for each in name)
+    )
+    if not legal:
+        raise SchemaMismatchError(
+            f"The column name {name!r} ({where}) cannot be stored: Hudi keeps a table's schema in Avro, where a name "
+            "holds letters, digits and '_' alone and does not begin with a digit. Rename the column."
+        )
+
+
+def _sanitized(name: str) -> str:
+    if name and not (name[0] == "_" or (name[0].isascii() and name[0].isalpha())):
+        name = "__" + name[1:]
+    return _ILLEGAL_IN_NAME.sub("__", name)
+
+
+# ---- Arrow to Avro
+
+
+def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fields: bool = False) -> str:
+    """The Avro JSON text of a schema, with the spelling and key order of Hudi's Spark writers.
+
+    Args:
+        schema: storable types only (see the module's table); ``schema.normalize`` makes them.
+        record_name: of the outermost record; illegal characters become ``__``.
+        namespace: of the outermost record, dotted; likewise.
+        meta_fields: put the five meta columns in front. Without it, meta columns of ``schema`` are written as any.
+
+    Raises:
+        SchemaMismatchError: a column name that Avro cannot hold.
+        UnsupportedFeatureError: a type that is not storable, named with its column.
+    """
+    name = _sanitized(record_name)
+    space = ".".join(_sanitized(part) for part in namespace.split(".")) if namespace else ""
+    columns = list(without_meta(schema)) if meta_fields else list(schema)
+    record = _record_to_avro(columns, name, space, path="")
+    if meta_fields:
+        meta = [{"name": each, "type": ["null", "string"], "doc": "", "default": None} for each in META_FIELDS]
+        record["fields"] = meta + record["fields"]
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _record_to_avro(columns: list[pa.Field], name: str, namespace: str, path: str) -> dict[str, Any]:
+    record: dict[str, Any] = {"type": "record", "name": name}
+    if namespace:
+        record["namespace"] = namespace
+    own = f"{namespace}.{name}" if namespace else name
+    record["fields"] = fields = []
+    for column in columns:
+        where = f"{path}.{column.name}" if path else column.name
+        check_column_name(column.name, f"column {where}")
+        entry: dict[str, Any] = {"name": column.name, "type": _field_to_avro(column, column.name, own, where)}
+        if column.nullable:
+            entry["default"] = None
+        fields.append(entry)
+    return record
+
+
+def _field_to_avro(column: pa.Field, name: str, namespace: str, path: str) -> Any:
+    avro = _type_to_avro(column.type, name, namespace, path)
+    if isinstance(avro, list):
+        return ["null", *avro] if column.nullable else avro
+    return ["null", avro] if column.nullable else avro
+
+
+def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> Any:
+    """``name`` and ``namespace`` are those a record or fixed at this place gets; elements of a list share its own."""
+    simple = _AVRO_OF_SIMPLE.get(kind)
+    if simple is not None:
+        return dict(simple) if isinstance(simple, dict) else simple
+    if pa.types.is_struct(kind):
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        return _union_to_avro(members, name, namespace, path) or _record_to_avro(members, name, namespace, path)
+    if pa.types.is_list(kind):
+        items = _field_to_avro(kind.value_field, name, namespace, f"{path}.element")
+        return {"type": "array", "items": items}
+    if pa.types.is_map(kind) and kind.key_type == pa.string():
+        values = _field_to_avro(kind.item_field, name, namespace, f"{path}.value")
+        return {"type": "map", "values": values}
+    fixed = {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}" if namespace else name}
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
+        logical = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
+        return {**fixed, "size": _bytes_for_precision(kind.precision), **logical}
+    if pa.types.is_fixed_size_binary(kind) and kind.byte_width > 0:
+        return {**fixed, "size": kind.byte_width}
+    raise UnsupportedFeatureError(
+        f"Column {path} has type {kind}, which a Hudi table cannot hold as it is; "
+        "hudi_fast.schema.normalize gives the storable form of a schema where there is one."
+    )
+
+
+def _union_to_avro(members: list[pa.Field], name: str, namespace: str, path: str) -> list[Any] | None:
+    """The union that a struct stands for (HoodieSparkSchemaConverters.canBeUnion); None when it is just a struct."""
+    numbered = all(each.name == f"member{place}" and each.nullable for place, each in enumerate(members))
+    if not numbered or len(members) < 2:
+        return None
+    own = f"{namespace}.{name}" if namespace else name
+    types = [_type_to_avro(each.type, each.name, own, f"{path}.{each.name}") for each in members]
+    # Avro tells branches apart by their names; those of records and fixeds are made of their members'
+    kinds = [each["type"] if isinstance(each, dict) else str(each) for each in types]
+    plain = [each for each in kinds if each not in ("record", "fixed")]
+    within = any(isinstance(each, list) for each in types)
+    return None if within or len(set(plain)) < len(plain) or set(kinds) in _ONE_NUMBER else types
+
+
+def _bytes_for_precision(precision: int) -> int:
+    """Fewest bytes of a signed integer that holds every value of so many decimal digits."""
+    largest: int = 10**precision - 1
+    return largest.bit_length() // 8 + 1
+
+
+# ---- Avro to Arrow
+
+
+def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
+    """The Arrow schema of an Avro record schema; no metadata in it.
+
+    Args:
+        avro_json: JSON text, or the value parsed from one.
+        where: what holds the schema (a file, an instant), for messages.
+
+    Raises:
+        CorruptTableError: not JSON, not a record, or against the Avro specification.
+        UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
+            null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
+    """
+    try:
+        avro = json.loads(avro_json) if isinstance(avro_json, str) else avro_json
+    except json.JSONDecodeError as error:
+        raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
+    if not isinstance(avro, Mapping) or avro.get("type") != "record":
+        raise CorruptTableError(f"Expected an Avro record schema in {where}, found {str(avro)[:120]!r}.")
+    record = _type_to_arrow(avro, "", "", Names(where))
+    return pa.schema([record.field(i) for i in range(record.num_fields)])
+
+
+def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.Field:
+    if not isinstance(avro, list):
+        return pa.field(name, _type_to_arrow(avro, namespace, path, names), nullable=False)
+    branches = [branch for branch in avro if branch != "null" and branch != {"type": "null"}]
+    nullable = len(branches) != len(avro)
+    if len(branches) == 1:
+        return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable)
+    if not branches or set(map(str, branches)) in _ONE_NUMBER:
+        # Spark takes int and long, or float and double, for one type, and then cannot read the base files.
+        listed = ", ".join(map(str, avro))
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} is a union of {listed}.")
+    members = [
+        pa.field(f"member{place}", _type_to_arrow(each, namespace, f"{path}.member{place}", names))
+        for place, each in enumerate(branches)
+    ]
+    return pa.field(name, pa.struct(members), nullable)
+
+
+def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
+    if isinstance(avro, str):
+        return _ARROW_OF_PRIMITIVE.get(avro) or _named(avro, namespace, path, names)
+    if not isinstance(avro, Mapping):
+        raise malformed(f"a type {str(avro)[:80]!r}", path, names)
+    kind, logical = avro.get("type"), avro.get("logicalType")
+    if not isinstance(kind, str):
+        # {"type": {"type": ...}} is the inner type said twice
+        return _type_to_arrow(kind, namespace, path, names)
+    if logical in _REFUSED_LOGICAL:
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} has the logical type {logical}.")
+    if kind in ("record", "error", "enum", "fixed"):
+        return _definition(avro, kind, namespace, path, names)
+    if kind == "array":
+        element = _field_to_arrow("element", member(avro, "items", path, names), namespace, f"{path}.element", names)
+        return pa.list_(element)
+    if kind == "map":
+        value = _field_to_arrow("value", member(avro, "values", path, names), namespace, f"{path}.value", names)
+        return pa.map_(pa.string(), value)
+    if logical == "decimal" and kind == "bytes":
+        return _decimal(avro, path, names)
+    # A logical type on a type that it does not fit is ignored: Avro specification, "Logical Types".
+    simple = _ARROW_OF_LOGICAL.get((kind, str(logical))) or _ARROW_OF_PRIMITIVE.get(kind)
+    return simple or _named(kind, namespace, path, names)
+
+
+def _definition(
+    avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[pa.DataType]
+) -> pa.DataType:
+    """A record, enum or fixed: defines a name, which later places may refer to."""
+    name = member(avro, "name", path, names)
+    space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
+    full = full_name(name, space or "")
+    if kind == "enum":
+        result = pa.string()
+    elif kind == "fixed":
+        result = _fixed(avro, path, names)
+    else:
+        names.open.add(full)
+        inner = full.rpartition(".")[0]
+        result = pa.struct([_record_field(each, inner, path, names) for each in member(avro, "fields", path, names)])
+        names.open.discard(full)
+    names.known[full] = result
+    return result
+
+
+def _record_field(entry: Any, namespace: str, path: str, names: Names[pa.DataType]) -> pa.Field:
+    if not isinstance(entry, Mapping):
+        raise malformed(f"a field {str(entry)[:80]!r}", path, names)
+    name = member(entry, "name", path, names)
+    where = f"{path}.{name}" if path else name
+    return _field_to_arrow(name, member(entry, "type", where, names), namespace, where, names)
+
+
+def _fixed(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.DataType:
+    size = member(avro, "size", path, names)
+    if avro.get("logicalType") == "decimal":
+        return _decimal(avro, path, names)
+    if not isinstance(size, int) or size < 1:
+        raise malformed(f"a fixed of {size!r} bytes", path, names)
+    return pa.binary(size)
+
+
+def _decimal(avro: Mapping[str, Any], path: str, names: Names[pa.DataType]) -> pa.DataType:
+    precision, scale = member(avro, "precision", path, names), avro.get("scale", 0)
+    if not (isinstance(precision, int) and isinstance(scale, int) and 0 <= scale <= precision and precision > 0):
+        raise malformed(f"a decimal of precision {precision!r} and scale {scale!r}", path, names)
+    if precision > 38:
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} is a decimal of {precision} digits; most: 38.")
+    return pa.decimal128(precision, scale)
+
+
+def _named(name: str, namespace: str, path: str, names: Names[pa.DataType]) -> pa.DataType:
+    if name == "null":
+        raise UnsupportedFeatureError(f"Column {path} in {names.where} has the type null.")
+    return named(name, namespace, path, names)

@@ -1,0 +1,370 @@
+"""A writer's Avro schema with its names resolved: what a walk over the bytes needs to know, and Arrow cannot say.
+
+Design: :func:`parse_record` turns JSON into a tree of :class:`AvroType`, where a named type is one object wherever it
+is used. :func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
+plain type is what ``avro_schema`` says; it is asked for the wanted columns only, so a column that hudi_fast cannot hold
+does not stand in the way of the others.
+
+A *general union*, of more than null and one type, is a struct in Arrow: a nullable member for each branch beside null,
+at most one of them not null. Members are called as the branches (a primitive's name; that of a record, enum or fixed,
+without namespace unless two would be called the same), or, in columns of tables, ``member0``, ``member1`` in order.
+
+Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
+from hudi_fast.formats.avro.names import Names, full_name, malformed, member, named
+from hudi_fast.formats.avro.schema import avro_to_arrow
+from hudi_fast.kernels.avro_cursor import BYTES, END, FIXED, ITEM, JUMP, LIST, NEXT, NULLABLE, UNION, VARINT
+
+__all__ = [
+    "AvroField",
+    "AvroType",
+    "WalkProgram",
+    "arrow_type",
+    "branch_names",
+    "is_general_union",
+    "least_bytes",
+    "member_branches",
+    "optional_part",
+    "parse_record",
+    "plain_arrow_type",
+    "union_members",
+    "walk_program",
+]
+
+_PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
+_FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_MOST_STEPS = 1 << 16
+_NUMBERED = re.compile(r"member\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class AvroField:
+    """A field of a record.
+
+    Attributes:
+        name: as written.
+        type: of its values.
+        aliases: other names by which a reader knows it.
+        has_default: whether ``default`` means anything.
+        default: JSON value.
+    """
+
+    name: str
+    type: AvroType
+    aliases: tuple[str, ...] = ()
+    has_default: bool = False
+    default: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class AvroType:
+    """A resolved type.
+
+    Attributes:
+        kind: a primitive's name, or record, enum, fixed, array, map, union.
+        json: the declaration, for plain types (primitives, fixed, enum).
+        size: bytes of a fixed.
+        symbols: of an enum.
+        fields: of a record.
+        parts: branches of a union; the one type of array items or map values.
+        name: full name of a record, enum or fixed.
+    """
+
+    kind: str
+    json: Any = None
+    size: int = 0
+    symbols: tuple[str, ...] = ()
+    fields: tuple[AvroField, ...] = ()
+    parts: tuple[AvroType, ...] = ()
+    name: str = ""
+
+
+# ---- parsing
+
+
+def parse_record(avro_json: str, where: str) -> AvroType:
+    """The record type that a schema's JSON text declares.
+
+    Args:
+        avro_json: JSON text.
+        where: what holds it (a log block, a file), for messages.
+
+    Raises:
+        CorruptTableError: not JSON, not a record, or against the Avro specification.
+        UnsupportedFeatureError: a record that holds itself.
+    """
+    try:
+        parsed = _parse(json.loads(avro_json), "", "", Names(where))
+    except json.JSONDecodeError as error:
+        raise CorruptTableError(f"Expected an Avro schema in {where}, found text that is not JSON: {error}") from error
+    except RecursionError as error:
+        raise CorruptTableError(f"The Avro schema in {where} nests types too deeply.") from error
+    if parsed.kind != "record":
+        raise CorruptTableError(f"Expected an Avro record schema in {where}, found {avro_json[:120]!r}.")
+    return parsed
+
+
+def _parse(avro: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+    if isinstance(avro, str):
+        return AvroType(avro, avro) if avro in _PRIMITIVES else named(avro, namespace, path, names)
+    if isinstance(avro, list):
+        if not avro:
+            raise malformed("a union of no types", path, names)
+        return AvroType("union", parts=tuple(_parse(each, namespace, path, names) for each in avro))
+    if not isinstance(avro, Mapping):
+        raise malformed(f"a type {str(avro)[:80]!r}", path, names)
+    kind = avro.get("type")
+    if not isinstance(kind, str):
+        return _parse(kind, namespace, path, names)
+    if kind in _PRIMITIVES:
+        return AvroType(kind, dict(avro))
+    if kind == "array":
+        return AvroType(kind, parts=(_parse(member(avro, "items", path, names), namespace, path, names),))
+    if kind == "map":
+        return AvroType(kind, parts=(_parse(member(avro, "values", path, names), namespace, path, names),))
+    if kind in ("record", "error", "enum", "fixed"):
+        return _definition(avro, kind, namespace, path, names)
+    return named(kind, namespace, path, names)
+
+
+def _definition(avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[AvroType]) -> AvroType:
+    name = member(avro, "name", path, names)
+    if not isinstance(name, str):
+        raise malformed(f"a type named {name!r}", path, names)
+    space = name.rpartition(".")[0] if "." in name else str(avro.get("namespace", namespace) or "")
+    full = full_name(name, space)
+    if kind == "enum":
+        symbols = member(avro, "symbols", path, names)
+        if not isinstance(symbols, list) or not all(isinstance(each, str) for each in symbols):
+            raise malformed(f"an enum of {str(symbols)[:80]!r}", path, names)
+        result = AvroType("enum", dict(avro), symbols=tuple(symbols), name=full)
+    elif kind == "fixed":
+        size = member(avro, "size", path, names)
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size < 2**31:
+            raise malformed(f"a fixed of {size!r} bytes", path, names)
+        result = AvroType("fixed", dict(avro), size=size, name=full)
+    else:
+        names.open.add(full)
+        entries = member(avro, "fields", path, names)
+        inner = full.rpartition(".")[0]
+        result = AvroType("record", fields=tuple(_field(each, inner, path, names) for each in entries), name=full)
+        names.open.discard(full)
+    names.known[full] = result
+    return result
+
+
+def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> AvroField:
+    if not isinstance(entry, Mapping):
+        raise malformed(f"a field {str(entry)[:80]!r}", path, names)
+    name = str(member(entry, "name", path, names))
+    where = f"{path}.{name}" if path else name
+    kind = _parse(member(entry, "type", where, names), namespace, where, names)
+    aliases = tuple(str(each) for each in entry.get("aliases") or ())
+    return AvroField(name, kind, aliases, "default" in entry, entry.get("default"))
+
+
+# ---- reading types
+
+
+def is_general_union(avro: AvroType) -> bool:
+    """Whether it is a union of more than null and one type."""
+    return avro.kind == "union" and sum(part.kind != "null" for part in avro.parts) > 1
+
+
+def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]:
+    """The byte that stands for null (0 or 2, -1 without union), and the type beside null.
+
+    Raises:
+        UnsupportedFeatureError: a union that is not of null and one type; named with its column.
+    """
+    if avro.kind != "union":
+        return -1, avro
+    kinds = [part.kind for part in avro.parts]
+    if len(kinds) != 2 or kinds.count("null") != 1:
+        raise UnsupportedFeatureError(f"Column {path} in {where} is a union of {', '.join(kinds)}.")
+    null = kinds.index("null")
+    return 2 * null, avro.parts[1 - null]
+
+
+def branch_names(union: AvroType) -> list[str]:
+    """What the branches of a union are called, null among them, in order."""
+    short = [(part.name or part.kind).rpartition(".")[2] for part in union.parts]
+    return [
+        part.name if part.name and short.count(name) > 1 else name
+        for part, name in zip(union.parts, short, strict=True)
+    ]
+
+
+def union_members(union: AvroType) -> list[tuple[str, AvroType]]:
+    """Names and types of the branches beside null, in order."""
+    named_parts = zip(branch_names(union), union.parts, strict=True)
+    return [(name, part) for name, part in named_parts if part.kind != "null"]
+
+
+def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
+    """Which branch each member of a struct stands for, -1 for none: by number if all are so named, or by name."""
+    called = branch_names(union)
+    # Spark calls records within a union member0 ... too, by their places.
+    if all(_NUMBERED.fullmatch(name) for name in members):
+        numbers = itertools.count()
+        called = ["null" if part.kind == "null" else f"member{next(numbers)}" for part in union.parts]
+    return [called.index(name) if name != "null" and name in called else -1 for name in members]
+
+
+def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
+    """The Arrow type of any type but null; members of unions are named as their branches.
+
+    Args:
+        avro: the type, or its union with null.
+        path: the column, for messages.
+        where: what holds the schema, for messages.
+
+    Raises:
+        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+    """
+    if is_general_union(avro):
+        return pa.struct([pa.field(name, arrow_type(part, path, where)) for name, part in union_members(avro)])
+    _, inner = optional_part(avro, path, where)
+    if inner.kind == "record":
+        return pa.struct([_arrow_field(each.name, each.type, path, where) for each in inner.fields])
+    if inner.kind == "array":
+        return pa.list_(_arrow_field("element", inner.parts[0], path, where))
+    if inner.kind == "map":
+        return pa.map_(pa.string(), _arrow_field("value", inner.parts[0], path, where))
+    return plain_arrow_type(inner, path, where)
+
+
+def _arrow_field(name: str, avro: AvroType, path: str, where: str) -> pa.Field:
+    nullable = avro.kind == "union" and any(part.kind == "null" for part in avro.parts)
+    return pa.field(name, arrow_type(avro, f"{path}.{name}" if path else name, where), nullable)
+
+
+def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
+    """The storable Arrow type of a primitive, fixed or enum (``avro_schema``).
+
+    Raises:
+        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+    """
+    record = {"type": "record", "name": "column", "fields": [{"name": path, "type": avro.json}]}
+    return avro_to_arrow(record, where).field(0).type
+
+
+def least_bytes(avro: AvroType) -> int:
+    """The fewest bytes that a value takes."""
+    if avro.kind == "union":
+        return 1 + min(least_bytes(part) for part in avro.parts)
+    if avro.kind == "record":
+        return sum(least_bytes(each.type) for each in avro.fields)
+    if avro.kind == "fixed":
+        return avro.size
+    return _FIXED_SIZES.get(avro.kind, 1)
+
+
+# ---- walk programs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WalkProgram:
+    """How to walk over values, see ``kernels.avro_cursor``.
+
+    Attributes:
+        steps: int64[].
+        depth: of lists within lists.
+    """
+
+    steps: npt.NDArray[np.int64]
+    depth: int
+
+
+def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: bool = False) -> WalkProgram:
+    """The program that walks over one value of each type in turn.
+
+    Args:
+        types: of the values.
+        path: the column they are in, for messages.
+        where: what holds the schema, for messages.
+        marked: for one array or map, or its union with null: note the places of its items.
+
+    Raises:
+        UnsupportedFeatureError: arrays of items that take no bytes, and types of absurd size.
+    """
+    steps: list[int] = []
+    depth = 0
+    for each in types:
+        depth = max(depth, _emit(each, steps, f"Column {path} in {where}", marked))
+    return WalkProgram(np.array([*steps, END], np.int64), depth)
+
+
+def _emit(avro: AvroType, steps: list[int], column: str, marked: bool = False) -> int:
+    """Append the steps for one value; returns how deep lists nest in it."""
+    if len(steps) > _MOST_STEPS:
+        raise UnsupportedFeatureError(f"{column} has a type of more than {_MOST_STEPS} parts.")
+    if avro.kind in ("int", "long", "enum"):
+        steps.append(VARINT)
+    elif avro.kind in ("string", "bytes"):
+        steps.append(BYTES)
+    elif avro.kind in _FIXED_SIZES or avro.kind == "fixed":
+        _emit_fixed(_FIXED_SIZES.get(avro.kind, avro.size), steps)
+    elif avro.kind == "record":
+        return max((_emit(each.type, steps, column) for each in avro.fields), default=0)
+    elif avro.kind == "union":
+        return _emit_union(avro, steps, column, marked)
+    else:
+        return _emit_list(avro, steps, column, marked)
+    return 0
+
+
+def _emit_fixed(size: int, steps: list[int]) -> None:
+    if size:
+        steps += (FIXED, size)
+
+
+def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
+    kinds = [part.kind for part in avro.parts]
+    if len(kinds) == 2 and kinds.count("null") == 1:
+        null = kinds.index("null")
+        start = len(steps)
+        steps += (NULLABLE, 2 * null, 0)
+        depth = _emit(avro.parts[1 - null], steps, column, marked)
+        steps[start + 2] = len(steps)
+        return depth
+    start = len(steps)
+    steps += (UNION, len(kinds), *([0] * len(kinds)))
+    depth, jumps = 0, []
+    for branch, inner in enumerate(avro.parts):
+        steps[start + 2 + branch] = len(steps)
+        depth = max(depth, _emit(inner, steps, column))
+        jumps.append(len(steps) + 1)
+        steps += (JUMP, 0)
+    for jump in jumps:
+        steps[jump] = len(steps)
+    return depth
+
+
+def _emit_list(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
+    if avro.kind == "array" and least_bytes(avro.parts[0]) == 0:
+        # a damaged count of them would be believed
+        raise UnsupportedFeatureError(f"{column} is an array whose items take no bytes.")
+    start = len(steps)
+    steps += (LIST, 0, ITEM) if marked else (LIST, 0)
+    if avro.kind == "map":
+        steps.append(BYTES)
+    depth = _emit(avro.parts[0], steps, column)
+    steps[start + 1] = len(steps)
+    steps += (NEXT, start + 2, int(marked))
+    return depth + 1

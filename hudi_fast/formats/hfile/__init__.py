@@ -1,0 +1,1 @@
+"""HFiles: reading and writing."""

@@ -1,0 +1,77 @@
+"""The entries of one data block of an HFile, as Arrow arrays in key order.
+
+::
+
+    payload ─► keys, values ─► within the bounds that the index gives? ─► ascending?
+                                                                            yes: as they are
+                                                                            as Java compares strings: sorted by bytes
+                                                                            no: damaged
+
+So whoever searches a block may rely on the order of its bytes. Source: HFile reference section 1.5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.formats.hfile.blocks import HFileContent
+from hudi_fast.formats.hfile.index import java_order
+from hudi_fast.formats.varlen import string_array, varlen_buffers
+from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries
+from hudi_fast.kernels.hfile_search import first_unordered
+
+__all__ = ["ordered_entries", "read_entries"]
+
+
+def read_entries(file: HFileContent, offset: int, payload: memoryview) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a data block, binary[n] each, as they stand.
+
+    Args:
+        file: the HFile, for messages.
+        offset: where the block begins, for messages.
+        payload: of the block.
+
+    Raises:
+        CorruptTableError: an entry is malformed.
+    """
+    data = np.frombuffer(payload, np.uint8)
+    sizes = np.empty(2, np.int64)
+    count = int(measure_entries(data, sizes))
+    if count < 0:
+        raise file.corrupt(f"Expected an entry at byte {-1 - count} of an HFile block, found other bytes.", offset)
+    key_offsets, value_offsets = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+    keys, values = np.empty(int(sizes[0]), np.uint8), np.empty(int(sizes[1]), np.uint8)
+    copy_entries(data, key_offsets, keys, value_offsets, values)
+    return string_array(key_offsets, keys, pa.binary()), string_array(value_offsets, values, pa.binary())
+
+
+def ordered_entries(
+    file: HFileContent, offset: int, payload: memoryview, low: bytes, high: bytes | None
+) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a data block in the order of the keys' bytes; equal keys stay in the order of the file.
+
+    Args:
+        file: the HFile, for messages.
+        offset: where the block begins, for messages.
+        payload: of the block.
+        low: the block's key in the index: no key may be below it.
+        high: the next block's key in the index: no key may be above it; None for the last block.
+
+    Raises:
+        CorruptTableError: an entry is malformed, or the keys are not in the order that the index promises.
+    """
+    keys, values = read_entries(file, offset, payload)
+    if not len(keys):
+        return keys, values
+    first, last = keys[0].as_py(), keys[-1].as_py()
+    bounds = [low, first, last] if high is None else [low, first, last, high]
+    ascends = int(first_unordered(*varlen_buffers(keys), False)) < 0
+    if ascends and bounds == sorted(bounds):
+        return keys, values
+    texts = [low, *keys.to_pylist(), *bounds[3:]]
+    if texts != sorted(texts, key=java_order):
+        raise file.corrupt("Expected ascending keys in an HFile block, found others.", offset)
+    order = pc.sort_indices(keys)
+    return keys.take(order), values.take(order)

@@ -1,0 +1,214 @@
+"""Indexes of an HFile: where its data blocks and its meta blocks are.
+
+::
+
+    root index    position | size | length | key   ...                           one block per entry
+    inner index   count | ends of the entries | position | size | key  ...       leaf and intermediate levels, HBase
+
+:func:`read_root` and :func:`read_inner` give the entries of one index block, :func:`data_blocks` walks all levels,
+:func:`encode_root` makes a root index. A key of the data index is stored as int16 length and content, with HBase's
+suffix behind it or without: :func:`index_keys` takes the contents out. Source: HFile reference section 1.6.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.formats.hfile.blocks import (
+    LEAF_INDEX,
+    MIDDLE_INDEX,
+    ROOT_INDEX,
+    BlockReference,
+    HFileContent,
+    read_block,
+)
+from hudi_fast.formats.hfile.trailer import HFileTrailer
+
+__all__ = [
+    "KEY_SUFFIX",
+    "data_blocks",
+    "encode_root",
+    "full_key",
+    "index_keys",
+    "inner_blocks",
+    "java_order",
+    "key_content",
+    "read_root",
+]
+
+KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"
+"""What HBase has behind a key's content: length of the column family, timestamp, type."""
+
+_REFERENCE = struct.Struct(">qi")
+_INT = struct.Struct(">i")
+_SHORT = struct.Struct(">h")
+
+
+def data_blocks(file: HFileContent, trailer: HFileTrailer) -> list[BlockReference]:
+    """References to the data blocks, in the order of their keys, which is that of the file.
+
+    Args:
+        file: the whole HFile.
+        trailer: of the file.
+
+    Raises:
+        CorruptTableError: an index is damaged.
+    """
+    if trailer.entry_count == 0:
+        return []
+    start = trailer.load_on_open_offset
+    payload = read_block(file, start, None, ROOT_INDEX, trailer.codec)
+    root = read_root(file, start, payload, trailer.index_count)
+    return inner_blocks(root, trailer, lambda references: (file for _ in references))
+
+
+def inner_blocks(
+    root: Sequence[BlockReference],
+    trailer: HFileTrailer,
+    fetch: Callable[[Sequence[BlockReference]], Iterable[HFileContent]],
+) -> list[BlockReference]:
+    """The data blocks below the entries of a root index, through its leaf and intermediate levels.
+
+    Args:
+        root: entries of the root index.
+        trailer: of the file.
+        fetch: gives, for each reference, bytes of the file that have its block.
+
+    Raises:
+        CorruptTableError: an index block is damaged.
+    """
+    found = list(root)
+    for level in range(trailer.index_levels - 1, 0, -1):
+        magic = LEAF_INDEX if level == 1 else MIDDLE_INDEX
+        outer, found = found, []
+        for reference, file in zip(outer, fetch(outer), strict=True):
+            payload = read_block(file, reference.offset, reference.size, magic, trailer.codec)
+            inner = _read_inner(file, reference.offset, payload)
+            _check_ascending(file, reference.offset, found[-1:] + inner)
+            found += inner
+    return found
+
+
+def read_root(file: HFileContent, start: int, payload: memoryview, count: int) -> list[BlockReference]:
+    """Entries of a root index block, of data or of meta blocks.
+
+    Args:
+        file: the HFile, for messages.
+        start: where the block begins, for messages.
+        payload: of the block.
+        count: entries, by the trailer.
+
+    Raises:
+        CorruptTableError: there are fewer, or they are not in the order of the file.
+    """
+    found: list[BlockReference] = []
+    at = 0
+    for _ in range(count):  # ends with the bytes
+        if len(payload) - at <= _REFERENCE.size:
+            raise file.corrupt(f"Expected {count} entries in an HFile's root index, found {len(found)}.", start)
+        offset, size = _REFERENCE.unpack_from(payload, at)
+        length, at = _read_vint(payload, at + _REFERENCE.size)
+        if not 0 <= length <= len(payload) - at:
+            raise file.corrupt(f"Expected a key in an HFile's root index, found {length} as its length.", start)
+        found.append(BlockReference(offset, size, bytes(payload[at : at + length])))
+        at += length
+    _check_ascending(file, start, found)
+    return found
+
+
+def encode_root(references: Iterable[BlockReference]) -> bytes:
+    """The payload of a root index block."""
+    return b"".join(
+        _REFERENCE.pack(entry.offset, entry.size) + _vint(len(entry.key)) + entry.key for entry in references
+    )
+
+
+def full_key(content: bytes) -> bytes:
+    """A key as indexes and ``hfile.LASTKEY`` hold it.
+
+    HBase's reader needs the suffix: without it a look-up of the first key of a block fails.
+    """
+    return _SHORT.pack(len(content)) + content + KEY_SUFFIX
+
+
+def key_content(key: bytes) -> bytes | None:
+    """The content of a stored key; None if it is cut short."""
+    length = _SHORT.unpack_from(key)[0] if len(key) >= _SHORT.size else -1
+    return key[_SHORT.size : _SHORT.size + length] if 0 <= length <= len(key) - _SHORT.size else None
+
+
+def index_keys(file: HFileContent, start: int, references: Sequence[BlockReference]) -> pa.Array:
+    """The contents of the keys of data blocks, binary[blocks].
+
+    They ascend by their bytes; or, where Hudi 1.x has sorted keys with rare characters, as Java compares strings.
+
+    Args:
+        file: the HFile, for messages.
+        start: where the root index begins, for messages.
+        references: the data blocks.
+
+    Raises:
+        CorruptTableError: a key is cut short, or below the one before it.
+    """
+    contents = [key_content(reference.key) for reference in references]
+    if None in contents:
+        raise file.corrupt("Expected keys in an HFile's index, found one that is cut short.", start)
+    keys = [content for content in contents if content is not None]
+    if keys != sorted(keys) and keys != sorted(keys, key=java_order):
+        raise file.corrupt("Expected ascending keys in an HFile's index, found others.", start)
+    return pa.array(keys, pa.binary())
+
+
+def java_order(key: bytes) -> bytes:
+    """What compares as Java compares the UTF-8 text ``key``: by UTF-16 units."""
+    return key.decode("utf-8", "surrogateescape").encode("utf-16-be", "surrogatepass")
+
+
+# ---- inside
+
+
+def _read_vint(data: memoryview, at: int) -> tuple[int, int]:
+    """Hadoop's number of variable length at ``at``, and the position behind it; -1 for negative and cut ones."""
+    first = data[at]
+    if first < 0x80:
+        return first, at + 1
+    # As a signed byte, -113 and below announce 1 to 8 bytes of a positive number; the others are negative numbers.
+    size = -112 - (first - 256)
+    value = int.from_bytes(data[at + 1 : at + 1 + size], "big") if 1 <= size <= 8 else -1
+    return value, at + 1 + max(size, 0)
+
+
+def _vint(value: int) -> bytes:
+    """Hadoop's spelling of a number that is not negative."""
+    if value < 0x80:
+        return bytes([value])
+    body = value.to_bytes((value.bit_length() + 7) // 8, "big")
+    return bytes([256 - 112 - len(body)]) + body
+
+
+def _read_inner(file: HFileContent, start: int, payload: memoryview) -> list[BlockReference]:
+    """Entries of a leaf or intermediate index block, at least one."""
+    count = _INT.unpack_from(payload)[0] if len(payload) >= 4 else -1
+    base = 4 * (count + 2)
+    if count < 1 or base > len(payload):
+        raise file.corrupt(f"Expected an index block of an HFile, found {count} entries.", start)
+    bounds = np.frombuffer(payload, ">i4", count + 1, 4).astype(np.int64)
+    if bounds[0] != 0 or bounds[-1] != len(payload) - base or (np.diff(bounds) < _REFERENCE.size).any():
+        raise file.corrupt("Expected ascending positions in an index block of an HFile.", start)
+    found = []
+    for first, last in zip((bounds[:-1] + base).tolist(), (bounds[1:] + base).tolist(), strict=True):
+        offset, size = _REFERENCE.unpack_from(payload, first)
+        found.append(BlockReference(offset, size, bytes(payload[first + _REFERENCE.size : last])))
+    return found
+
+
+def _check_ascending(file: HFileContent, start: int, references: Sequence[BlockReference]) -> None:
+    """Blocks follow each other in the order of their keys; so no index can lead round in circles."""
+    for before, after in pairwise(references):
+        if after.offset < before.end or after.size <= 0:
+            raise file.corrupt(f"Expected blocks in ascending order, found {before.offset}, {after.offset}.", start)

@@ -1,0 +1,77 @@
+"""HFiles of version 3: sorted keys and values in blocks, as Hudi's HFile log blocks and metadata table hold them.
+
+::
+
+    data blocks (leaf index blocks between them) | meta blocks | intermediate index
+        | root index | index of meta blocks | file info | trailer
+          ^ load-on-open offset                           4096 bytes
+
+    trailer -> root index -> (intermediate -> leaf index, where the writer was HBase) -> data blocks -> entries
+
+The parts, each with its reading and its writing side: ``hfile_blocks`` (frame and compression), ``hfile_trailer``
+(trailer and file info), ``hfile_index``, ``hfile_entries``. On them stand ``hfile_reader`` (ranged reads, look-ups)
+and ``hfile_writer``. This module reads all of a file that is in memory, in one call; and has the names that others
+use.
+
+Stored checksums are not verified, as in Hudi's own reader. Keys are the contents alone, without HBase's suffix.
+Source: HFile reference section 1; HFileReaderImpl, HFileBlock and HFileTrailer, Hudi 1.2.0; files by HBase 2.4 and
+Hudi 0.15 and 1.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.hfile.blocks import BlockReference, Codec, HFileContent, read_block
+from hudi_fast.formats.hfile.entries import read_entries
+from hudi_fast.formats.hfile.index import data_blocks
+from hudi_fast.formats.hfile.reader import HFileReader
+from hudi_fast.formats.hfile.source import HFileSource
+from hudi_fast.formats.hfile.trailer import HFileTrailer, read_trailer
+
+__all__ = [
+    "BlockReference",
+    "Codec",
+    "HFileContent",
+    "HFileTrailer",
+    "data_blocks",
+    "hfile_arrays",
+    "read_block",
+    "read_entries",
+    "read_hfile",
+    "read_trailer",
+]
+
+
+def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a whole HFile, binary[n] each, in key order; equal keys stand in the order of the file.
+
+    Args:
+        content: the HFile.
+        path: the file that holds it, for messages.
+        offset: byte position in that file at which it begins, for messages.
+
+    Raises:
+        CorruptTableError: no HFile, or a damaged one.
+        UnsupportedFeatureError: another version, another compression than GZ or none, or more than 2 GiB of keys or
+            values (use :func:`hfile_arrays`).
+    """
+    pairs = list(hfile_arrays(content, path, offset))
+    if not pairs:
+        return pa.array([], pa.binary()), pa.array([], pa.binary())
+    if len(pairs) == 1:
+        return pairs[0]
+    try:
+        return pa.concat_arrays([keys for keys, _ in pairs]), pa.concat_arrays([values for _, values in pairs])
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            f"The HFile holds more than an Arrow array can (2 GiB): {error} [file {path}, byte {offset}]"
+        ) from error
+
+
+def hfile_arrays(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> Iterator[tuple[pa.Array, pa.Array]]:
+    """Keys and values of each data block, in key order; arguments and errors as for :func:`read_hfile`."""
+    return HFileReader(HFileSource(content, path, 0, content.size, offset), None).scan()

@@ -1,0 +1,1 @@
+"""Log files: blocks, deletes, record positions, CDC records."""

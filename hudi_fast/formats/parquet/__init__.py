@@ -1,0 +1,1 @@
+"""Parquet base files: reading, writing, byte-wise copies, statistics."""

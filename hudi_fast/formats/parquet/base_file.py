@@ -1,0 +1,398 @@
+"""Base files: Parquet with Hudi's footer keys (``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport``; 1.2.0).
+
+Writing goes row group by row group: :class:`BaseFileWriter` collects batches until a row group is full and encodes it
+at once, so memory holds one row group of Arrow data and none of the encoded file. What stands in the footer (bloom
+filter, key range) is known only at the end and added at close.
+
+NaN has no place between bounds: Arrow leaves it out of the statistics that it writes, while for Spark it is larger than
+every number. Files whose statistics leave NaN out would lose rows there, so column chunks with NaN get none
+(:class:`ParquetStream`), as Parquet's Java library reads them::
+
+    row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, as it is
+                                               └─ some: Arrow's footer, and behind it the same without their bounds
+
+The key ``hudi_fast.nan`` says so of a file, since Arrow's library, whose name is in the footer, does otherwise: bounds
+in it are those of all values.
+
+Reading opens the file once (:func:`open_base_file`) for its schema, footer keys and batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.errors import CorruptTableError, FileGoneError
+from hudi_fast.formats.parquet.footer import change_footer
+from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
+from hudi_fast.storage.base import Storage
+
+__all__ = [
+    "TELLS_NAN",
+    "BaseFileFooter",
+    "BaseFileReader",
+    "BaseFileWriter",
+    "ParquetSettings",
+    "ParquetStream",
+    "footer_pairs",
+    "open_base_file",
+]
+
+BLOOM_KEY = b"org.apache.hudi.bloomfilter"
+OLD_BLOOM_KEY = b"com.uber.hoodie.bloomfilter"
+BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
+MIN_KEY = b"hoodie_min_record_key"
+MAX_KEY = b"hoodie_max_record_key"
+
+TELLS_NAN = (b"hudi_fast.nan", b"no bounds")
+"""The key-value pair of files by Arrow's library whose chunks have no bounds where they hold NaN."""
+
+_LEAVES_NAN_OUT = "parquet-cpp"
+
+ROW_GROUP_MEMORY = 32 << 20
+"""Most Arrow bytes that a row group may hold while it is collected."""
+
+_MAGIC = b"PAR1"
+
+_GROUP_ROWS = 64 << 20
+"""Most rows that Arrow puts into one row group."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSettings:
+    """How base files are encoded.
+
+    Attributes:
+        codec: ``zstd``, ``gzip``, ``snappy``, ``lz4`` or ``none``.
+        level: compression level; None for the codec's own default.
+        row_group_bytes: Arrow bytes after which a row group is closed, at most :data:`ROW_GROUP_MEMORY`.
+        page_bytes: target size of a data page.
+        dictionary: whether columns with few distinct values are dictionary encoded.
+    """
+
+    codec: str = "zstd"
+    level: int | None = 1
+    row_group_bytes: int = ROW_GROUP_MEMORY
+    page_bytes: int = 1 << 20
+    dictionary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileFooter:
+    """Hudi's own keys in a base file's footer.
+
+    Attributes:
+        bloom_filter: base64 text; None when the file has no filter.
+        bloom_type: ``DYNAMIC_V0``; None means a simple filter.
+        min_key: smallest record key; None when unknown or the file has no rows.
+        max_key: largest record key.
+    """
+
+    bloom_filter: str | None = None
+    bloom_type: str | None = None
+    min_key: str | None = None
+    max_key: str | None = None
+
+
+def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]:
+    """All key-value pairs in the footer of a base file.
+
+    Args:
+        avro_schema: Avro JSON of its columns.
+        footer: what it says of its keys.
+    """
+    pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"}
+    for key, value in (
+        (BLOOM_KEY, footer.bloom_filter),
+        (BLOOM_TYPE_KEY, footer.bloom_type),
+        (MIN_KEY, footer.min_key),
+        (MAX_KEY, footer.max_key),
+    ):
+        if value is not None:
+            pairs[key] = value.encode()
+    return pairs
+
+
+class ParquetStream:
+    """Parquet into a sink, one row group at a time; the sink stays open.
+
+    Arrow cannot be told, once it has begun, which chunks are to have statistics, and it writes the footer itself. Where
+    a chunk holds NaN a footer without its bounds follows the first one, which is then dead bytes: readers begin at the
+    end. Keys go into the footer that counts.
+
+    Args:
+        sink: an open output; the file begins where it stands now.
+        schema: all columns.
+        settings: encoding.
+        dictionary: columns (dotted Parquet paths) to encode with a dictionary; None for all.
+    """
+
+    def __init__(
+        self, sink: pa.NativeFile, schema: pa.Schema, settings: ParquetSettings, dictionary: Sequence[str] | None = None
+    ) -> None:
+        self.nan_columns: set[str] = set()
+        self._sink = sink
+        self._numbers = {name: number for number, name in enumerate(leaf_columns(schema))}
+        self._groups = 0
+        self._unbounded: set[tuple[int, int]] = set()
+        self._writer = pq.ParquetWriter(
+            sink,
+            schema,
+            compression=settings.codec,
+            compression_level=settings.level,
+            use_dictionary=settings.dictionary and (dictionary is None or list(dictionary)),
+            data_page_size=settings.page_bytes,
+            store_schema=False,
+            write_page_index=False,
+        )
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer as Arrow made it, with bounds that leave NaN out; there once the stream is closed."""
+        return self._writer.writer.metadata
+
+    def write(self, table: pa.Table) -> None:
+        """Write rows as one row group (more beyond 64 Mi rows); ``table`` has the stream's schema."""
+        for start in range(0, table.num_rows, _GROUP_ROWS):
+            group = table.slice(start, _GROUP_ROWS)
+            found = nan_columns(group)
+            self.nan_columns |= found
+            self._unbounded.update((self._groups, self._numbers[name]) for name in found)
+            self._writer.write_table(group, row_group_size=group.num_rows)
+            self._groups += 1
+
+    def close(self, keys: Mapping[bytes, bytes]) -> None:
+        """Write the footer, with these key-value pairs in it."""
+        if not self._unbounded:
+            self._writer.add_key_value_metadata(dict(keys))
+            self._writer.close()
+            return
+        self._writer.close()
+        alone = pa.BufferOutputStream()
+        self.metadata.write_metadata_file(alone)  # magic, footer, length of the footer, magic
+        footer = alone.getvalue().to_pybytes()[len(_MAGIC) : -4 - len(_MAGIC)]
+        changed = change_footer(footer, self._unbounded, keys)
+        self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
+
+    def abandon(self) -> None:
+        """Give up: no footer is written."""
+        self._writer.is_open = False  # or it would try to when it is collected
+
+
+class BaseFileWriter:
+    """Writes one base file; close or abort it.
+
+    Args:
+        storage: the table's storage.
+        path: relative path of the file; its folder is made if needed.
+        schema: all columns, meta columns first.
+        settings: encoding.
+        avro_schema: Avro JSON of ``schema`` for the footer.
+        dictionary: columns (dotted Parquet paths) to encode with a dictionary.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        settings: ParquetSettings,
+        avro_schema: str,
+        dictionary: Sequence[str],
+    ) -> None:
+        self.path = path
+        self.rows = 0
+        self._storage = storage
+        self._avro_schema = avro_schema
+        self._limit = min(settings.row_group_bytes, ROW_GROUP_MEMORY)
+        self._waiting: list[pa.Table] = []
+        self._waiting_bytes = 0
+        self._sink = storage.open_output(path)
+        self._stream = ParquetStream(self._sink, schema, settings, dictionary)
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer, with bounds that leave NaN out; there once the file is closed."""
+        return self._stream.metadata
+
+    @property
+    def nan_columns(self) -> Set[str]:
+        """Dotted names of the columns with NaN in the row groups that are closed."""
+        return self._stream.nan_columns
+
+    @property
+    def bytes_waiting(self) -> int:
+        """Arrow bytes that wait for their row group to be full."""
+        return self._waiting_bytes
+
+    @property
+    def bytes_encoded(self) -> int:
+        """Bytes in the file."""
+        return int(self._sink.tell())
+
+    def write(self, table: pa.Table) -> None:
+        """Append rows; ``table`` has exactly the writer's schema (dictionary-encoded columns are fine)."""
+        if table.num_rows == 0:
+            return
+        self._waiting.append(table)
+        self._waiting_bytes += table.nbytes
+        self.rows += table.num_rows
+        if self._waiting_bytes >= self._limit:
+            self.flush()
+
+    def flush(self) -> None:
+        """Close the row group in progress."""
+        if self._waiting:
+            group = self._waiting[0] if len(self._waiting) == 1 else pa.concat_tables(self._waiting)
+            self._waiting, self._waiting_bytes = [], 0
+            self._stream.write(group)
+
+    def close(self, footer: BaseFileFooter) -> int:
+        """Write the footer and close; the file's length in bytes."""
+        self.flush()
+        self._stream.close({**footer_pairs(self._avro_schema, footer), **dict([TELLS_NAN])})
+        length = int(self._sink.tell())
+        self._sink.close()
+        return length
+
+    def abort(self) -> None:
+        """Give up: close the stream and delete what was written."""
+        self._waiting = []
+        self._stream.abandon()
+        try:
+            self._sink.close()
+        finally:
+            self._storage.delete_file(self.path)
+
+
+class BaseFileReader:
+    """One open base file.
+
+    Args:
+        path: as messages show it.
+        file: the open file.
+        place: where it is: a storage, and its path there; None for a file that nobody looks for.
+    """
+
+    def __init__(self, path: str, file: pq.ParquetFile, place: tuple[Storage, str] | None = None) -> None:
+        self.path = path
+        self._file = file
+        self._place = place
+        self._schema: pa.Schema = file.schema_arrow.remove_metadata()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Its columns."""
+        return self._schema
+
+    def has(self, column: str) -> bool:
+        """Whether there is a column of that name."""
+        return column in self.schema.names
+
+    @property
+    def num_rows(self) -> int:
+        """Its rows."""
+        return int(self.metadata.num_rows)
+
+    @property
+    def num_row_groups(self) -> int:
+        """Its row groups."""
+        return int(self.metadata.num_row_groups)
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer as Arrow has it."""
+        return self._file.metadata
+
+    @property
+    def place(self) -> tuple[Storage, str]:
+        """The file that its row groups are those of: a storage, and the path there."""
+        assert self._place is not None
+        return self._place
+
+    @property
+    def parts(self) -> tuple[BaseFileReader, ...]:
+        """The files that hold its columns: itself, or several side by side."""
+        return (self,)
+
+    def footer(self) -> BaseFileFooter:
+        """Hudi's footer keys."""
+        found = self._file.metadata.metadata or {}
+
+        def text(*keys: bytes) -> str | None:
+            return next((found[key].decode() for key in keys if key in found), None)
+
+        return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
+
+    @property
+    def tells_nan(self) -> bool:
+        """Whether bounds in the footer are those of all values: a chunk with NaN has none."""
+        writer = str(self.metadata.created_by or "")
+        return not writer.startswith(_LEAVES_NAN_OUT) or TELLS_NAN in (self.metadata.metadata or {}).items()
+
+    def row_group_rows(self) -> list[int]:
+        """Number of rows of each row group."""
+        return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
+        """Whole columns, or those of some row groups."""
+        try:
+            if row_groups is None:
+                return self._file.read(list(columns), use_threads=False)
+            return self._file.read_row_groups(list(row_groups), list(columns), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def batches(
+        self, columns: Sequence[str], batch_rows: int = 65536, row_groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows in file order, at most ``batch_rows`` at a time."""
+        groups = None if row_groups is None else list(row_groups)
+        try:
+            yield from self._file.iter_batches(batch_rows, groups, list(columns), use_threads=False)
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(self.path, error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> BaseFileReader:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def open_base_file(storage: Storage, path: str, shown: str | None = None) -> BaseFileReader:
+    """Open a base file.
+
+    Args:
+        storage: where it is.
+        path: its path there.
+        shown: its path in messages; None for ``path``.
+
+    Raises:
+        FileGoneError: the file is missing.
+        CorruptTableError: it is cut short, or not Parquet.
+    """
+    shown = shown or path
+    try:
+        file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
+        return BaseFileReader(shown, file, (storage, path))
+    except FileNotFoundError as error:
+        text = "is gone since the table was looked at: a clean or a rollback removed it. Read again; if it is missing"
+        raise FileGoneError(f"A base file of {storage.uri} {text} then, too, restore it.", shown) from error
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(shown, error) from error
+
+
+def _unreadable(path: str, error: Exception) -> CorruptTableError:
+    return CorruptTableError(
+        f"The base file cannot be read as Parquet ({error}). It is cut short or damaged; restore it, or "
+        "restore the table to a savepoint.",
+        path,
+    )

@@ -1,0 +1,258 @@
+"""Parquet files joined without decoding them: row groups are copied as bytes, footers are joined.
+
+::
+
+    footers ── read_footer ─► ParquetFooter ── join_obstacle ─► "" (or why they cannot become one file)
+                                 │
+    row groups ── as they stand ─┴─► JoinedFile ─► row groups at other offsets ─► one footer, made anew
+
+Of a row group all column chunks are copied but those of columns with one value per file: these are made anew, a
+dictionary of one entry and runs of its number. Chunks stay as they were encoded and compressed; a file may hold several
+codecs. What the footer says of a chunk stays too, its statistics among them, with offsets shifted. Indexes of pages and
+filters of chunks stand outside of row groups; they are left behind.
+
+Source: parquet.thrift of Apache Parquet format 2.11.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.parquet.row_groups import ChunkPlace, ParquetFooter, RowGroup, parse_footer
+from hudi_fast.formats.parquet.thrift_compact import (
+    I16,
+    LIST,
+    STRUCT,
+    ThriftReader,
+    binary,
+    fields_of,
+    integer,
+    integer_of,
+    struct,
+    struct_list,
+)
+from hudi_fast.storage.base import Storage
+
+__all__ = ["JoinedFile", "join_obstacle"]
+
+_MAGIC = b"PAR1"
+_TAIL = 8
+
+_SCHEMA, _ROWS, _GROUPS, _KEYS, _CREATED_BY, _ORDERS = range(2, 8)
+_COLUMNS, _GROUP_BYTES, _GROUP_OFFSET, _GROUP_COMPRESSED, _ORDINAL = 1, 2, 5, 6, 7
+_CHUNK_OFFSET, _META_DATA = 2, 3
+_PAGE_INDEXES = (4, 5, 6, 7)
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
+_CHUNK_FILTERS = (14, 15)
+_ELEMENT_REPETITION, _ELEMENT_NAME = 3, 4
+_OPTIONAL = 1
+
+_MOST_ORDINAL = (1 << 15) - 1
+_BUFFER = 1 << 20
+"""Bytes that are copied at once; they stay in the processor's cache between reading and writing."""
+
+
+def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
+    """Why the row groups of these files cannot stand in one; empty if they can."""
+    for footer in footers:
+        if footer.obstacle:
+            return footer.obstacle
+        if _columns_of(footer) != _columns_of(footers[0]):
+            return "the Parquet schemas of the files differ"
+        if footer.fields.get(_ORDERS) != footers[0].fields.get(_ORDERS):
+            return "the files order their columns' values differently"
+    return ""
+
+
+class _Run(NamedTuple):
+    """Bytes that stand side by side: from the first to behind the last."""
+
+    start: int
+    end: int
+
+
+class JoinedFile:
+    """A Parquet file under way that row groups of others are copied into; close or abort it.
+
+    Args:
+        storage: the table's storage.
+        path: of the new file, relative to the table; its folder is made if needed.
+        sources: the footers of the files that row groups come from; they have no :func:`join_obstacle`.
+        constants: top-level text columns that get one value throughout.
+    """
+
+    def __init__(
+        self, storage: Storage, path: str, sources: Sequence[ParquetFooter], constants: Mapping[str, str]
+    ) -> None:
+        self.path = path
+        self.rows = 0
+        self._storage = storage
+        self._sources = sources
+        self._constants = {name: (value, _is_optional(sources[0], name)) for name, value in constants.items()}
+        self._made: dict[tuple[str, int], tuple[bytes, ChunkPlace]] = {}
+        self._groups: list[bytes] = []
+        self._buffer = memoryview(bytearray(_BUFFER))
+        self._sink = storage.open_output(path)
+        self._at = 0
+        self._write(_MAGIC)
+
+    @property
+    def row_groups(self) -> int:
+        """How many there are so far."""
+        return len(self._groups)
+
+    def copy(self, source: pa.NativeFile, footer: ParquetFooter, group: RowGroup) -> None:
+        """Append a row group.
+
+        Args:
+            source: the open file that it is in.
+            footer: the file's footer.
+            group: one of its row groups.
+
+        Raises:
+            CorruptTableError: the file ends before the row group does.
+        """
+        begin, chunks, uncompressed = self._at, [], 0
+        run = _Run(0, 0)
+        for chunk in group.chunks:
+            content = b""
+            if chunk.column in self._constants:
+                content, chunk = self._constant(chunk.column, group.rows)
+            if content or chunk.start != run.end:
+                self._copy_bytes(source, run, footer.path)
+                run = _Run(chunk.start, chunk.start)
+            chunks.append(_moved(chunk, self._at + run.end - run.start - chunk.start))
+            uncompressed += chunk.uncompressed
+            if content:
+                self._write(content)
+                run = _Run(0, 0)
+            else:
+                run = _Run(run.start, run.end + chunk.length)
+        self._copy_bytes(source, run, footer.path)
+        fields = group.fields | {
+            _COLUMNS: (LIST, struct_list(chunks)),
+            _GROUP_BYTES: integer(uncompressed),
+            _GROUP_OFFSET: integer(begin),
+            _GROUP_COMPRESSED: integer(self._at - begin),
+            _ORDINAL: integer(len(self._groups), I16),
+        }
+        if len(self._groups) > _MOST_ORDINAL:
+            del fields[_ORDINAL]
+        self._groups.append(struct(fields))
+        self.rows += group.rows
+
+    def close(self, keys: Mapping[bytes, bytes]) -> int:
+        """Write the footer, with these key-value pairs in it, and close; the file's length in bytes."""
+        first = self._sources[0]
+        pairs = [struct({1: binary(key), 2: binary(value)}) for key, value in keys.items()]
+        fields = first.fields | {
+            _SCHEMA: (LIST, struct_list(first.schema)),
+            _ROWS: integer(self.rows),
+            _GROUPS: (LIST, struct_list(self._groups)),
+            _KEYS: (LIST, struct_list(pairs)),
+        }
+        writer = _created_by(self._sources)
+        if writer is not None:
+            fields[_CREATED_BY] = binary(writer)
+        footer = struct(fields)
+        self._sink.write(footer + len(footer).to_bytes(4, "little") + _MAGIC)
+        self._sink.close()
+        return self._at + len(footer) + 4 + len(_MAGIC)
+
+    def abort(self) -> None:
+        """Give up: close the stream and delete what was written."""
+        try:
+            self._sink.close()
+        finally:
+            self._storage.delete_file(self.path)
+
+    def _constant(self, column: str, rows: int) -> tuple[bytes, ChunkPlace]:
+        """The bytes of a chunk with one value, and what is said of it."""
+        if (column, rows) not in self._made:
+            self._made[column, rows] = _constant_chunk(column, *self._constants[column], rows)
+        return self._made[column, rows]
+
+    def _write(self, content: bytes) -> None:
+        self._sink.write(content)
+        self._at += len(content)
+
+    def _copy_bytes(self, source: pa.NativeFile, run: _Run, path: str) -> None:
+        left = run.end - run.start
+        if left:
+            source.seek(run.start)
+        while left:
+            part = self._buffer[: min(left, _BUFFER)]
+            count = source.readinto(part)
+            if not count:
+                raise CorruptTableError(f"The base file ends {left} bytes before a row group does.", path)
+            self._sink.write(part[:count])
+            self._at += count
+            left -= count
+
+
+# ---- schemas and writers
+
+
+def _columns_of(footer: ParquetFooter) -> list[bytes]:
+    """The schema's elements without what writers name the root."""
+    root = fields_of(ThriftReader(footer.schema[0], footer.path), {})
+    kept = {number: field for number, field in root.items() if number not in (_ELEMENT_REPETITION, _ELEMENT_NAME)}
+    return [struct(kept), *footer.schema[1:]]
+
+
+def _is_optional(footer: ParquetFooter, column: str) -> bool:
+    """Whether a top-level column may be null."""
+    for element in footer.schema[1:]:
+        fields = fields_of(ThriftReader(element, footer.path), {})
+        if ThriftReader(fields[_ELEMENT_NAME][1], footer.path).content().decode() == column:
+            return integer_of(fields, _ELEMENT_REPETITION) == _OPTIONAL
+    raise CorruptTableError(f"The file has no column {column}, which every file of the table has.", footer.path)
+
+
+def _created_by(sources: Sequence[ParquetFooter]) -> bytes | None:
+    """The writer that the new file names: of several the one whose statistics say least.
+
+    Bounds that Parquet's C++ library wrote leave NaN out, and readers know it by its name.
+    """
+    names = [
+        ThriftReader(one.fields[_CREATED_BY][1], one.path).content() for one in sources if _CREATED_BY in one.fields
+    ]
+    return next((name for name in names if name.startswith(b"parquet-cpp")), names[0] if names else None)
+
+
+# ---- putting together
+
+
+def _moved(chunk: ChunkPlace, shift: int) -> bytes:
+    """``ColumnChunk`` of a chunk that stands ``shift`` bytes further on."""
+    metadata = {number: field for number, field in chunk.metadata.items() if number not in _CHUNK_FILTERS}
+    for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE):
+        offset = integer_of(metadata, number)
+        if offset > 0:
+            metadata[number] = integer(offset + shift)
+    fields = {number: field for number, field in chunk.fields.items() if number not in _PAGE_INDEXES}
+    offset = integer_of(fields, _CHUNK_OFFSET)
+    fields[_CHUNK_OFFSET] = integer(offset + shift if offset > 0 else 0)
+    fields[_META_DATA] = (STRUCT, struct(metadata))
+    return struct(fields)
+
+
+def _constant_chunk(column: str, value: str, optional: bool, rows: int) -> tuple[bytes, ChunkPlace]:
+    """The bytes of a chunk of ``rows`` times the same text, and where it stands in a file that is not kept."""
+    kind = pa.dictionary(pa.int32(), pa.string())
+    schema = pa.schema([pa.field(column, kind, nullable=optional)])
+    codes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array([value], pa.string()))
+    sink = io.BytesIO()
+    with pq.ParquetWriter(sink, schema, compression="none", store_schema=False) as writer:
+        writer.write_table(pa.Table.from_arrays([codes], schema=schema), row_group_size=rows)
+    content = sink.getvalue()
+    begin = len(content) - _TAIL - int.from_bytes(content[-_TAIL : -len(_MAGIC)], "little")
+    chunk = parse_footer(content[begin:-_TAIL], begin, column).groups[0].chunks[0]
+    return content[chunk.start : chunk.start + chunk.length], chunk

@@ -1,0 +1,214 @@
+"""The footer of a Parquet file, taken apart as far as row groups have places in the file.
+
+::
+
+    FileMetaData ─ 4 row_groups ─ RowGroup ─ 1 columns ─ ColumnChunk ─ 3 meta_data ─ ColumnMetaData ─ pages, sizes
+
+All other fields stay as they are encoded. Places are checked: a chunk lies between the first bytes of the file and its
+footer.
+
+Source: parquet.thrift of Apache Parquet format 2.11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.parquet.thrift_compact import (
+    LIST,
+    STRUCT,
+    Fields,
+    ThriftReader,
+    elements,
+    fields_of,
+    integer_of,
+    structs,
+)
+from hudi_fast.storage.base import Storage
+
+__all__ = ["ChunkPlace", "ParquetFooter", "RowGroup", "parse_footer", "read_footer"]
+
+_MAGIC = b"PAR1"
+_MAGIC_ENCRYPTED = b"PARE"
+_TAIL = 8
+_FIRST_READ = 64 << 10
+
+_SCHEMA, _GROUPS, _KEYS, _ENCRYPTION, _SIGNING = 2, 4, 5, 8, 9
+_COLUMNS, _GROUP_ROWS = 1, 3
+_META_DATA = 3
+_FOREIGN = frozenset({1, 8, 9})
+"""Fields of a chunk that is in another file, or encrypted."""
+
+_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 10, 11
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkPlace:
+    """A column chunk.
+
+    Attributes:
+        column: dotted Parquet path.
+        start: first byte in the file.
+        length: bytes.
+        uncompressed: bytes before compression.
+        fields: the encoded fields of ``ColumnChunk`` but its metadata.
+        metadata: those of ``ColumnMetaData``.
+    """
+
+    column: str
+    start: int
+    length: int
+    uncompressed: int
+    fields: Fields
+    metadata: Fields
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group.
+
+    Attributes:
+        number: of it in its file, from 0.
+        rows: how many.
+        chunks: one for each leaf column, in the order of the schema.
+        fields: the encoded fields of ``RowGroup``.
+    """
+
+    number: int
+    rows: int
+    chunks: tuple[ChunkPlace, ...]
+    fields: Fields
+
+    @property
+    def size(self) -> int:
+        """Bytes of its chunks."""
+        return sum(chunk.length for chunk in self.chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFooter:
+    """A footer, taken apart as far as joining needs it.
+
+    Attributes:
+        path: the file.
+        schema: the encoded elements of the schema; the first one is the root.
+        groups: the row groups that have rows.
+        fields: the encoded fields of ``FileMetaData``; those above aside, and the key-value pairs.
+        obstacle: why row groups cannot be copied from here; empty if they can.
+    """
+
+    path: str
+    schema: tuple[bytes, ...]
+    groups: tuple[RowGroup, ...]
+    fields: Fields
+    obstacle: str
+
+
+def read_footer(storage: Storage, path: str) -> ParquetFooter:
+    """Read the footer of a Parquet file.
+
+    Raises:
+        CorruptTableError: the file is missing, cut short or not Parquet.
+    """
+    try:
+        with storage.open_input(path) as source:
+            content, end = _footer_bytes(source, path)
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptTableError(f"The base file cannot be read as Parquet ({error}). Restore it.", path) from error
+    return parse_footer(content, end, path)
+
+
+def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
+    """Take a footer apart.
+
+    Args:
+        content: ``FileMetaData`` in Thrift's compact protocol, nothing before or behind it.
+        end: where it begins in the file.
+        path: the file.
+
+    Raises:
+        CorruptTableError: it is cut short or no such struct, or a column chunk is not within the file.
+    """
+    reader = ThriftReader(content, path)
+    schema: list[bytes] = []
+    groups: list[RowGroup] = []
+
+    def read_schema(inner: ThriftReader) -> bytes:
+        schema.extend(structs(inner, {}, "element"))
+        return b""
+
+    def read_groups(inner: ThriftReader) -> bytes:
+        found = elements(inner, lambda one: _row_group(one, end))
+        groups.extend(replace(one, number=number) for number, one in enumerate(found))
+        return b""
+
+    fields = fields_of(reader, {_SCHEMA: (LIST, read_schema), _GROUPS: (LIST, read_groups)})
+    reader.check_end()
+    reader.need(_SCHEMA, fields)
+    reader.need(_GROUPS, fields)
+    for number in (_SCHEMA, _GROUPS, _KEYS):
+        fields.pop(number, None)
+    foreign = any(_FOREIGN & chunk.fields.keys() for group in groups for chunk in group.chunks)
+    encrypted = _ENCRYPTION in fields or _SIGNING in fields
+    obstacle = "a file is encrypted" if encrypted else "columns are encrypted or in other files" if foreign else ""
+    return ParquetFooter(path, tuple(schema), tuple(one for one in groups if one.rows), fields, obstacle)
+
+
+# ---- inside
+
+
+def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
+    """The encoded footer, and where it begins."""
+    size = source.size()
+    tail = source.read_at(min(size, _FIRST_READ), max(0, size - _FIRST_READ))
+    length = int.from_bytes(tail[-_TAIL : -len(_MAGIC)], "little")
+    if len(tail) < _TAIL or tail[-len(_MAGIC) :] not in (_MAGIC, _MAGIC_ENCRYPTED) or length + _TAIL > size:
+        raise CorruptTableError("A Parquet file ends with its footer and the text PAR1; this one does not.", path)
+    begin = size - _TAIL - length
+    if length + _TAIL <= len(tail):
+        return tail[-_TAIL - length : -_TAIL], begin
+    return source.read_at(length, begin), begin
+
+
+def _row_group(reader: ThriftReader, end: int) -> RowGroup:
+    """The row group that begins here, not numbered yet."""
+    chunks: list[ChunkPlace] = []
+
+    def read_chunks(inner: ThriftReader) -> bytes:
+        chunks.extend(elements(inner, lambda one: _chunk(one, end)))
+        return b""
+
+    fields = fields_of(reader, {_COLUMNS: (LIST, read_chunks)})
+    reader.need(_COLUMNS, fields)
+    reader.need(_GROUP_ROWS, fields)
+    return RowGroup(0, integer_of(fields, _GROUP_ROWS), tuple(chunks), fields)
+
+
+def _chunk(reader: ThriftReader, end: int) -> ChunkPlace:
+    found: Fields = {}
+
+    def read_metadata(inner: ThriftReader) -> bytes:
+        found.update(fields_of(inner, {_PATH: (LIST, lambda path: path.copy(LIST))}))
+        return b""
+
+    fields = fields_of(reader, {_META_DATA: (STRUCT, read_metadata)})
+    if _META_DATA not in fields and _FOREIGN & fields.keys():
+        return ChunkPlace("", 0, 0, 0, fields, found)
+    reader.need(_META_DATA, fields)
+    for number in (_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE):
+        reader.need(number, found)
+    first = [integer_of(found, number) for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE) if number in found]
+    start = min((offset for offset in first if offset > 0), default=0)
+    length = integer_of(found, _COMPRESSED)
+    if start < len(_MAGIC) or length < 0 or start + length > end:
+        raise reader.wrong(f"a column chunk within the first {end} bytes", f"{length} bytes from {start} on")
+    return ChunkPlace(_dotted(found[_PATH][1]), start, length, integer_of(found, _UNCOMPRESSED), fields, found)
+
+
+def _dotted(encoded: bytes) -> str:
+    reader = ThriftReader(encoded, None)
+    _, count = reader.list_head()
+    return ".".join(reader.content().decode(errors="replace") for _ in range(count))

@@ -1,0 +1,115 @@
+"""What incoming rows, or folded log entries, do to the rows of a base file that have their keys.
+
+Nobody looks at keys here: who comes has matched them already. :func:`resolve_matches` compares ordering values where
+they decide. What loses leaves the stored row alone, unless its columns may fill gaps of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hudi_fast.merging.rules import MergeRules, at_least, greater
+
+__all__ = ["BaseRowUpdates", "incoming_beats_stored", "resolve_matches"]
+
+Rows = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class BaseRowUpdates:
+    """What happens to the rows of a base file.
+
+    Attributes:
+        replaced: int64[u], ascending rows of the base file that get new values.
+        sources: int64[u], the incoming row or log entry that each comes from.
+        dropped: int64[d], ascending rows of the base file that go.
+        source_wins: bool[u], whether the source is the winner of the two; None when each is. A losing source is there
+            only because its columns may fill gaps of the stored row.
+        blended: whether new values are made of both rows, so that the stored ones have to be read.
+    """
+
+    replaced: Rows
+    sources: Rows
+    dropped: Rows
+    source_wins: Flags | None = None
+    blended: bool = False
+
+
+def resolve_matches(
+    rules: MergeRules,
+    base_rows: Rows,
+    sources: Rows,
+    *,
+    deletes: Flags,
+    default_ordering: Flags,
+    incoming: Sequence[pa.Array],
+    stored: Sequence[pa.ChunkedArray | pa.Array],
+    always: Flags | None = None,
+    partial: bool = False,
+) -> BaseRowUpdates:
+    """Decide over pairs of a stored and an incoming row with one key.
+
+    Args:
+        rules: how rows merge.
+        base_rows: int64[m], ascending rows of the base file.
+        sources: int64[m], the incoming row (or log entry) of each pair; passed on.
+        deletes: bool[m], whether the incoming row is a delete.
+        default_ordering: bool[m], whether its ordering value is Hudi's default.
+        incoming: ordering columns of the incoming rows, m values each; not looked at where the rules do not compare.
+        stored: ordering columns of the stored rows, m values each, of the same types.
+        always: bool[m], incoming rows that win without a comparison; None for none.
+        partial: whether incoming rows may lack columns (partial log blocks); whole rows they then replace in part, and
+            the table's partial update mode is not looked at.
+    """
+    fills = rules.partial_mode is not None and not partial
+    blended = partial or rules.blends
+    wins = incoming_beats_stored(rules, deletes, default_ordering, incoming, stored)
+    if always is not None:
+        wins |= always
+    if wins.all():
+        replaced = ~deletes
+        return BaseRowUpdates(base_rows[replaced], sources[replaced], base_rows[deletes], None, blended)
+    replaced = ~deletes & (wins | fills)
+    gone = deletes & wins
+    return BaseRowUpdates(
+        base_rows[replaced], sources[replaced], base_rows[gone], wins[replaced] if fills else None, blended
+    )
+
+
+def incoming_beats_stored(
+    rules: MergeRules,
+    deletes: Flags,
+    default_ordering: Flags,
+    incoming: Sequence[pa.Array],
+    stored: Sequence[pa.ChunkedArray | pa.Array],
+) -> Flags:
+    """For each pair of a stored and an incoming row with one key, whether the incoming one wins.
+
+    Args:
+        rules: how rows merge.
+        deletes: bool[m], whether the incoming row is a delete.
+        default_ordering: bool[m], whether its ordering value is Hudi's default.
+        incoming: ordering columns of the incoming rows, m values each.
+        stored: ordering columns of the stored rows, m values each, of the same types.
+    """
+    if not rules.compares or not incoming or not len(deletes):
+        return np.ones(len(deletes), dtype=np.bool_)
+    if rules.partial_payload:
+        return deletes | ~greater(stored, incoming) | _of_unlike_kinds(incoming, stored)
+    compare = at_least if rules.same_ordering_updates else greater
+    return compare(incoming, stored) | (deletes & default_ordering)
+
+
+def _of_unlike_kinds(incoming: Sequence[pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]) -> Flags:
+    """Where one side has a value and the other has none, which stands for the integer 0."""
+    unlike = np.zeros(len(incoming[0]), dtype=np.bool_)
+    for new, old in zip(incoming, stored, strict=True):
+        if not pa.types.is_int32(new.type):
+            unlike |= np.asarray(new.is_null()) != np.asarray(old.is_null())
+    return unlike

@@ -1,0 +1,224 @@
+"""Versions of records become the records: what the files of one group hold of a key, oldest first, folded by its kind.
+
+::
+
+    layers (base file, then log blocks as they apply)
+        ─► entries before a delete of their key go ─► per kind:
+             bloom filter, record index, secondary index    the newest stays
+             files                                          one map: a name's last word, its largest size since
+             statistics                                     the newest that is exact, widened by those after it
+        ─► records that are deletes themselves go ─► one flat table
+
+All of it on arrays; values are decoded once it is known which are needed. Source: metadata reference 3.2;
+HoodieMetadataPayload and HoodieTableMetadataUtil.mergeColumnStatsRecords, release 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import decode_records, flat_schema
+from hudi_fast.metadata_table.widen import widen
+
+__all__ = ["Layer", "fold"]
+
+Numbers = npt.NDArray[np.int64]
+_STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, PartitionKind.EXPRESSION_INDEX})
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Some entries of one file or log block, each key at most once.
+
+    Attributes:
+        keys: string[n].
+        values: binary[n], Avro; an empty one deletes its key. None: all of them delete.
+        schema: Avro JSON of the values.
+        where: the file, for messages.
+    """
+
+    keys: pa.Array
+    values: pa.Array | None
+    schema: str
+    where: str
+
+
+def fold(kind: PartitionKind, layers: Sequence[Layer]) -> pa.Table:
+    """The live records of one file group.
+
+    Args:
+        kind: what its values are.
+        layers: oldest first.
+
+    Returns:
+        The flat table of the kind, in the order of the layers.
+
+    Raises:
+        CorruptTableError: a value that cannot be understood.
+        UnsupportedFeatureError: more than 2 GiB of keys in one file group.
+    """
+    layers = [layer for layer in layers if len(layer.keys)]
+    while layers and layers[0].values is None:
+        layers = layers[1:]  # nothing is below that could be deleted
+    if not layers:
+        return flat_schema(kind).empty_table()
+    codes = _codes(layers)
+    kept = np.ones(len(codes), np.bool_) if _all_once(codes) else _not_deleted(layers, codes)
+    kept &= ~_deletes(layers)
+    newest_wins = kind is not PartitionKind.FILES and kind not in _STATS
+    if newest_wins:
+        kept &= _last_of_each(codes, np.flatnonzero(kept))
+    rows = _decoded(kind, layers, kept)
+    if kind is PartitionKind.FILES:
+        return _fold_files(rows)
+    if kind in _STATS:
+        rows = _fold_stats(rows, codes[kept])
+    return _live(rows)
+
+
+# ---- entries
+
+
+def _codes(layers: Sequence[Layer]) -> Numbers:
+    """A number for each entry, the same for the same key: int64[entries]."""
+    try:
+        keys = pa.concat_arrays([layer.keys for layer in layers])
+    except pa.ArrowInvalid as error:
+        raise UnsupportedFeatureError(
+            f"A file group of the metadata table holds more than 2 GiB of keys [file {layers[0].where}]: {error}"
+        ) from error
+    if len(layers) == 1:
+        return np.arange(len(keys), dtype=np.int64)
+    return _numbers(keys)
+
+
+def _all_once(codes: Numbers) -> bool:
+    return len(codes) == 0 or int(codes.max()) + 1 == len(codes)
+
+
+def _deletes(layers: Sequence[Layer]) -> npt.NDArray[np.bool_]:
+    """Which entries delete their key."""
+    return np.concatenate(
+        [
+            np.ones(len(layer.keys), np.bool_)
+            if layer.values is None
+            else pc.equal(pc.binary_length(layer.values), 0).to_numpy(zero_copy_only=False)
+            for layer in layers
+        ]
+    )
+
+
+def _not_deleted(layers: Sequence[Layer], codes: Numbers) -> npt.NDArray[np.bool_]:
+    """Which entries come after the last delete of their key."""
+    deletes = np.flatnonzero(_deletes(layers))
+    last = np.full(int(codes.max()) + 1, -1, np.int64)
+    last[codes[deletes]] = deletes  # ascending: of a repeated index the last assignment stays
+    return np.arange(len(codes)) > last[codes]
+
+
+def _last_of_each(codes: Numbers, among: Numbers) -> npt.NDArray[np.bool_]:
+    """Marks the last of the entries ``among`` of each key."""
+    last = np.full(int(codes.max()) + 1, -1, np.int64)
+    last[codes[among]] = among
+    marks = np.zeros(len(codes), np.bool_)
+    marks[last[last >= 0]] = True
+    return marks
+
+
+def _decoded(kind: PartitionKind, layers: Sequence[Layer], kept: npt.NDArray[np.bool_]) -> pa.Table:
+    tables: list[pa.Table] = []
+    start = 0
+    for layer in layers:
+        mask = kept[start : start + len(layer.keys)]
+        start += len(layer.keys)
+        if layer.values is None or not mask.any():
+            continue
+        keys, values = layer.keys, layer.values
+        if not mask.all():
+            keys, values = keys.filter(pa.array(mask)), values.filter(pa.array(mask))
+        tables.append(decode_records(kind, keys, values, layer.schema, layer.where))
+    return pa.concat_tables(tables) if tables else flat_schema(kind).empty_table()
+
+
+def _live(rows: pa.Table) -> pa.Table:
+    """Without records that say that there is nothing."""
+    if "deleted" not in rows.column_names or not pc.any(rows.column("deleted")).as_py():
+        return rows
+    return rows.filter(pc.invert(rows.column("deleted")))
+
+
+# ---- files
+
+
+def _fold_files(rows: pa.Table) -> pa.Table:
+    """One row for each name that is there: its last word is no deletion; its size is the largest since the last one."""
+    rows = rows.filter(pc.is_valid(rows.column("name")))
+    if not rows.num_rows:
+        return rows
+    keys, names = (_dense(rows.column(name)) for name in ("key", "name"))
+    pairs = pa.array(keys * (int(names.max()) + 1) + names)
+    codes = _dense(pairs)
+    deleted = rows.column("deleted").to_numpy()
+    if _all_once(codes):
+        return rows if not deleted.any() else rows.filter(pa.array(~deleted))
+    gone = np.flatnonzero(deleted)
+    count = int(codes.max()) + 1
+    last, last_gone = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    last[codes] = np.arange(len(codes))
+    last_gone[codes[gone]] = gone
+    since = np.arange(len(codes)) > last_gone[codes]
+    sizes = np.zeros(count, np.int64)
+    np.maximum.at(sizes, codes[since], rows.column("size").to_numpy()[since])
+    live = np.flatnonzero(last > last_gone)
+    place = rows.column_names.index("size")
+    chosen = rows.take(pa.array(last[live]))
+    return chosen.set_column(place, rows.schema.field(place), pa.array(sizes[live]))
+
+
+def _dense(column: pa.ChunkedArray | pa.Array) -> Numbers:
+    """Numbers from 0 in the place of values."""
+    joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(joined, pa.ChunkedArray):  # past 2 GiB: by value all the same
+        joined = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in joined.chunks])
+    return _numbers(joined)
+
+
+def _numbers(values: pa.Array) -> Numbers:
+    """The same number for the same value."""
+    return np.asarray(values.dictionary_encode().indices.to_numpy(zero_copy_only=False), np.int64)
+
+
+# ---- statistics
+
+
+def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
+    """One row for each key: the last that stands for itself, widened by those after it.
+
+    A row stands for itself if it is exact (tight), a deletion, or comes right after one.
+
+    Args:
+        rows: in the order in which they apply.
+        codes: int64[rows]: the same number for rows of one key.
+    """
+    if not rows.num_rows:
+        return rows
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    if first.all():
+        return rows
+    deleted, tight = rows.column("deleted").to_numpy()[order], rows.column("tight").to_numpy()[order]
+    alone = first | deleted | tight | np.concatenate([[False], deleted[:-1]])
+    key = np.cumsum(first) - 1
+    begins = np.zeros(int(key[-1]) + 1, np.int64)
+    begins[key[alone]] = np.flatnonzero(alone)
+    counted = np.flatnonzero(np.arange(len(order)) >= begins[key])
+    return widen(rows.take(pa.array(order[counted])), key[counted])

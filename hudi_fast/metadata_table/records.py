@@ -1,0 +1,361 @@
+"""Records of the metadata table: Avro values <-> flat typed tables, one schema for each kind of partition.
+
+::
+
+    keys string, values binary (Avro)  ── decode_records ─►  FILES | COLUMN_STATS | BLOOM | RECORD_INDEX | SECONDARY
+                                       ◄── encode_records ──
+
+A value is a record with a member for each kind, all null but one (``_Shape``). The stored form ends here: wrappers
+around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema that stands in their file,
+and encoded with the one that the table has (0.15 lacks parts of 1.x's).
+
+Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
+from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
+from hudi_fast.formats.avro.types import AvroType, optional_part, parse_record, union_members
+from hudi_fast.formats.varlen import single_chunk, string_array, varlen_buffers
+from hudi_fast.metadata_table.flat import (
+    ALL_PARTITIONS,
+    BLOOM,
+    COLUMN_STATS,
+    FILES,
+    RECORD_INDEX,
+    SECONDARY,
+    flat_schema,
+)
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.locations import encode_file_ids, file_id_texts, instant_millis, instant_texts
+from hudi_fast.metadata_table.records_schema import RECORD_SCHEMA, RECORD_SCHEMA_0_15, schema_of_commits
+from hudi_fast.metadata_table.stat_values import STAT_VALUE
+
+__all__ = [
+    "ALL_PARTITIONS",
+    "BLOOM",
+    "COLUMN_STATS",
+    "FILES",
+    "RECORD_INDEX",
+    "RECORD_SCHEMA",
+    "RECORD_SCHEMA_0_15",
+    "SECONDARY",
+    "decode_records",
+    "encode_records",
+    "flat_schema",
+    "instant_millis",
+    "instant_texts",
+    "schema_of_commits",
+]
+
+_WHAT = "a metadata table"
+_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_ROWS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How records of some kinds are stored.
+
+    Attributes:
+        member: the record's field that is not null.
+        type: of that field.
+        codes: what the record's ``type`` may be.
+    """
+
+    member: str
+    type: pa.DataType
+    codes: tuple[int, ...]
+
+
+_FILE_INFO = pa.struct(
+    [pa.field("size", pa.int64(), nullable=False), pa.field("isDeleted", pa.bool_(), nullable=False)]
+)
+_FILES = pa.map_(pa.string(), pa.field("value", _FILE_INFO, nullable=False))
+_VALUE_TYPE = pa.struct([("typeOrdinal", pa.int32()), ("additionalInfo", pa.string())])
+_STATS = pa.struct(
+    [
+        ("fileName", pa.string()),
+        ("columnName", pa.string()),
+        ("minValue", STAT_VALUE),
+        ("maxValue", STAT_VALUE),
+        ("valueCount", pa.int64()),
+        ("nullCount", pa.int64()),
+        ("totalSize", pa.int64()),
+        ("totalUncompressedSize", pa.int64()),
+        ("isDeleted", pa.bool_()),
+        ("isTightBound", pa.bool_()),
+        ("valueType", _VALUE_TYPE),
+    ]
+)
+_BLOOM = pa.struct(
+    [("type", pa.string()), ("timestamp", pa.string()), ("bloomFilter", pa.binary()), ("isDeleted", pa.bool_())]
+)
+_LOCATION = pa.struct(
+    [
+        ("partitionName", pa.string()),
+        ("fileIdHighBits", pa.int64()),
+        ("fileIdLowBits", pa.int64()),
+        ("fileIndex", pa.int32()),
+        ("fileId", pa.string()),
+        ("fileIdEncoding", pa.int32()),
+        ("instantTime", pa.int64()),
+        ("position", pa.int64()),
+    ]
+)
+_STATS_SHAPE = _Shape("ColumnStatsMetadata", _STATS, (3, 6))
+_SHAPES: Mapping[PartitionKind, _Shape] = {
+    PartitionKind.FILES: _Shape("filesystemMetadata", _FILES, (1, 2)),
+    PartitionKind.COLUMN_STATS: _STATS_SHAPE,
+    PartitionKind.PARTITION_STATS: _STATS_SHAPE,
+    PartitionKind.EXPRESSION_INDEX: _STATS_SHAPE,
+    PartitionKind.BLOOM_FILTERS: _Shape("BloomFilterMetadata", _BLOOM, (4,)),
+    PartitionKind.RECORD_INDEX: _Shape("recordIndexMetadata", _LOCATION, (5,)),
+    PartitionKind.SECONDARY_INDEX: _Shape("SecondaryIndexMetadata", pa.struct([("isDeleted", pa.bool_())]), (7,)),
+}
+
+
+# ---- decoding
+
+
+def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema_json: str, where: str) -> pa.Table:
+    """The keys and Avro values of HFiles as flat rows, in their order; keys are put back into the rows.
+
+    Args:
+        kind: of the partition.
+        keys: string or binary[n].
+        values: binary[n], none of them null or empty.
+        schema_json: Avro JSON that stands in the file.
+        where: the file, for messages.
+
+    Returns:
+        Rows of :func:`flat_schema`, in columns of one chunk; for FILES more or fewer than n.
+
+    Raises:
+        CorruptTableError: a value that is not what the schema says, or a record of another kind.
+        UnsupportedFeatureError: records that the schema has and this release does not know.
+    """
+    if len(keys) != len(values):
+        raise ValueError(f"Expected as many values as keys, got {len(values)} and {len(keys)}.")
+    shape, schema = _SHAPES[kind], flat_schema(kind)
+    if not len(keys):
+        return schema.empty_table()
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise CorruptTableError(f"A key of the metadata table is no UTF-8: {error}.", where) from error
+    try:
+        decoder = _decoder(kind, schema_json)
+    except (CorruptTableError, SchemaMismatchError) as error:
+        raise CorruptTableError(f"The Avro schema beside the records is damaged: {error}", where) from error
+    buffers = varlen_buffers(values)
+    bounds = buffers.offsets.astype(np.int64)
+    tables, first = [], 0
+    while first < len(keys):
+        after = int(np.searchsorted(bounds, bounds[first] + _BATCH_BYTES))
+        after = max(min(after, first + _BATCH_ROWS, len(keys)), first + 1)
+        batch = decoder.decode_records(buffers.data, bounds[first:after], bounds[first + 1 : after + 1], where)
+        _check(batch, shape, kind, texts, first, where)
+        tables.append(_flatten(schema, texts.slice(first, after - first), batch, where))
+        first = after
+    if len(tables) == 1:
+        return tables[0]
+    return pa.Table.from_arrays([single_chunk(each) for each in pa.concat_tables(tables).columns], schema=schema)
+
+
+@lru_cache(maxsize=32)
+def _decoder(kind: PartitionKind, schema_json: str) -> AvroDecoder:
+    shape = _SHAPES[kind]
+    reader = pa.schema([("type", pa.int32()), (shape.member, shape.type)])
+    return AvroDecoder.compile(schema_json, reader, _WHAT)
+
+
+def _check(batch: pa.RecordBatch, shape: _Shape, kind: PartitionKind, keys: pa.Array, first: int, where: str) -> None:
+    """Each record is of that kind."""
+    codes = batch.column(0).to_numpy()
+    wrong = ~np.isin(codes, shape.codes)
+    if batch.column(1).null_count:
+        wrong |= batch.column(1).is_null().to_numpy(zero_copy_only=False)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise CorruptTableError(
+            f"The record {keys[first + row].as_py()!r} in {kind.value} has type {codes[row]}; expected "
+            f"{' or '.join(map(str, shape.codes))} with {shape.member}.",
+            where,
+        )
+
+
+def _flatten(schema: pa.Schema, keys: pa.Array, batch: pa.RecordBatch, where: str) -> pa.Table:
+    codes, stored = batch.columns
+    if schema is FILES:
+        return _flat_files(keys, codes, stored)
+    members = {stored.type.field(i).name: stored.field(i) for i in range(stored.type.num_fields)}
+    if schema is BLOOM or schema is SECONDARY:
+        return pa.Table.from_arrays([keys, *members.values()], schema=schema)
+    if schema is RECORD_INDEX:
+        try:
+            names = ("fileIdHighBits", "fileIdLowBits", "fileIndex", "fileId", "fileIdEncoding")
+            file_ids = file_id_texts(*(members[name] for name in names))
+        except CorruptTableError as error:
+            raise CorruptTableError(str(error), where) from error
+        columns = [keys, members["partitionName"], file_ids, members["instantTime"], members["position"]]
+        return pa.Table.from_arrays(columns, schema=schema)
+    value_type = members.pop("valueType")
+    members["isTightBound"] = members["isTightBound"].fill_null(False)
+    return pa.Table.from_arrays([keys, codes, *members.values(), *value_type.flatten()], schema=schema)
+
+
+def _flat_files(keys: pa.Array, codes: pa.Array, maps: pa.MapArray) -> pa.Table:
+    offsets = maps.offsets.to_numpy()
+    lengths = np.diff(offsets)
+    entries = maps.items.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    names = maps.keys.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
+    columns = [names, entries.field(0), entries.field(1)]
+    if (lengths == 0).any():
+        rows = np.maximum(lengths, 1)
+        empty = np.repeat(lengths == 0, rows)
+        places = pa.array(np.cumsum(~empty) - 1, pa.int64(), mask=empty)
+        columns = [each.take(places) for each in columns]
+        lengths = rows
+    of_row = pa.array(np.repeat(np.arange(len(keys)), lengths))
+    return pa.Table.from_arrays([keys.take(of_row), codes.take(of_row), *columns], schema=FILES)
+
+
+# ---- encoding
+
+
+def encode_records(
+    kind: PartitionKind, rows: pa.Table, schema_json: str = RECORD_SCHEMA, file_id_encoding: int = 0
+) -> tuple[pa.Array, pa.Array]:
+    """Rows as the keys and Avro values that HFiles hold.
+
+    Args:
+        kind: of the partition.
+        rows: of :func:`flat_schema`, any order. FILES: rows of one key need not stand together; they become one record.
+        schema_json: Avro JSON of the records.
+        file_id_encoding: how RECORD_INDEX stores file ids: 0 as numbers where they are UUIDs, 1 as text.
+
+    Returns:
+        Keys string[n], in the order of their first rows, and values binary[n], each with five null meta fields and an
+        empty key.
+
+    Raises:
+        SchemaMismatchError: ``rows`` are not of that kind.
+        InvalidDataError: a null where the record takes none, or rows of one key that contradict each other.
+        UnsupportedFeatureError: ``schema_json`` (an old release's) has no place for something in the rows; or the
+            values take 2 GiB or more.
+    """
+    schema, shape = flat_schema(kind), _SHAPES[kind]
+    if rows.schema.names != schema.names or rows.schema.types != schema.types:
+        raise SchemaMismatchError(f"Expected rows of {kind.value}\n{schema}\nand was given\n{rows.schema}")
+    columns = {name: single_chunk(rows.column(name)) for name in schema.names}
+    for field in schema:
+        if not field.nullable and columns[field.name].null_count:
+            raise InvalidDataError(f"A row for {kind.value} of the metadata table has no {field.name}.")
+    if schema is FILES:
+        keys, codes, stored = _nested_files(columns)
+    else:
+        keys, codes = columns["key"], columns.get("type")
+        if codes is None:
+            codes = pa.array(np.full(len(keys), shape.codes[0], np.int32))
+        stored = _nested(schema, shape, columns, file_id_encoding)
+    writer = _writer(schema_json)
+    members = {each.name: each.type for each in writer.fields}
+    if shape.member not in members:
+        raise UnsupportedFeatureError(
+            f"The metadata table's record schema has no {shape.member}, which {kind.value} needs: a release of Hudi "
+            "older than the one that knows it wrote the table."
+        )
+    empty = string_array(np.zeros(len(keys) + 1, np.int32), np.empty(0, np.uint8))
+    stored = _known_part(stored, members[shape.member], shape.member)
+    batch = pa.RecordBatch.from_arrays([empty, codes, stored], names=["key", "type", shape.member])
+    return keys, _encoder(batch.schema, schema_json).encode_values(batch)
+
+
+@lru_cache(maxsize=8)
+def _writer(schema_json: str) -> AvroType:
+    return parse_record(schema_json, _WHAT)
+
+
+@lru_cache(maxsize=32)
+def _encoder(schema: pa.Schema, schema_json: str) -> AvroEncoder:
+    return AvroEncoder.compile(schema, schema_json)
+
+
+def _nested(schema: pa.Schema, shape: _Shape, columns: Mapping[str, pa.Array], file_id_encoding: int) -> pa.StructArray:
+    fields = [shape.type.field(i) for i in range(shape.type.num_fields)]
+    if schema is RECORD_INDEX:
+        file_ids = encode_file_ids(columns["file_id"], file_id_encoding)
+        members = [columns["partition"], *file_ids, columns["instant_ms"], columns["position"]]
+    elif schema is COLUMN_STATS:
+        types = [columns["value_type"], columns["value_type_info"]]
+        value_type = pa.StructArray.from_arrays(types, fields=list(_VALUE_TYPE), mask=types[0].is_null())
+        members = [*(columns[name] for name in COLUMN_STATS.names[2:-2]), value_type]
+    else:
+        members = [columns[name] for name in schema.names[1:]]
+    return pa.StructArray.from_arrays(members, fields=fields)
+
+
+def _nested_files(columns: Mapping[str, pa.Array]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Keys, types and maps of records, whose rows may stand apart."""
+    found = columns["key"].dictionary_encode()
+    record, count = found.indices.to_numpy(), len(found.dictionary)
+    order = np.argsort(record, kind="stable")
+    codes = columns["type"].to_numpy()[order]
+    sizes = np.bincount(record, minlength=count)
+    firsts = np.cumsum(sizes) - sizes
+    if (codes != np.repeat(codes[firsts], sizes)).any():
+        raise InvalidDataError("Rows of one key of the files partition have different types.")
+    named = columns["name"].is_valid().to_numpy(zero_copy_only=False)[order]
+    lengths = np.bincount(record[order][named], minlength=count)
+    offsets = np.zeros(count + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    kept = pa.array(order[named])
+    infos = [columns["size"].take(kept), columns["deleted"].take(kept)]
+    if infos[0].null_count or infos[1].null_count:
+        raise InvalidDataError("A row of the files partition names a file without its size, or whether it is deleted.")
+    entries = pa.StructArray.from_arrays(infos, fields=list(_FILE_INFO))
+    maps = pa.MapArray.from_arrays(pa.array(offsets), columns["name"].take(kept), entries)
+    return found.dictionary, pa.array(codes[firsts]), maps
+
+
+def _known_part(stored: pa.Array, writer: AvroType, path: str) -> pa.Array:
+    """The members of a struct that the writer's schema has; the others must not say anything."""
+    if not pa.types.is_struct(stored.type):
+        return stored
+    members = union_members(writer) if writer.kind == "union" else []
+    if len(members) > 1:
+        known = dict(members)
+    else:
+        known = {each.name: each.type for each in optional_part(writer, path, _WHAT)[1].fields}
+    kept: list[pa.Array] = []
+    fields: list[pa.Field] = []
+    for place in range(stored.type.num_fields):
+        field, values = stored.type.field(place), stored.field(place)
+        if field.name in known:
+            values = _known_part(values, known[field.name], f"{path}.{field.name}")
+            kept.append(values)
+            fields.append(field.with_type(values.type))
+        elif _says_something(values):
+            raise UnsupportedFeatureError(
+                f"The metadata table's record schema, an older release's, has no place for {path}.{field.name}."
+            )
+    if len(kept) == stored.type.num_fields and all(a.type == f.type for a, f in zip(kept, stored.type, strict=True)):
+        return stored
+    return pa.StructArray.from_arrays(kept, fields=fields, mask=stored.is_null() if stored.null_count else None)
+
+
+def _says_something(values: pa.Array) -> bool:
+    """Whether a value is neither null nor false."""
+    if pa.types.is_boolean(values.type):
+        return bool(pc.any(values).as_py())
+    return bool(values.null_count < len(values))

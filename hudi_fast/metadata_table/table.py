@@ -1,0 +1,294 @@
+"""The metadata table of a data table, opened and pinned: what may be read of it, and whether it can be trusted.
+
+::
+
+    data table: properties, timeline ─┐
+    .hoodie/metadata: properties ─────┼─► can it be trusted? ─► MetadataTable ─► groups of a partition ─► read
+    .hoodie/metadata: timeline ───────┘         no: a warning, and folders are listed
+
+Two timelines decide together what counts. A delta commit of the metadata table is complete before its instant is on
+the data table, so what the pinned data timeline has pending, or does not know yet, does not count. Apache Hudi checks
+nothing else; here a completed write of the data table that has no delta commit (somebody wrote without keeping the
+metadata table) makes the whole of it untrusted.
+
+Sources: metadata reference 2.1 to 2.10; NativeTableMetadataFactory, HoodieTableMetadataUtil.getValidInstantTimestamps,
+releases 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning
+from hudi_fast.formats.hfile.cache import BlockCache
+from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
+from hudi_fast.metadata_table.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
+from hudi_fast.metadata_table.trust import distrust_of
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.archive.timeline import ArchivedTimes
+from hudi_fast.timeline.instant import SOLO_TIME
+from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.pending import compacted_groups
+from hudi_fast.view.slices import FileSlice, TableView, latest_slices
+
+__all__ = ["MetadataTable", "examine_metadata", "metadata_storage", "open_metadata"]
+
+_CACHED_BYTES = 128 << 20
+_TAKES_BACK = ("rollback", "restore")
+_INSTANT_DIGITS = 17
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """Which instants count.
+
+    Attributes:
+        data: instants of the data timeline, and whether they are complete.
+        newest: the newest time of the data timeline.
+        takes_back: completed rollbacks and restores of the metadata table.
+    """
+
+    data: Mapping[str, bool]
+    newest: str
+    takes_back: frozenset[str]
+
+
+class _Caches:
+    """What has been looked up so far; every copy of a table that is made from bytes begins anew."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.rule: _Rule | None = None
+        self.groups: dict[str, tuple[FileSlice, ...]] = {}
+        self.blocks = BlockCache(_CACHED_BYTES)
+
+    def __reduce__(self) -> tuple[type[_Caches], tuple[()]]:
+        return _Caches, ()
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """A data table's metadata table at one moment. Picklable, without its caches; threads may share it.
+
+    Attributes:
+        storage: of the metadata table.
+        data_storage: of the data table.
+        config: of the metadata table.
+        timeline: of the metadata table.
+        data_timeline: of the data table.
+        partitions: those that are fully built, sorted.
+        building: those that are being built: written, not read.
+        definitions: index definitions of the data table by partition.
+        data_version: table version of the data table.
+        pending_compactions: (partition, file id) to the instant of the metadata table's pending compaction of it.
+    """
+
+    storage: Storage
+    data_storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    data_timeline: Timeline
+    partitions: tuple[str, ...]
+    building: tuple[str, ...]
+    definitions: Mapping[str, IndexDefinition]
+    data_version: int
+    pending_compactions: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    _caches: _Caches = field(default_factory=_Caches, repr=False, compare=False)
+
+    def groups(self, partition: str) -> tuple[FileSlice, ...]:
+        """The newest slice of each file group of a partition, ordered by file id: the number of a group is its place.
+
+        Raises:
+            CorruptTableError: the partition has no groups, or some are missing.
+            UnsupportedFeatureError: an unknown kind of partition.
+        """
+        with self._caches.lock:
+            known = self._caches.groups.get(partition)
+        if known is None:
+            known = tuple(self._without_pending(one) for one in latest_slices(self._view(), partition))
+            _check_numbers(self, partition, known)
+            with self._caches.lock:
+                known = self._caches.groups.setdefault(partition, known)
+        return known
+
+    @property
+    def blocks(self) -> BlockCache:
+        """Blocks of HFiles that were read before."""
+        return self._caches.blocks
+
+    def unusable(self, partition: str) -> str | None:
+        """Why a partition cannot be read; None when it can."""
+        if partition not in self.partitions:
+            return "it is being built" if partition in self.building else "the table does not have it"
+        try:
+            self.groups(partition)
+        except HudiError as error:
+            return str(error)
+        return None
+
+    def usable(self, partition: str) -> bool:
+        """Whether a partition is there, fully built, and of a kind that is known."""
+        return self.unusable(partition) is None
+
+    def is_by_partition(self, partition: str) -> bool:
+        """Whether its file groups are those of data partitions: a record index with keys unique in theirs."""
+        definition = self.definitions.get(partition)
+        if partition != PartitionKind.RECORD_INDEX or definition is None:
+            return False
+        return definition.options.get("isPartitioned", "").lower() == "true"
+
+    def hashes_secondary_values(self, partition: str) -> bool:
+        """Whether a key's group goes by its secondary value alone: a secondary index of version 2."""
+        if kind_of(partition) is not PartitionKind.SECONDARY_INDEX:
+            return False
+        return index_version(partition, self.data_version, self.definitions) == "V2"
+
+    def counts(self, instant: str) -> bool:
+        """Whether log blocks of that instant count."""
+        rule = self._caches.rule
+        if rule is None:
+            rule = self._caches.rule = _rule(self.data_timeline, self.timeline)
+        known = rule.data.get(instant)
+        if known is not None:
+            return known
+        if instant[:_INSTANT_DIGITS] > rule.newest and not instant.startswith(SOLO_TIME):
+            return False  # since the data timeline was pinned
+        return instant in rule.takes_back or self.timeline.is_completed_or_archived(instant)
+
+    def _view(self) -> TableView:
+        archive = ArchivedTimes(self.storage, self.config.history_folder) if self.config.layout_version > 1 else None
+        return TableView(
+            self.timeline,
+            StorageLister(self.storage),
+            pending_compactions=self.pending_compactions,
+            table_version=self.config.version,
+            archive=archive,
+        )
+
+    def _without_pending(self, slice_: FileSlice) -> FileSlice:
+        """The slice without log files of instants that do not count; before version 8 names do not tell."""
+        if self.config.layout_version < 2:
+            return slice_
+        return replace(slice_, log_files=tuple(log for log in slice_.log_files if self.counts(log.instant)))
+
+
+def metadata_storage(storage: Storage) -> Storage:
+    """The storage of the metadata table of the data table at ``storage``."""
+    twin = storage.rooted_at(storage.fs_path(METADATA_FOLDER))
+    twin.uri = storage.absolute(METADATA_FOLDER)
+    return twin
+
+
+def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
+    """Open the metadata table that the data table's properties name; None when there is none that can be trusted.
+
+    Args:
+        storage: of the data table.
+        config: of the data table.
+        timeline: active timeline of the data table.
+
+    Warns:
+        HudiWarning: there is one, and why it is not used.
+    """
+    if not config.metadata_partitions:
+        return None
+    table, problem = examine_metadata(storage, config, timeline)
+    if problem is None:
+        return table
+    warnings.warn(
+        f"The metadata table of {storage.uri} ({', '.join(config.metadata_partitions)}) is not used, folders are "
+        f"listed: {problem.rstrip('.')}. The next write that keeps a metadata table builds it anew.",
+        HudiWarning,
+        stacklevel=2,
+    )
+    return None
+
+
+def examine_metadata(
+    storage: Storage, config: TableConfig, timeline: Timeline
+) -> tuple[MetadataTable | None, str | None]:
+    """The metadata table that the data table's properties name, and why it cannot be trusted.
+
+    Args:
+        storage: of the data table.
+        config: of the data table, which names partitions.
+        timeline: active timeline of the data table.
+
+    Returns:
+        The table, None when it cannot be opened; the reason, None when it can be trusted.
+    """
+    table = None
+    try:
+        table = _open(storage, config, timeline)
+        problem = distrust_of(storage, config, timeline, table.timeline)
+        if problem is None and (unusable := table.unusable(PartitionKind.FILES)) is not None:
+            problem = f"its partition files cannot be read: {unusable}"
+    except (HudiError, FileNotFoundError, NotADirectoryError) as error:
+        problem = str(error)
+    return table, problem
+
+
+def _open(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable:
+    inside = metadata_storage(storage)
+    own = TableConfig.from_properties(load_properties(inside), inside.uri)
+    if own.layout_version != config.layout_version:
+        raise CorruptTableError(
+            f"it is of table version {own.version}, which keeps another timeline than version {config.version} of the "
+            "table.",
+            f"{METADATA_FOLDER}/.hoodie/hoodie.properties",
+        )
+    if own.base_file_format != "HFILE":
+        raise CorruptTableError(
+            f"expected hoodie.table.base.file.format=HFILE, found {own.base_file_format}.",
+            f"{METADATA_FOLDER}/.hoodie/hoodie.properties",
+        )
+    own_timeline = load_timeline(inside, own)
+    return MetadataTable(
+        storage=inside,
+        data_storage=storage,
+        config=own,
+        timeline=own_timeline,
+        data_timeline=timeline,
+        partitions=tuple(sorted(config.metadata_partitions)),
+        building=tuple(sorted(config.metadata_partitions_inflight)),
+        definitions=load_definitions(storage, config),
+        data_version=config.version,
+        pending_compactions=compacted_groups(inside, own, own_timeline.pending_compactions),
+    )
+
+
+def _rule(data: Timeline, own: Timeline) -> _Rule:
+    known = {one.requested: one.is_completed for one in data.instants}
+    known |= {one.requested: one.is_completed for one in (*data.writes(), *data.pending_writes)}  # before savepoints
+    takes_back = frozenset(one.requested for one in own.of_action(*_TAKES_BACK) if one.is_completed)
+    return _Rule(known, data.newest_time or "", takes_back)
+
+
+def _check_numbers(table: MetadataTable, partition: str, slices: tuple[FileSlice, ...]) -> None:
+    """All groups are there from the beginning, and a key's group goes by their number: one missing misleads."""
+    found: dict[str, list[str]] = {}
+    by_partition = table.is_by_partition(partition)
+    own = group_file_id_prefix(partition)
+    for one in slices:
+        prefix = one.file_id.rsplit("-", 2)[0] + "-" if by_partition else own
+        found.setdefault(prefix, []).append(one.file_id)
+    if not slices and not by_partition:
+        raise CorruptTableError(
+            f"The metadata table of {table.data_storage.uri} has no file groups in its partition {partition}.",
+            f"{METADATA_FOLDER}/{partition}",
+        )
+    for prefix, names in found.items():
+        expected = [f"{prefix}{number:04d}-0" for number in range(len(names))]
+        if names != expected:
+            missing = sorted(set(expected) - set(names)) or names
+            raise CorruptTableError(
+                f"The metadata table of {table.data_storage.uri} lacks file groups of its partition {partition}: "
+                f"expected {', '.join(missing[:3])} among {len(names)}.",
+                f"{METADATA_FOLDER}/{partition}",
+            )

@@ -1,0 +1,193 @@
+"""What is written down about a metadata table: its own properties, and what the data table's properties say of it.
+
+::
+
+    build     files, delta commit ─► then the name goes into hoodie.table.metadata.partitions
+    drop      the name goes out of it ─► then the folder goes
+
+In that order a reader never trusts what is not whole, and a crash leaves a folder that nobody names: the next writer
+removes it. A folder that is named but gone would stop Apache Hudi's writers, so it never comes to that.
+
+Source: metadata reference 2.1, 2.10 and 2.12; HoodieTableConfig, HoodieBackedTableMetadataWriter, Hudi 0.15.0, 1.2.0.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from hudi_fast.config.properties_file import PROPERTIES_PATH, table_checksum, update_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.table_layout import create_table_layout
+from hudi_fast.metadata_table.definitions import DEFINITIONS_PATH, IndexDefinition, save_definitions
+from hudi_fast.metadata_table.layout import METADATA_FOLDER
+from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
+from hudi_fast.metadata_table.table import metadata_storage
+from hudi_fast.storage.base import Storage
+
+__all__ = [
+    "BUILDING_KEY",
+    "DEFINITIONS_KEY",
+    "PARTITIONS_KEY",
+    "commit_schema",
+    "create_metadata",
+    "drop_metadata",
+    "drop_partitions",
+    "has_metadata_folder",
+    "metadata_properties",
+    "record_building",
+    "record_built",
+    "record_schema",
+    "write_definitions",
+]
+
+PARTITIONS_KEY = "hoodie.table.metadata.partitions"
+"""Property of the data table: partitions of its metadata table that are whole."""
+
+BUILDING_KEY = "hoodie.table.metadata.partitions.inflight"
+"""Property of the data table: partitions that are being built; writers log to them already."""
+
+DEFINITIONS_KEY = "hoodie.table.index.defs.path"
+"""Property of the data table: where index definitions are."""
+
+_FIRST_WITH_LAYOUT_2 = 8
+
+
+def metadata_properties(config: TableConfig) -> dict[str, str]:
+    """The properties of a new metadata table: of version 6 as 0.15 writes them, which 1.x reads too.
+
+    Args:
+        config: of the data table.
+    """
+    name = f"{config.name}_metadata"
+    props = {
+        "hoodie.table.name": name,
+        "hoodie.table.type": "MERGE_ON_READ",
+        "hoodie.table.version": str(config.version),
+        "hoodie.table.base.file.format": "HFILE",
+        "hoodie.table.recordkey.fields": "key",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+        "hoodie.table.checksum": table_checksum(name),
+    }
+    if config.version < _FIRST_WITH_LAYOUT_2:
+        return props | {
+            "hoodie.timeline.layout.version": "1",
+            "hoodie.archivelog.folder": "archived",
+            "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+        }
+    return props | {
+        "hoodie.timeline.layout.version": "2",
+        "hoodie.archivelog.folder": "history",
+        "hoodie.timeline.path": "timeline",
+        "hoodie.timeline.history.path": "history",
+        "hoodie.table.initial.version": str(config.version),
+        "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+        "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+        "hoodie.record.merge.mode": "CUSTOM",
+    }
+
+
+def create_metadata(storage: Storage, config: TableConfig) -> tuple[Storage, TableConfig]:
+    """Make an empty metadata table; what lies in its place goes first. Call it under the data table's lock.
+
+    Args:
+        storage: of the data table.
+        config: of the data table, which names no metadata partitions.
+
+    Returns:
+        Storage and configuration of the metadata table.
+    """
+    storage.delete_dir(METADATA_FOLDER)
+    inner, props = metadata_storage(storage), metadata_properties(config)
+    create_table_layout(inner, props, int(props["hoodie.timeline.layout.version"]))
+    inner.make_dir(".hoodie/.heartbeat")
+    return inner, TableConfig.from_properties(props, storage.absolute(METADATA_FOLDER))
+
+
+def has_metadata_folder(storage: Storage) -> bool:
+    """Whether there is a metadata table, whatever the data table's properties say."""
+    return storage.exists(f"{METADATA_FOLDER}/{PROPERTIES_PATH}")
+
+
+def record_building(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
+    """Name partitions that are being built in the data table's properties; its configuration afterwards.
+
+    From then on writers log to them.
+    """
+    return _with_partitions(storage, config.metadata_partitions, {*config.metadata_partitions_inflight, *partitions})
+
+
+def record_built(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
+    """Name partitions that are whole now in the data table's properties; its configuration afterwards."""
+    names = {*config.metadata_partitions, *partitions}
+    building = set(config.metadata_partitions_inflight) - names
+    return _with_partitions(storage, names, building)
+
+
+def drop_partitions(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
+    """Take partitions away, first from the data table's properties; all of them go with ``files``.
+
+    Returns:
+        The data table's configuration afterwards.
+    """
+    going = set(partitions)
+    if "files" in going:
+        drop_metadata(storage, config)
+        return _with_partitions(storage, (), ())
+    updated = _with_partitions(
+        storage, set(config.metadata_partitions) - going, set(config.metadata_partitions_inflight) - going
+    )
+    for name in sorted(going):
+        storage.delete_dir(f"{METADATA_FOLDER}/{name}")
+    return updated
+
+
+def drop_metadata(storage: Storage, config: TableConfig) -> bool:
+    """Take the metadata table away; False when there was none. Call it under the data table's lock."""
+    named = [*config.metadata_partitions, *config.metadata_partitions_inflight]
+    if named:
+        update_properties(storage, {PARTITIONS_KEY: "", BUILDING_KEY: ""})
+    return storage.delete_dir(METADATA_FOLDER) or bool(named)
+
+
+def write_definitions(
+    storage: Storage, config: TableConfig, definitions: dict[str, IndexDefinition], old: dict[str, IndexDefinition]
+) -> TableConfig:
+    """Write index definitions if they changed; the data table's configuration afterwards, which says where they are."""
+    if definitions == old:
+        return config
+    if not config.raw.get(DEFINITIONS_KEY):
+        props = update_properties(storage, {DEFINITIONS_KEY: DEFINITIONS_PATH})
+        config = TableConfig.from_properties(props, storage.uri)
+    save_definitions(storage, config, definitions)
+    return config
+
+
+def record_schema(version: int, stored: str | None) -> str:
+    """The Avro schema (JSON, with meta columns) to write a metadata table's records in.
+
+    Args:
+        version: table version.
+        stored: the schema that the newest commit of the metadata table names; None for a new table. Tables of version
+            6 stay readable for 0.15, which lacks parts of later records, until a 1.x has written to them.
+    """
+    if version >= _FIRST_WITH_LAYOUT_2 or (stored is not None and "SecondaryIndexMetadata" in stored):
+        return RECORD_SCHEMA
+    return RECORD_SCHEMA_0_15
+
+
+def commit_schema(schema: str) -> str:
+    """The same schema as commits name it: without meta columns."""
+    record = json.loads(schema)
+    record["fields"] = [field for field in record["fields"] if not field["name"].startswith("_hoodie_")]
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+
+
+def _with_partitions(storage: Storage, built: Iterable[str], building: Iterable[str]) -> TableConfig:
+    props = update_properties(
+        storage, {PARTITIONS_KEY: ",".join(sorted(built)), BUILDING_KEY: ",".join(sorted(building))}
+    )
+    return TableConfig.from_properties(props, storage.uri)

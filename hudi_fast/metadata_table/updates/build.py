@@ -1,0 +1,300 @@
+"""Building partitions of the metadata table from what the data table holds.
+
+::
+
+    each partition   requested ─► inflight ─► folder, an empty log file per group ─► sources ─► base files ─► completed
+    then             index definitions ─► the names in the data table's properties
+
+Until its name is there nobody reads a partition; what a build that died left behind goes when it is built again.
+
+Source: metadata reference 2.4 to 2.6, 2.10, 2.13; HoodieBackedTableMetadataWriter#initializeFromFilesystem,
+HoodieTableMetadataUtil#estimateFileGroupCount, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+
+from hudi_fast.config.metadata_options import MetadataOptions
+from hudi_fast.config.properties import format_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import ConfigError
+from hudi_fast.formats.avro.schema import is_meta_field
+from hudi_fast.metadata_table.definitions import IndexDefinition, index_version
+from hudi_fast.metadata_table.layout import PartitionKind, group_file_id, group_file_id_prefix, kind_of
+from hudi_fast.metadata_table.stat_values import StatsVersion, indexed_columns
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.bookkeeping import (
+    create_metadata,
+    record_built,
+    record_schema,
+    write_definitions,
+)
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log
+from hudi_fast.metadata_table.updates.produce import ProducerContext, record_counts, sources_of_table
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
+from hudi_fast.timeline.transition import delete_instant_files
+from hudi_fast.view.listing import PARTITION_MARKERS
+
+__all__ = [
+    "asked_indexes",
+    "build_order",
+    "build_partitions",
+    "definition_of",
+    "group_count",
+    "initial_instant",
+    "measured_columns",
+    "open_groups",
+]
+
+_FIRST_WITH_LAYOUT_2 = 8
+_RECORD_BYTES = 48
+_ORDER = tuple(PartitionKind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The metadata table that is being built, and its writers' settings."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    schema: str
+
+
+def build_partitions(
+    context: ProducerContext,
+    wanted: Sequence[str],
+    options: MetadataOptions,
+    last_completed: str | None,
+    clock: InstantClock,
+    runner: Runner,
+) -> TableConfig:
+    """Build partitions, and the metadata table itself if there is none; under the data table's lock.
+
+    Args:
+        context: the data table; its definitions name all indexes that are to be there.
+        wanted: partitions to build; none of them is named in the data table's properties.
+        options: numbers of file groups.
+        last_completed: requested time of the data table's newest complete action; None when it has none.
+        clock: gives completion times.
+        runner: reads the sources and has their records written.
+
+    Returns:
+        The data table's configuration afterwards.
+
+    Raises:
+        HudiError: it could not be done; the metadata table is as before, but for folders that nobody names.
+    """
+    target = _target(context)
+    used = {instant.requested for instant in target.timeline.instants}
+    for partition in build_order(wanted):
+        instant = initial_instant(context.config.layout_version, last_completed, used)
+        used.add(instant)
+        _build(context, target, partition, instant, options, clock, runner)
+    old = {} if context.metadata is None else dict(context.metadata.definitions)
+    config = write_definitions(context.storage, context.config, dict(context.definitions), old)
+    return record_built(context.storage, config, wanted)
+
+
+def build_order(partitions: Iterable[str]) -> list[str]:
+    """Partitions in the order in which they are built: later ones may look at earlier ones."""
+    return sorted(partitions, key=lambda name: (_ORDER.index(kind_of(name)), name))
+
+
+def initial_instant(layout: int, last_completed: str | None, used: Iterable[str]) -> str:
+    """The requested time of an initialisation: one that is not used yet.
+
+    Args:
+        layout: timeline layout.
+        last_completed: requested time of the data table's newest complete action; None when it has none.
+        used: requested times on the metadata table's timeline.
+    """
+    taken = set(used)
+    prefix, number = (SOLO_TIME, 0) if layout > 1 else (last_completed or SOLO_TIME, 10)
+    while f"{prefix}{number:03d}" in taken:
+        number += 1
+    return f"{prefix}{number:03d}"
+
+
+def group_count(records: int, options: MetadataOptions, partitioned: bool = False) -> int:
+    """File groups of a record index or secondary index that begins with so many records."""
+    low, high = options.record_index_min_groups, options.record_index_max_groups
+    if partitioned:
+        low, high = options.partitioned_index_min_groups, options.partitioned_index_max_groups
+    per_group = max(options.record_index_group_bytes // _RECORD_BYTES, 1)
+    estimate = math.ceil(records * options.record_index_growth) // per_group
+    return max(low, min(high, estimate))
+
+
+def measured_columns(
+    schema: pa.Schema, config: TableConfig, definitions: Mapping[str, IndexDefinition], options: MetadataOptions
+) -> list[str]:
+    """The columns of a table that ``column_stats`` speak of, in Hudi's order.
+
+    Columns that files do not hold are none of them: statistics would say that they are null.
+
+    Args:
+        schema: the table's columns.
+        config: of the data table.
+        definitions: of its indexes.
+        options: which columns, and how many.
+    """
+    missing = config.partition_fields if config.drop_partition_columns else ()
+    stored = pa.schema([one for one in schema if one.name not in missing])
+    version = cast(StatsVersion, index_version(PartitionKind.COLUMN_STATS, config.version, definitions))
+    return indexed_columns(stored, version, config.populate_meta_fields, options.column_list, options.max_columns)
+
+
+def definition_of(
+    partition: str, config: TableConfig, columns: Sequence[str], options: MetadataOptions
+) -> IndexDefinition | None:
+    """The definition that a partition has in ``index.json``; None for kinds that have none.
+
+    Args:
+        partition: of the metadata table; not a secondary or expression index, whose definitions users give.
+        config: of the data table.
+        columns: indexed columns of ``column_stats``.
+        options: what kind of record index.
+    """
+    if partition == PartitionKind.COLUMN_STATS:
+        meta = sorted(name for name in columns if is_meta_field(name))
+        fields = (*meta, *(name for name in columns if not is_meta_field(name)))
+        version = index_version(partition, config.version, {})
+        return IndexDefinition(partition, "column_stats", "column_stats", fields, {}, version)
+    if partition == PartitionKind.RECORD_INDEX:
+        partitioned = "true" if options.partitioned_record_index else "false"
+        return IndexDefinition(partition, "record_index", "", (), {"isPartitioned": partitioned}, "V1")
+    return None
+
+
+def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, IndexDefinition]:
+    """The secondary or expression index that options ask for, as a definition under its partition's name.
+
+    Raises:
+        ConfigError: an index of that kind needs a later table version.
+    """
+    column = options.secondary_column or options.expression_column
+    if not options.enabled or column is None:
+        return {}
+    if config.version < _FIRST_WITH_LAYOUT_2:
+        raise ConfigError(
+            f"An index on the column {column} needs table version 8 or later; table {config.name} is of version "
+            f"{config.version}. Leave hoodie.metadata.index.*.column out, or upgrade the table with Apache Hudi."
+        )
+    name = options.index_name or column.replace(".", "_")
+    if options.secondary_column is not None:
+        partition = name if name.startswith("secondary_index_") else f"secondary_index_{name}"
+        kind, function, settings = "secondary_index", "identity", {}
+    else:
+        partition = name if name.startswith("expr_index_") else f"expr_index_{name}"
+        kind, settings = options.expression_type.lower(), options.expression_options
+        function = settings.get("expr", "identity")
+    version = index_version(partition, config.version, {})
+    return {partition: IndexDefinition(partition, kind, function, (column,), settings, version)}
+
+
+def open_groups(
+    storage: Storage, context: ProducerContext, partition: str, instant: str, options: MetadataOptions
+) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
+    """Make the folder of a new partition, and the empty log file by which each of its file groups is there.
+
+    Args:
+        storage: of the metadata table.
+        context: the data table.
+        partition: of the metadata table; it has no folder yet.
+        instant: requested time of the delta commit that the files belong to.
+        options: numbers of file groups.
+
+    Returns:
+        The groups by number; of a partitioned record index also which belong to which data partition.
+    """
+    _make_marker(storage, partition, instant)
+    groups, places = _groups(context, partition, options)
+    for one in groups:
+        empty_group_log(storage, partition, one.file_id, instant)
+    return groups, places
+
+
+# ---- one partition
+
+
+def _target(context: ProducerContext) -> _Target:
+    table: MetadataTable | None = context.metadata
+    if table is not None:
+        stored = stored_schema(table.storage, table.config, table.timeline)
+        return _Target(table.storage, table.config, table.timeline, record_schema(table.config.version, stored))
+    storage, config = create_metadata(context.storage, context.config)
+    return _Target(storage, config, Timeline(()), record_schema(config.version, None))
+
+
+def _build(
+    context: ProducerContext,
+    target: _Target,
+    partition: str,
+    instant: str,
+    options: MetadataOptions,
+    clock: InstantClock,
+    runner: Runner,
+) -> None:
+    storage = target.storage
+    if context.metadata is not None:
+        storage.delete_dir(partition)  # what an earlier attempt left
+    start_delta_commit(storage, target.config, instant)
+    try:
+        groups, places = open_groups(storage, context, partition, instant, options)
+        writer = GroupWriter(
+            storage, target.config, instant, target.schema, {partition: groups}, {partition: places}, building=True
+        )
+        stats = runner(sources_of_table(context, partition, instant), writer)
+        finish_delta_commit(storage, target.config, instant, stats, target.schema, "BULK_INSERT_PREPPED", clock)
+    except BaseException:
+        delete_instant_files(storage, target.config, Instant(instant, "deltacommit", State.INFLIGHT))
+        storage.delete_dir(partition)
+        raise
+
+
+def _groups(
+    context: ProducerContext, partition: str, options: MetadataOptions
+) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
+    """The file groups of a new partition; of a partitioned record index also which belong to which data partition."""
+    definition = context.definitions.get(partition)
+    if partition == PartitionKind.RECORD_INDEX and definition and definition.options.get("isPartitioned") == "true":
+        groups: list[GroupTarget] = []
+        places: dict[str, tuple[int, ...]] = {}
+        for data_partition, records in sorted(record_counts(context).items()):
+            first, count = len(groups), group_count(records, options, partitioned=True)
+            groups += [GroupTarget(group_file_id(partition, number, data_partition)) for number in range(count)]
+            places[group_file_id_prefix(partition, data_partition)] = tuple(range(first, first + count))
+        return tuple(groups), places
+    count = _count(context, partition, options)
+    return tuple(GroupTarget(group_file_id(partition, number)) for number in range(count)), {}
+
+
+def _count(context: ProducerContext, partition: str, options: MetadataOptions) -> int:
+    kind = kind_of(partition)
+    if kind in (PartitionKind.RECORD_INDEX, PartitionKind.SECONDARY_INDEX):
+        return group_count(sum(record_counts(context).values()), options)
+    return {
+        PartitionKind.COLUMN_STATS: options.column_stats_groups,
+        PartitionKind.PARTITION_STATS: options.partition_stats_groups,
+        PartitionKind.BLOOM_FILTERS: options.bloom_groups,
+        PartitionKind.EXPRESSION_INDEX: options.expression_groups,
+    }.get(kind, 1)
+
+
+def _make_marker(storage: Storage, partition: str, instant: str) -> None:
+    values = {"commitTime": instant, "partitionDepth": "1"}
+    text = format_properties(values, ["partition metadata", time.strftime("%a %b %d %H:%M:%S %Z %Y")])
+    storage.write_bytes(f"{partition}/{PARTITION_MARKERS[0]}", text.encode("iso-8859-1"))

@@ -1,0 +1,184 @@
+"""A change of the table goes into its metadata table: one delta commit there, complete before the table's own.
+
+::
+
+    requested ─► inflight ─► TableDelta ─► sources ─► runner ─► log files ─► completed     at the change's instant
+
+Readers do not count a delta commit of the metadata table while the instant is pending on the data table, so whatever
+dies in between is invisible; :mod:`hudi_fast.metadata_table.updates.rollback` takes it away.
+
+Source: metadata reference 2.5 to 2.11; HoodieBackedTableMetadataWriter, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.metadata_table.layout import group_file_id, group_file_id_prefix
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log, target_of
+from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.metadata_table.updates.table_delta import TableDelta
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline, read_instant_body
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import (
+    CommitMetadata,
+    WriteStat,
+    decode_commit_metadata,
+    encode_commit_metadata,
+)
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.transition import complete, create_requested, to_inflight
+from hudi_fast.view.slices import FileSlice
+
+__all__ = [
+    "finish_delta_commit",
+    "log_writer",
+    "start_delta_commit",
+    "stored_schema",
+    "update_metadata",
+]
+
+_ACTION = "deltacommit"
+
+
+def update_metadata(
+    context: ProducerContext, change: TableDelta, clock: InstantClock, runner: Runner, min_groups: int = 1
+) -> bool:
+    """Record a change of the data table; call it under its lock, before the change becomes visible.
+
+    Args:
+        context: the table before the change; its ``metadata`` says what there is to keep up.
+        change: what the action did.
+        clock: gives the completion time, which the data table's own must exceed.
+        runner: reads the sources and has their records written.
+        min_groups: file groups that a new data partition gets in a partitioned record index.
+
+    Returns:
+        False when the table has no metadata table.
+
+    Raises:
+        HudiError: it could not be done; the change must be rolled back.
+    """
+    table = context.metadata
+    if table is None:
+        return False
+    partitions = [*table.partitions, *table.building]
+    sources = sources_of_delta(context, change, partitions)
+    start_delta_commit(table.storage, table.config, change.instant)
+    writer = log_writer(table, change.instant, partitions)
+    writer, opened = _with_new_partitions(writer, table, change, min_groups)
+    stats = [*opened, *runner(sources, writer)]
+    newest = table.timeline.newest_time
+    finish_delta_commit(
+        table.storage, table.config, change.instant, stats, writer.schema, "UPSERT_PREPPED", clock, newest
+    )
+    return True
+
+
+def start_delta_commit(storage: Storage, config: TableConfig, instant: str) -> None:
+    """Put a delta commit on the metadata table's timeline; its files may be made from now on."""
+    requested = Instant(instant, _ACTION, State.REQUESTED)
+    create_requested(storage, config, requested)
+    to_inflight(storage, config, requested)
+
+
+def finish_delta_commit(
+    storage: Storage,
+    config: TableConfig,
+    instant: str,
+    stats: Iterable[WriteStat],
+    schema: str,
+    operation: str,
+    clock: InstantClock,
+    newest: str | None = None,
+) -> Instant:
+    """Complete a delta commit of the metadata table.
+
+    Args:
+        storage: of the metadata table.
+        config: of the metadata table.
+        instant: requested time.
+        stats: what was written.
+        schema: Avro JSON of the records, meta columns included.
+        operation: ``UPSERT_PREPPED``, or ``BULK_INSERT_PREPPED`` of a build.
+        clock: gives the completion time.
+        newest: newest time on the timeline of the metadata table: a clock that is behind that of another host must not
+            make this part of a slice that has been compacted; None where ``clock`` knows it.
+    """
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda one: one.path):
+        by_partition.setdefault(stat.partition_path, []).append(stat)
+    metadata = CommitMetadata(by_partition, {"schema": commit_schema(schema)}, operation)
+    body = encode_commit_metadata(metadata, config.layout_version)
+    inflight = Instant(instant, _ACTION, State.INFLIGHT)
+    return complete(storage, config, inflight, body, lambda: clock.next_time(newest))
+
+
+def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) -> GroupWriter:
+    """Writes log files on top of the newest slices of some partitions.
+
+    Raises:
+        CorruptTableError: groups of a partition are missing.
+    """
+    groups = {name: table.groups(name) for name in partitions}
+    return GroupWriter(
+        table.storage,
+        table.config,
+        instant,
+        record_schema(table.config.version, stored_schema(table.storage, table.config, table.timeline)),
+        {name: tuple(map(target_of, slices)) for name, slices in groups.items()},
+        {name: _places(slices) for name, slices in groups.items() if table.is_by_partition(name)},
+    )
+
+
+def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
+    """The record schema that the newest commit of a metadata table names; None when nothing does.
+
+    Tables from version 8 on have one schema alone, and are not looked at.
+    """
+    if config.layout_version > 1:
+        return None
+    for instant in reversed(timeline.writes()):
+        body = read_instant_body(storage, config, instant)
+        text = decode_commit_metadata(body, instant.file_name).extra_metadata.get("schema")
+        if text:
+            return text
+    return None
+
+
+# ---- inside
+
+
+def _places(slices: Sequence[FileSlice]) -> dict[str, tuple[int, ...]]:
+    """What the file ids of each data partition's groups begin with, to their places among all groups."""
+    places: dict[str, tuple[int, ...]] = {}
+    for place, slice_ in enumerate(slices):
+        prefix = slice_.file_id.rsplit("-", 2)[0] + "-"
+        places[prefix] = (*places.get(prefix, ()), place)
+    return places
+
+
+def _with_new_partitions(
+    writer: GroupWriter, table: MetadataTable, change: TableDelta, min_groups: int
+) -> tuple[GroupWriter, list[WriteStat]]:
+    """The writer with file groups for data partitions that a partitioned record index has not seen yet."""
+    opened: list[WriteStat] = []
+    targets, places = dict(writer.targets), dict(writer.places)
+    for name, known in writer.places.items():
+        for data_partition in sorted({file.partition for file in change.added}):
+            prefix = group_file_id_prefix(name, data_partition)
+            if prefix in known:
+                continue
+            file_ids = [group_file_id(name, group, data_partition) for group in range(min_groups)]
+            opened += [empty_group_log(table.storage, name, file_id, change.instant) for file_id in file_ids]
+            first = len(targets[name])
+            # A later log file of the same commit: the first one is the empty one.
+            targets[name] = (*targets[name], *(GroupTarget(one, change.instant, "", 1) for one in file_ids))
+            places[name] = {**places[name], prefix: tuple(range(first, first + min_groups))}
+    return replace(writer, targets=targets, places=places), opened

@@ -1,0 +1,287 @@
+"""Writing one file group of a metadata table: sorted, unique keys into one log file, or into a base file when building.
+
+::
+
+    sorted keys, values (null = delete)
+        ─► log file   .<file id>_<instant>.log.<n>_<token>   HFILE_DATA block, DELETE block        an update
+        ─► base file  <file id>_<token>_<instant>.hfile                                            a build
+        ─► WriteStat
+
+A :class:`GroupWriter` is a value that tasks get: it knows every group's file id and where its log stands, so that
+nothing is listed while records are written. A file's name follows from the group and the commit alone, and its content
+appears at once: a task that runs twice leaves one file.
+
+Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvroHFileWriter, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CommitConflictError
+from hudi_fast.formats.bloom_filter import BloomFilter
+from hudi_fast.formats.hfile.writer import HFileWriter, encode_hfile
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from hudi_fast.formats.log.delete_block import DeleteRecords, encode_delete_block
+from hudi_fast.formats.log.writer import Part, encode_block
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.metadata_table.layout import group_file_id_prefix, group_numbers
+from hudi_fast.metadata_table.updates.produce import EncodedRecords
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.view.file_names import LogFile, base_file_name, log_file_name
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
+
+_WHOLE_BYTES = 64 << 20
+"""Files up to this size are put in place at once, larger ones are streamed."""
+
+_FIRST_TOKEN = "0-0-0"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTarget:
+    """Where the records of one file group go.
+
+    Attributes:
+        file_id: of the group.
+        base_instant: where its newest slice begins; empty when it has none yet.
+        base_file: name of the slice's base file; empty when it has none.
+        log_version: largest version of the slice's log files; 0 for none.
+    """
+
+    file_id: str
+    base_instant: str = ""
+    base_file: str = ""
+    log_version: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriter:
+    """Writes records of one metadata table commit, group by group; picklable, for tasks on any machine.
+
+    Attributes:
+        storage: of the metadata table.
+        config: of the metadata table.
+        instant: requested time of the commit.
+        schema: Avro schema of the values as JSON, meta columns included.
+        targets: metadata table partition to its groups; their places are the numbers of the groups.
+        places: of a partitioned record index: what a data partition's file ids begin with, to its groups' places.
+        building: base files rather than log files.
+    """
+
+    storage: Storage
+    config: TableConfig
+    instant: str
+    schema: str
+    targets: Mapping[str, tuple[GroupTarget, ...]]
+    places: Mapping[str, Mapping[str, tuple[int, ...]]] = field(default_factory=dict)
+    building: bool = False
+
+    def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
+        """int32[n]: the file group (place among the groups of its partition) that each record goes to.
+
+        Raises:
+            KeyError: the commit has no groups for that partition, or for that data partition.
+        """
+        hashed = records.keys if records.hashed is None else records.hashed
+        if records.data_partition is None:
+            return group_numbers(hashed, len(self.targets[records.partition]))
+        prefix = group_file_id_prefix(records.partition, records.data_partition)
+        places = np.array(self.places[records.partition][prefix], np.int32)
+        return places[group_numbers(hashed, len(places))]
+
+    def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
+        """Write all records of one group: at most one call per group and commit.
+
+        Args:
+            partition: of the metadata table.
+            group: place of the file group.
+            keys: string[n], ascending by bytes, distinct.
+            values: binary[n], Avro records; null deletes the key.
+
+        Raises:
+            InvalidDataError: keys are not in order.
+        """
+        target = self.targets[partition][group]
+        write = self._write_base if self.building else self._write_log
+        return write(partition, group, target, single_chunk(keys), single_chunk(values))
+
+    def compacted(
+        self, partition: str, group: int, entries: Iterable[tuple[pa.Array, pa.Array]], logs: Sequence[LogFile]
+    ) -> WriteStat:
+        """Write the base file of a compacted slice, piece by piece.
+
+        Args:
+            partition: of the metadata table.
+            group: place of the file group.
+            entries: keys and values, all pieces ascending by bytes.
+            logs: the slice's log files.
+        """
+        target = self.targets[partition][group]
+        path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"
+        with self.storage.open_output(path) as sink, HFileWriter(sink, self.schema, bloom=base_bloom()) as writer:
+            for keys, values in entries:
+                if len(keys):
+                    writer.append(keys, values)
+            size = writer.close()
+        return WriteStat(
+            file_id=target.file_id,
+            path=path,
+            prev_commit=target.base_instant if target.base_file else "null",
+            num_writes=writer.entry_count,
+            num_inserts=writer.entry_count,
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            runtime_stats=RuntimeStats(),
+            total_log_records=writer.entry_count,
+            total_log_blocks=len(logs),
+            total_log_files_compacted=len(logs),
+            total_log_size_compacted=sum(log.size for log in logs),
+            total_updated_records_compacted=writer.entry_count,
+        )
+
+    def _write_base(
+        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
+    ) -> WriteStat:
+        kept = pc.is_valid(values)
+        keys, values = keys.filter(kept), values.filter(kept)
+        name = base_file_name(target.file_id, f"{group}-0-0", self.instant, "hfile")
+        parts = encode_hfile(keys, values, self.schema, bloom=base_bloom())
+        size = _put(self.storage, f"{partition}/{name}", parts)
+        return WriteStat(
+            file_id=target.file_id,
+            path=f"{partition}/{name}",
+            num_writes=len(keys),
+            num_inserts=len(keys),
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            runtime_stats=RuntimeStats(),
+        )
+
+    def _write_log(
+        self, partition: str, group: int, target: GroupTarget, keys: pa.Array, values: pa.Array
+    ) -> WriteStat:
+        by_write = self.config.layout_version > 1
+        base_instant = self.instant if by_write else target.base_instant
+        version = target.log_version + 1 if base_instant == target.base_instant else 1
+        name = log_file_name(target.file_id, base_instant, version, f"{group}-0-0")
+        headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
+        gone = pc.is_null(values)
+        deletes = int(pc.sum(gone).as_py() or 0)
+        parts: list[Part] = []
+        if deletes < len(keys):
+            kept = keys if not deletes else keys.filter(pc.invert(gone))
+            content = encode_hfile(kept, values if not deletes else values.drop_null(), self.schema)
+            parts += encode_block(BlockType.HFILE_DATA, headers, content)
+        if deletes:
+            parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(gone), partition))
+        put = _put if by_write else put_new
+        size = put(self.storage, f"{partition}/{name}", parts)
+        return WriteStat(
+            file_id=target.file_id,
+            path=f"{partition}/{name}",
+            prev_commit=base_instant,
+            num_writes=len(keys) - deletes,
+            num_deletes=deletes,
+            num_update_writes=len(keys) - deletes,
+            total_write_bytes=size,
+            file_size=size,
+            partition_path=partition,
+            base_file="" if by_write else target.base_file,
+            log_files=(name,),
+            log_version=version,
+            log_offset=0,
+            runtime_stats=RuntimeStats(),
+        )
+
+
+def target_of(slice_: FileSlice) -> GroupTarget:
+    """A group as its newest slice stands."""
+    return GroupTarget(
+        slice_.file_id,
+        slice_.base_instant,
+        "" if slice_.base_file is None else slice_.base_file.name,
+        max((log.version for log in slice_.log_files), default=0),
+    )
+
+
+def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str) -> WriteStat:
+    """Make the first file of a group, which makes the group visible: a log file with an empty delete block."""
+    name = log_file_name(file_id, instant, 1, _FIRST_TOKEN)
+    nothing = _deletes(pa.array([], pa.string()), partition)
+    size = _put(
+        storage, f"{partition}/{name}", encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, nothing)
+    )
+    return WriteStat(
+        file_id=file_id,
+        path=f"{partition}/{name}",
+        prev_commit=instant,
+        total_write_bytes=size,
+        file_size=size,
+        partition_path=partition,
+        base_file="",
+        log_files=(name,),
+        log_version=1,
+        log_offset=0,
+    )
+
+
+def base_bloom() -> BloomFilter:
+    """The empty filter of a base file (``hoodie.metadata.bloom.filter.*``, defaults of 1.2.0)."""
+    return BloomFilter.create(10_000, 1e-9, 100_000)
+
+
+# ---- inside
+
+
+def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
+    count = len(keys)
+    partitions = pa.repeat(pa.scalar(partition), count)
+    return encode_delete_block(DeleteRecords(keys.cast(pa.string()), partitions, (), np.ones(count, np.bool_)))
+
+
+def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
+    """Write a file whose name does not say who wrote it, as those of logs before table version 8; its size.
+
+    Raises:
+        CommitConflictError: another writer has made it: this one was stopped for so long that it lost the lock.
+    """
+    content = b"".join(_views(parts))
+    try:
+        storage.create_exclusive(path, content)
+    except FileExistsError as error:
+        if storage.read_bytes(path) == content:  # an attempt of this task that was lost
+            return len(content)
+        raise CommitConflictError(
+            f"The metadata table {storage.uri}: {path} was written by another process in the meantime, which holds the "
+            "lock. Nothing of this write is visible; run it again."
+        ) from error
+    return len(content)
+
+
+def _views(parts: Sequence[Part]) -> list[memoryview]:
+    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # a buffer of Arrow is one of Python's
+
+
+def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
+    """Write a file, over what an earlier attempt left; its size."""
+    views = _views(parts)
+    size = sum(view.nbytes for view in views)
+    if size <= _WHOLE_BYTES:
+        storage.write_bytes(path, b"".join(views))
+        return size
+    with storage.open_output(path) as sink:
+        for part in parts:
+            sink.write(part)
+    return size

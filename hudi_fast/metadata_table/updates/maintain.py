@@ -1,0 +1,264 @@
+"""The metadata table's own services: its log files are compacted, old slices are deleted, what died is finished.
+
+::
+
+    settle      pending rollbacks, delta commits, compactions and cleans that nobody will finish
+    compact     enough delta commits since the last one ─► plan ─► per group: fold ─► base file ─► commit
+    clean       slices that no commit to be kept needs ─► plan ─► delete ─► clean
+
+All of it runs under the data table's lock, after its commit; it changes no answer. A compaction folds everything that
+is visible into base files, which carry no instants: so it waits while the data table has a pending action that the
+metadata table holds already.
+
+Source: metadata reference 2.5, 2.8, 2.9; HoodieBackedTableMetadataWriter#performTableServices, Hudi 0.15.0 and 1.2.0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
+from hudi_fast.metadata_table.updates.commit import stored_schema
+from hudi_fast.metadata_table.updates.compact import compacted_entries
+from hudi_fast.metadata_table.updates.groups import GroupWriter, target_of
+from hudi_fast.metadata_table.updates.rollback import undo_delta_commit
+from hudi_fast.timeline.active import Timeline, read_requested_body
+from hudi_fast.timeline.archive.timeline import ArchivedTimes
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
+from hudi_fast.timeline.instant import SOLO_TIME, Instant, State
+from hudi_fast.timeline.plans import (
+    CleanMetadata,
+    CleanPartition,
+    CleanPlan,
+    decode_clean_plan,
+    decode_rollback_plan,
+    encode_clean_metadata,
+    encode_clean_plan,
+)
+from hudi_fast.timeline.service_plans import (
+    CompactionPlan,
+    decode_compaction_plan,
+    encode_compaction_plan,
+)
+from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.pending import operation_of
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["clean_metadata", "compact_metadata", "compaction_due", "finish_pending_metadata"]
+
+_EMPTY_WRITE_BYTES = 120 << 20
+_POLICY = "KEEP_LATEST_COMMITS"
+_KEPT_COMMITS = 20
+
+
+def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
+    """Finish or undo what writers that died left pending; call it when the data table has been cleaned up.
+
+    Returns:
+        Whether anything changed: open the metadata table again then.
+
+    Raises:
+        CorruptTableError: something is pending that cannot be finished: the metadata table must be built anew.
+    """
+    changed = False
+    for instant in table.timeline.pending():
+        changed = _finish_pending(table, instant, clock) or changed
+    return changed
+
+
+def compaction_due(table: MetadataTable, after: int) -> bool:
+    """Whether log files are to be compacted: ``after`` delta commits since the last time, and nothing in the way."""
+    timeline = table.timeline
+    if timeline.pending_compactions:
+        return False
+    last = _last_compaction(timeline)
+    since = [one for one in timeline.writes() if one.action == "deltacommit" and (last is None or one.requested > last)]
+    if len(since) < after:
+        return False
+    pending = {one.requested for one in table.data_timeline.pending()}
+    if table.config.layout_version < 2:
+        return not since or not any(one <= since[-1].requested for one in pending)
+    return not any(one.requested in pending for one in timeline.writes())
+
+
+def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
+    """Compact all groups that have log files; the instant, or None when none has.
+
+    Raises:
+        CorruptTableError: a file of the metadata table cannot be understood; nothing was completed.
+    """
+    plan = CompactionPlan(tuple(operation_of(one, _EMPTY_WRITE_BYTES) for one in _slices(table) if one.log_files))
+    if not plan.operations:
+        return None
+    instant = Instant(_own_time(table, clock, "001"), "compaction", State.REQUESTED)
+    create_requested(table.storage, table.config, instant, encode_compaction_plan(plan))
+    _compact(table, instant, plan, clock)
+    return instant.requested
+
+
+def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
+    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None for nothing to do.
+
+    Where archiving leaves fewer commits than that on the timeline, those are the ones that count.
+    """
+    commits = table.timeline.writes()
+    if not commits or (len(commits) <= kept_commits and not table.storage.exists(table.config.history_folder)):
+        return None
+    earliest = commits[-kept_commits:][0]
+    files = {name: found for name in table.partitions if (found := _outdated(table, name, earliest.requested))}
+    if not files:
+        return None
+    plan = CleanPlan(
+        _POLICY,
+        earliest.requested,
+        earliest.action,
+        commits[-1].requested,
+        {name: tuple(table.storage.absolute(path) for path in paths) for name, paths in files.items()},
+    )
+    instant = Instant(_own_time(table, clock, "002"), "clean", State.REQUESTED)
+    create_requested(table.storage, table.config, instant, encode_clean_plan(plan))
+    _clean(table, instant, plan, clock)
+    return instant.requested
+
+
+# ---- what died
+
+
+def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock) -> bool:
+    storage, config = table.storage, table.config
+    if instant.action == "deltacommit":
+        if any(one.requested == instant.requested for one in table.data_timeline.pending()):
+            return False  # of an action that is being carried out
+        if _is_initial(config.layout_version, instant.requested):
+            delete_instant_files(storage, config, instant)
+        else:
+            undo_delta_commit(storage, config, table.timeline, instant.requested, _own_time(table, clock, "006"), clock)
+        return True
+    if instant.action not in ("rollback", "compaction", "clean"):
+        raise CorruptTableError(
+            f"The metadata table of {storage.uri} has a pending {instant.action} ({instant.requested}) that hudi_fast "
+            "cannot finish."
+        )
+    try:
+        body = read_requested_body(storage, config, instant)
+        if instant.action == "rollback":
+            failed = decode_rollback_plan(body).instant
+            undo_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
+        elif instant.action == "compaction":
+            _compact(table, instant, decode_compaction_plan(body), clock)
+        else:
+            _clean(table, instant, decode_clean_plan(body), clock)
+    except CorruptTableError:
+        if body:
+            raise
+        delete_instant_files(storage, config, instant)  # cut off while it was requested
+    return True
+
+
+def _is_initial(layout: int, requested: str) -> bool:
+    if requested.startswith(SOLO_TIME):
+        return True
+    return layout < 2 and len(requested) == 20 and int(requested[-3:]) >= 10
+
+
+# ---- compaction
+
+
+def _last_compaction(timeline: Timeline) -> str | None:
+    return max((one.requested for one in timeline.writes() if one.action == "commit"), default=None)
+
+
+def _slices(table: MetadataTable) -> Iterable[FileSlice]:
+    """Slices of whole partitions: base files of one that is being built are older than any compaction from now on."""
+    for partition in table.partitions:
+        yield from table.groups(partition)
+
+
+def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
+    """The requested time of an action of the metadata table's own."""
+    if table.config.layout_version > 1:
+        return clock.next_time(table.timeline.newest_time, table.data_timeline.newest_time)
+    deltas = [one.requested for one in table.timeline.writes() if one.action == "deltacommit"]
+    return (deltas[-1] if deltas else SOLO_TIME)[:17] + suffix
+
+
+def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:
+    """Carry a compaction out; one that died is carried out again, over the files that it left.
+
+    Others may have logged since it was planned: what the plan does not name comes on top of what is made here.
+    """
+    storage, config = table.storage, table.config
+    if instant.state is State.REQUESTED:
+        to_inflight(storage, config, instant)
+    schema = record_schema(config.version, stored_schema(storage, config, table.timeline))
+    names = {operation.partition_path for operation in plan.operations} & {*table.partitions, *table.building}
+    groups = {name: table.groups(name) for name in sorted(names)}
+    targets = {name: tuple(map(target_of, slices)) for name, slices in groups.items()}
+    writer = GroupWriter(storage, config, instant.requested, schema, targets, building=True)
+    planned = {(one.partition_path, one.file_id): frozenset(one.log_files) for one in plan.operations}
+    stats: dict[str, list[WriteStat]] = {}
+    for name, slices in groups.items():
+        for number, slice_ in enumerate(slices):
+            wanted = planned.get((name, slice_.file_id))
+            if wanted is not None:
+                slice_ = replace(slice_, log_files=tuple(log for log in slice_.log_files if log.name in wanted))
+                entries = compacted_entries(table, name, slice_, schema)
+                stats.setdefault(name, []).append(writer.compacted(name, number, entries, slice_.log_files))
+    metadata = CommitMetadata(stats, {"schema": commit_schema(schema)}, "COMPACT", compacted=True)
+    body = encode_commit_metadata(metadata, config.layout_version)
+    complete(storage, config, Instant(instant.requested, "compaction", State.INFLIGHT), body, clock.next_time)
+
+
+# ---- cleaning
+
+
+def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
+    """Files of slices that were out of date at ``earliest`` already."""
+    entries = [entry for entry in table.storage.list_dir(partition) if not entry.is_dir]
+    bases = [base for base in map(parse_base_file, entries) if base is not None]
+    keep: dict[str, str] = {}
+    for base in bases:
+        if base.instant < earliest and table.timeline.is_completed_or_archived(base.instant):
+            keep[base.file_id] = max(keep.get(base.file_id, ""), base.instant)
+    gone = [base.path for base in bases if base.instant < keep.get(base.file_id, "")]
+    logs = [log for log in map(parse_log_file, entries) if log is not None and log.file_id in keep]
+    ended = _completions(table, {log.instant for log in logs})
+    gone += [log.path for log in logs if log.instant in ended and ended[log.instant] < keep[log.file_id]]
+    return sorted(gone)
+
+
+def _completions(table: MetadataTable, instants: set[str]) -> dict[str, str]:
+    """When writes ended, archived ones among them; before table version 8 names of log files have another time."""
+    if table.config.layout_version < 2:
+        return {time: time for time in instants}
+    found = {time: done for time in instants if (done := table.timeline.completion_of(time)) is not None}
+    archived = {time for time in instants - found.keys() if table.timeline.is_completed_or_archived(time)}
+    return found | ArchivedTimes(table.storage, table.config.history_folder).completions(archived)
+
+
+def _clean(table: MetadataTable, instant: Instant, plan: CleanPlan, clock: InstantClock) -> None:
+    storage, config = table.storage, table.config
+    started = time.monotonic()
+    if instant.state is State.REQUESTED:
+        to_inflight(storage, config, instant, encode_clean_plan(plan))
+    done = []
+    for partition, paths in plan.files.items():
+        names = tuple(path.rpartition("/")[2] for path in paths)
+        for name in names:
+            storage.delete_file(f"{partition}/{name}")
+        done.append(CleanPartition(partition, plan.policy, names))
+    metadata = CleanMetadata(
+        instant.requested,
+        plan.earliest_instant_to_retain or "",
+        plan.last_completed,
+        int((time.monotonic() - started) * 1000),
+        tuple(done),
+    )
+    inflight = Instant(instant.requested, "clean", State.INFLIGHT)
+    complete(storage, config, inflight, encode_clean_metadata(metadata), clock.next_time)

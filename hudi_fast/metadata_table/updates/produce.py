@@ -1,0 +1,228 @@
+"""Who makes the records that an action adds to the metadata table, or that a new partition of it begins with.
+
+::
+
+    TableDelta ── sources_of_delta ─┐                              one module per kind: produce_files, _stats, _bloom,
+    table as it is ─ sources_of_table ┴─► RecordSource, RecordSource ...              _records, _secondary, _expression
+                                              └ read() ─► EncodedRecords, EncodedRecords ... ─► runner
+
+A source is a small picklable value; it opens files when it is read, in a thread or in a Spark task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from hudi_fast.metadata_table.layout import PartitionKind, kind_of
+from hudi_fast.metadata_table.updates.produce_base import (
+    EncodedRecords,
+    GroupChange,
+    ProducerContext,
+    RecordSource,
+    after_change,
+    group_changes,
+    in_chunks,
+)
+from hudi_fast.metadata_table.updates.produce_bloom import BloomOfFiles, BloomOfRemoved
+from hudi_fast.metadata_table.updates.produce_expression import (
+    ExpressionOfPartition,
+    ExpressionOfRemoved,
+    check_expression,
+)
+from hudi_fast.metadata_table.updates.produce_files import FilesOfChange, FilesOfTable, file_counts
+from hudi_fast.metadata_table.updates.produce_records import KeysOfGroup, KeysOfSlice
+from hudi_fast.metadata_table.updates.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
+from hudi_fast.metadata_table.updates.produce_stats import (
+    StatsOfFiles,
+    StatsOfPartitions,
+    StatsOfRemoved,
+    files_of_slices,
+)
+from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta, added_logs
+from hudi_fast.view.base_files import open_base
+from hudi_fast.view.file_names import LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.slices import FileSlice, latest_slices
+
+__all__ = [
+    "EncodedRecords",
+    "ProducerContext",
+    "RecordSource",
+    "record_counts",
+    "sources_of_delta",
+    "sources_of_table",
+]
+
+_FILES_AT_ONCE = 32
+_REMOVED_AT_ONCE = 4096
+_PARTITIONS_AT_ONCE = 16
+_THREADS = 8
+
+_LOG_BYTES_OF_A_RECORD = 100
+"""A low guess, for slices without base file: an index may have a few groups too many."""
+
+
+def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: Sequence[str]) -> list[RecordSource]:
+    """The sources of what ``change`` adds to these metadata partitions.
+
+    Args:
+        context: the table before the action.
+        change: the action.
+        partitions: metadata partitions to keep up: those that are there and those being built.
+
+    Raises:
+        UnsupportedFeatureError: one of them cannot be kept up.
+    """
+    after = after_change(context, change)
+    groups: list[GroupChange] | None = None
+    sources: list[RecordSource] = []
+    for partition in partitions:
+        kind = kind_of(partition)
+        if kind in (PartitionKind.RECORD_INDEX, PartitionKind.SECONDARY_INDEX):
+            if groups is None:
+                groups = group_changes(context, after, change)
+            sources += _of_groups(context, after, change, partition, groups)
+        else:
+            sources += _of_files(context, after, change, partition)
+    return sources
+
+
+def sources_of_table(context: ProducerContext, partition: str, instant: str) -> list[RecordSource]:
+    """The sources of all records of one metadata partition, for the table as ``context.view`` has it.
+
+    Args:
+        context: the table.
+        partition: the metadata partition to build.
+        instant: requested time of the build; stands in records that name an instant of their own.
+
+    Raises:
+        UnsupportedFeatureError: it cannot be built.
+    """
+    kind = kind_of(partition)
+    if kind is PartitionKind.FILES:
+        return [FilesOfTable(context)]
+    if kind is PartitionKind.COLUMN_STATS:
+        return [StatsOfFiles(context, part) for part in in_chunks(list(_all_files(context)), _FILES_AT_ONCE)]
+    if kind is PartitionKind.BLOOM_FILTERS:
+        bases = [one for one in _all_files(context) if not one.is_log]
+        return [BloomOfFiles(context, part) for part in in_chunks(bases, _FILES_AT_ONCE)]
+    if kind is PartitionKind.PARTITION_STATS:
+        found = ((name, files_of_slices(context, name)) for name in context.view.lister.partitions())
+        return [StatsOfPartitions(context, {name: files}, frozenset(), False) for name, files in found if files]
+    if kind is PartitionKind.EXPRESSION_INDEX:
+        check_expression(context, partition)
+        return [
+            ExpressionOfPartition(context, partition, name, files, frozenset(one.name for one in files))
+            for name in context.view.lister.partitions()
+            if (files := files_of_slices(context, name))
+        ]
+    if kind is PartitionKind.SECONDARY_INDEX:
+        check_secondary(context, partition)
+        return [PairsOfSlice(context, partition, one) for one in _all_slices(context)]
+    return [KeysOfSlice(context, one, _is_partitioned(context)) for one in _all_slices(context)]
+
+
+def record_counts(context: ProducerContext) -> dict[str, int]:
+    """About how many rows each data partition has (footers of base files, sizes of log files): for sizing."""
+    slices = list(_all_slices(context))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        counts = list(pool.map(lambda one: _rows_of(context, one), slices))
+    found: dict[str, int] = {}
+    for slice_, count in zip(slices, counts, strict=True):
+        found[slice_.partition] = found.get(slice_.partition, 0) + count
+    return found
+
+
+# ---- a change
+
+
+def _of_files(
+    context: ProducerContext, after: ProducerContext, change: TableDelta, partition: str
+) -> list[RecordSource]:
+    """Sources of kinds whose records are about files."""
+    kind = kind_of(partition)
+    added = [one for one in change.added if not one.is_cdc]
+    removed = [(folder, name) for folder, names in sorted(change.removed.items()) for name in names]
+    if kind is PartitionKind.FILES:
+        return [FilesOfChange(context, change)]
+    if kind is PartitionKind.BLOOM_FILTERS:
+        bases = [one for one in added if not one.is_log]
+        gone = [(folder, name) for folder, name in removed if not name.startswith(".")]
+        return [
+            *(BloomOfFiles(after, part) for part in in_chunks(bases, _FILES_AT_ONCE)),
+            *(BloomOfRemoved(part) for part in in_chunks(gone, _REMOVED_AT_ONCE)),
+        ]
+    if kind is PartitionKind.COLUMN_STATS:
+        return [
+            *(StatsOfFiles(after, part) for part in in_chunks(added, _FILES_AT_ONCE)),
+            *(StatsOfRemoved(context, part) for part in in_chunks(removed, _REMOVED_AT_ONCE)),
+        ]
+    touched = sorted({one.partition for one in added} | set(change.replaced))
+    if kind is PartitionKind.EXPRESSION_INDEX:
+        check_expression(after, partition)
+        names = frozenset(one.name for one in added)
+        return [
+            *(ExpressionOfRemoved(context, partition, part) for part in in_chunks(removed, _REMOVED_AT_ONCE)),
+            *(
+                ExpressionOfPartition(after, partition, name, files_of_slices(after, name, change), names)
+                for name in touched
+            ),
+        ]
+    records = context.metadata is not None and PartitionKind.COLUMN_STATS in context.metadata.partitions
+    written = frozenset((one.partition, one.name) for one in added)
+    return [
+        StatsOfPartitions(after, {name: files_of_slices(after, name, change) for name in part}, written, records)
+        for part in in_chunks(touched, _PARTITIONS_AT_ONCE)
+    ]
+
+
+def _of_groups(
+    context: ProducerContext,
+    after: ProducerContext,
+    change: TableDelta,
+    partition: str,
+    groups: Sequence[GroupChange],
+) -> list[RecordSource]:
+    """Sources of kinds whose records are about rows."""
+    if kind_of(partition) is PartitionKind.SECONDARY_INDEX:
+        check_secondary(after, partition)
+        return [PairsOfGroup(context, after, partition, one) for one in groups]
+    deletes = change.operation.upper() != "CLUSTER"
+    partitioned = _is_partitioned(after)
+    return [KeysOfGroup(context, after, one, change.instant, partitioned, deletes) for one in groups]
+
+
+# ---- the table
+
+
+def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
+    """Base files and log files of all complete writes."""
+    for partition in context.view.lister.partitions():
+        logs: dict[tuple[str, str], list[LogFile]] = {}
+        for entry in context.view.lister.files(partition):
+            if not file_counts(context.view, entry):
+                continue
+            base, log = parse_base_file(entry), parse_log_file(entry)
+            if base is not None:
+                yield AddedFile(partition, base.name, base.size, base.file_id, False, base.instant)
+            elif log is not None and not log.is_cdc:
+                logs.setdefault((log.file_id, log.instant), []).append(log)
+        for found in logs.values():
+            yield from added_logs(partition, sorted(found, key=log_order))
+
+
+def _all_slices(context: ProducerContext) -> Iterator[FileSlice]:
+    for partition in context.view.lister.partitions():
+        yield from latest_slices(context.view, partition)
+
+
+def _is_partitioned(context: ProducerContext) -> bool:
+    definition = context.definitions.get(PartitionKind.RECORD_INDEX)
+    return definition is not None and definition.options.get("isPartitioned") == "true"
+
+
+def _rows_of(context: ProducerContext, slice_: FileSlice) -> int:
+    if slice_.base_file is None:
+        return sum(log.size for log in slice_.log_files) // _LOG_BYTES_OF_A_RECORD
+    with open_base(context.storage, slice_.base_file) as reader:
+        return reader.num_rows

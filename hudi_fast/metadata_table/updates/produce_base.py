@@ -1,0 +1,325 @@
+"""The values that producers of metadata records share, and the file groups that a change is about.
+
+::
+
+    table before ─┐                             ┌─► GroupChange: slice before, slice after
+    TableDelta ──┴─► the view once it is done ─┴─► files of each partition
+
+What a slice looks like after a change is what the table's own rules say of the files that are there then: the change
+is taken for complete, its files for listed, its replaced groups for gone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, TypeVar
+
+import pyarrow as pa
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.formats.log.blocks import LogBlock
+from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.merged_slice import merged_rows
+from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.metadata_table.definitions import IndexDefinition
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, State
+from hudi_fast.view.base_files import open_base
+from hudi_fast.view.file_names import parse_base_file
+from hudi_fast.view.listing import WithFiles
+from hudi_fast.view.slices import FileSlice, TableView, latest_slices
+
+__all__ = [
+    "META_FIELDS",
+    "ROWS_OF_A_BATCH",
+    "EncodedRecords",
+    "GroupChange",
+    "ProducerContext",
+    "RecordSource",
+    "after_change",
+    "group_changes",
+    "in_chunks",
+    "open_added",
+    "opened",
+    "removals",
+    "slice_bytes",
+    "slice_rows",
+    "stored_schema",
+]
+
+META_FIELDS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+
+ROWS_OF_A_BATCH = 1 << 17
+
+_LAST = "99991231235959999"
+"""A completion time after all others."""
+
+_CHANGES_NO_ROWS = frozenset({"COMPACT", "LOG_COMPACT", "CLEAN"})
+
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRecords:
+    """Records for one metadata partition, in no order.
+
+    Attributes:
+        partition: the metadata partition (folder name).
+        keys: string[n].
+        values: binary[n], Avro; null where the key is deleted.
+        hashed: string[n], what chooses the file group in place of the key; None for the key.
+        data_partition: partitioned record index: the data partition whose file groups take them; None for others.
+    """
+
+    partition: str
+    keys: pa.Array
+    values: pa.Array
+    hashed: pa.Array | None = None
+    data_partition: str | None = None
+
+
+class RecordSource(Protocol):
+    """Makes records when it is read; picklable."""
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes of data files are read: what decides where sources run."""
+        ...
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """All its records, some at a time, their values encoded with ``schema`` (Avro JSON)."""
+        ...
+
+
+@dataclass(frozen=True)
+class ProducerContext:
+    """What is true for all sources of one action. Picklable.
+
+    Attributes:
+        storage: the data table's storage.
+        config: its configuration.
+        view: the table before the action (building: as it is).
+        merge: how slices merge, of the same state.
+        metadata: the metadata table before the action; None when there is none yet.
+        schema: data columns of the table once the action is visible.
+        indexed_columns: columns of ``column_stats``, meta columns among them.
+        definitions: index definitions by metadata partition.
+        file_id_encoding: how the record index stores file ids: 0 as numbers where they are UUIDs, 1 as text.
+        alone: whether no write that began earlier is pending. The records of one that is stand before those of this
+            action, however late they are made, so what this action says of a whole partition would hide them.
+    """
+
+    storage: Storage
+    config: TableConfig
+    view: TableView
+    merge: SliceMerge
+    metadata: MetadataTable | None
+    schema: pa.Schema
+    indexed_columns: tuple[str, ...] = ()
+    definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
+    file_id_encoding: int = 0
+    alone: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """A file group that a change touches.
+
+    Attributes:
+        partition: partition path.
+        file_id: the file group.
+        before: its newest slice before; None for a new group.
+        after: its newest slice afterwards; None for a group that is replaced.
+        inserts_last: the rows that are new to the group, when these are the last ones of the new base file; None when
+            that is not known.
+        deletes: rows that the writer says are gone; None when it does not say.
+    """
+
+    partition: str
+    file_id: str
+    before: FileSlice | None
+    after: FileSlice | None
+    inserts_last: int | None = None
+    deletes: int | None = None
+
+
+def after_change(context: ProducerContext, change: TableDelta) -> ProducerContext:
+    """The context once the change is done: its files are listed and count, replaced groups do not."""
+    timeline = _with_completed(context.view.timeline, change.instant)
+    files: dict[str, list[FileStat]] = {}
+    for one in change.added:
+        files.setdefault(one.partition, []).append(FileStat(one.path, one.size, 0, False))
+    replaced = {(partition, one): change.instant for partition, ids in change.replaced.items() for one in ids}
+
+    def still(pending: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+        return {group: instant for group, instant in pending.items() if instant != change.instant}
+
+    view = replace(
+        context.view,
+        timeline=timeline,
+        lister=WithFiles(context.view.lister, {name: tuple(found) for name, found in files.items()}),
+        replaced={**context.view.replaced, **replaced},
+        pending_compactions=still(context.view.pending_compactions),
+        pending_log_compactions=still(context.view.pending_log_compactions),
+    )
+    earlier = any(one.requested < change.instant for one in context.view.timeline.pending_writes)
+    return replace(context, view=view, merge=replace(context.merge, timeline=timeline), alone=not earlier)
+
+
+def group_changes(context: ProducerContext, after: ProducerContext, change: TableDelta) -> list[GroupChange]:
+    """The file groups whose rows a change may alter, by partition and file id.
+
+    Args:
+        context: the table before.
+        after: of :func:`after_change`.
+        change: the action; compactions and cleans alter no rows.
+    """
+    if change.operation.upper() in _CHANGES_NO_ROWS:
+        return []
+    touched: dict[str, set[str]] = {}
+    for one in change.added:
+        if not one.is_cdc:
+            touched.setdefault(one.partition, set()).add(one.file_id)
+    for partition, file_ids in change.replaced.items():
+        touched.setdefault(partition, set()).update(file_ids)
+    stats = {(one.partition, one.file_id): one.stat for one in change.added if not one.is_log}
+    log_deletes = _log_deletes(change)
+    found: list[GroupChange] = []
+    for partition in sorted(touched):
+        before = {one.file_id: one for one in latest_slices(context.view, partition)}
+        later = {one.file_id: one for one in latest_slices(after.view, partition)}
+        for file_id in sorted(touched[partition]):
+            stat = stats.get((partition, file_id))
+            last = stat is not None and stat.inserts_last
+            found.append(
+                GroupChange(
+                    partition,
+                    file_id,
+                    before.get(file_id),
+                    later.get(file_id),
+                    stat.num_inserts if stat is not None and last else None,
+                    stat.num_deletes if stat is not None and last else log_deletes.get((partition, file_id)),
+                )
+            )
+    return found
+
+
+def _log_deletes(change: TableDelta) -> dict[tuple[str, str], int]:
+    """Deletes in the log files that groups got, where writers say that all their rows are of stored keys."""
+    found: dict[tuple[str, str], int] = {}
+    unsaid = {
+        (one.partition, one.file_id)
+        for one in change.added
+        if not one.is_log or one.stat is None or not one.stat.inserts_last
+    }
+    for one in change.added:
+        group = one.partition, one.file_id
+        if one.stat is not None and group not in unsaid:
+            found[group] = found.get(group, 0) + one.stat.num_deletes
+    return found
+
+
+def stored_schema(context: ProducerContext) -> pa.Schema:
+    """The columns of stored rows: meta columns, if the table has them, then the table's."""
+    if not context.config.populate_meta_fields:
+        return context.schema
+    data = [one for one in context.schema if one.name not in META_FIELDS]
+    return pa.schema([*(pa.field(name, pa.string()) for name in META_FIELDS), *data])
+
+
+def slice_rows(context: ProducerContext, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """What a snapshot sees of a slice, in the table's types; columns that its files lack are null.
+
+    Args:
+        context: says which blocks of the log count.
+        slice_: the slice.
+        columns: top-level columns, at least one.
+
+    Raises:
+        CorruptTableError: a file of the slice is gone or cannot be understood.
+    """
+    full = stored_schema(context)
+    wanted = pa.schema([full.field(name).with_nullable(True) for name in columns])
+    blocks = visible_blocks(context.merge, slice_) if slice_.log_files else []
+    with opened(context.storage, slice_) as reader:
+        yield from _rows(context, slice_, blocks, wanted, full, reader)
+
+
+def open_added(storage: Storage, one: AddedFile) -> BaseFileReader:
+    """A base file that an action wrote.
+
+    Args:
+        storage: the table's storage.
+        one: the file; no log file.
+
+    Raises:
+        CorruptTableError: the file is missing, cut short, or not Parquet.
+    """
+    base = parse_base_file(FileStat(one.path, one.size, 0, False))
+    return open_base_file(storage, one.path) if base is None else open_base(storage, base)
+
+
+@contextlib.contextmanager
+def opened(storage: Storage, slice_: FileSlice) -> Iterator[BaseFileReader | None]:
+    """The base file of a slice; None when it has none."""
+    if slice_.base_file is None:
+        yield None
+        return
+    with open_base(storage, slice_.base_file) as reader:
+        yield reader
+
+
+def _rows(
+    context: ProducerContext,
+    slice_: FileSlice,
+    blocks: list[LogBlock],
+    wanted: pa.Schema,
+    full: pa.Schema,
+    reader: BaseFileReader | None,
+) -> Iterator[pa.RecordBatch]:
+    columns = merge_schema(context.merge, wanted, full)
+    yield from merged_rows(context.merge, slice_, blocks, wanted, columns, reader, ROWS_OF_A_BATCH)
+
+
+def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
+    """Deletes of keys; nothing when there are none."""
+    if keys:
+        yield EncodedRecords(partition, pa.array(keys, pa.string()), pa.nulls(len(keys), pa.binary()))
+
+
+def slice_bytes(*slices: FileSlice | None) -> int:
+    """The size of the files of some slices: what reading them weighs."""
+    return sum(
+        (one.base_file.weight if one.base_file is not None else 0) + sum(log.size for log in one.log_files)
+        for one in slices
+        if one is not None
+    )
+
+
+def in_chunks(items: Sequence[_Item], size: int) -> Iterator[tuple[_Item, ...]]:
+    """``items`` in order, ``size`` at a time."""
+    for start in range(0, len(items), size):
+        yield tuple(items[start : start + size])
+
+
+def _with_completed(timeline: Timeline, instant: str) -> Timeline:
+    """The timeline with the write at ``instant`` complete, later than all others."""
+    others = [one for one in timeline.instants if one.requested != instant or one.action not in WRITE_ACTIONS]
+    others = [one for one in others if one.requested != instant or one.action not in _PENDING_FORMS]
+    done = Instant(instant, "commit", State.COMPLETED, _LAST)
+    return Timeline(tuple(sorted([*others, done], key=lambda one: (one.requested, one.action))))
+
+
+_PENDING_FORMS = frozenset({"compaction", "logcompaction", "clustering"})

@@ -1,0 +1,86 @@
+"""Records of ``bloom_filters``: the filter of each base file, as its footer has it.
+
+::
+
+    base file ─ footer ─► filter's text, its type ─► one record          no filter: no record
+    deleted base file ──► a delete
+
+Source: metadata reference 3.7; HoodieTableMetadataUtil#convertMetadataToBloomFilterRecords, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.formats.parquet.base_file import open_base_file
+from hudi_fast.metadata_table.keys import bloom_key
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import BLOOM, encode_records
+from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
+from hudi_fast.metadata_table.updates.table_delta import AddedFile
+
+__all__ = ["BloomOfFiles", "BloomOfRemoved"]
+
+_SIMPLE = "SIMPLE"
+_FOOTER_BYTES = 1 << 19
+"""About what a footer with a filter of default size takes."""
+
+
+@dataclass(frozen=True)
+class BloomOfFiles:
+    """The filters of some base files.
+
+    Attributes:
+        context: of the action.
+        files: base files.
+    """
+
+    context: ProducerContext
+    files: tuple[AddedFile, ...]
+
+    @property
+    def weight(self) -> int:
+        """A footer of each file is read."""
+        return len(self.files) * _FOOTER_BYTES
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        rows = []
+        for one in self.files:
+            with open_base_file(self.context.storage, one.path) as reader:
+                footer = reader.footer()
+            if footer.bloom_filter is not None:
+                kind = footer.bloom_type or _SIMPLE
+                text = footer.bloom_filter.encode()
+                rows.append((bloom_key(one.partition, one.name), kind, one.instant, text, False))
+        if rows:
+            yield _encoded(rows, schema)
+
+
+@dataclass(frozen=True)
+class BloomOfRemoved:
+    """That base files are gone.
+
+    Attributes:
+        files: (partition path, name) of each.
+    """
+
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def weight(self) -> int:
+        """Nothing is read."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        yield from removals(PartitionKind.BLOOM_FILTERS, [bloom_key(partition, name) for partition, name in self.files])
+
+
+def _encoded(rows: list[tuple[str, str, str, bytes, bool]], schema: str) -> EncodedRecords:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), BLOOM, strict=True)]
+    keys, values = encode_records(PartitionKind.BLOOM_FILTERS, pa.Table.from_arrays(columns, schema=BLOOM), schema)
+    return EncodedRecords(PartitionKind.BLOOM_FILTERS, keys, values)

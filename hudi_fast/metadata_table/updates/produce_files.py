@@ -1,0 +1,126 @@
+"""Records of ``files``: which partitions there are, which files each has.
+
+::
+
+    change   files written ─► {partition: {file: size}}, and the names of these partitions
+             files deleted ─► {partition: {file: deleted}}; a partition that is gone: its record, its name deleted
+    table    all folders listed ─► files of complete writes
+
+Replaced file groups stay: the data timeline tells of them until they are cleaned. Source: metadata reference 2.7, 2.13
+and 3.3; HoodieTableMetadataUtil#convertMetadataToFilesPartitionRecords, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hudi_fast.metadata_table.keys import NON_PARTITIONED
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import ALL_PARTITIONS, FILES, encode_records
+from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext
+from hudi_fast.metadata_table.updates.table_delta import TableDelta
+from hudi_fast.storage.base import FileStat
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.listing import StorageLister
+from hudi_fast.view.slices import TableView
+
+__all__ = ["FilesOfChange", "FilesOfTable", "file_counts"]
+
+_PARTITIONS, _FILES = 1, 2
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class FilesOfChange:
+    """The records of one action."""
+
+    context: ProducerContext
+    change: TableDelta
+
+    @property
+    def weight(self) -> int:
+        """Nothing is read."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records; another of deleted partitions."""
+        change = self.change
+        files: dict[str, dict[str, tuple[int, bool]]] = {}
+        for one in change.added:
+            files.setdefault(one.partition, {})[one.name] = self._size(one.path, one.size), False
+        names = dict.fromkeys(files, False)
+        for partition, removed in change.removed.items():
+            files.setdefault(partition, {}).update((name, (0, True)) for name in removed)
+        gone = [partition for partition in change.removed_partitions if partition not in names]
+        for partition in gone:
+            files.pop(partition, None)
+            names[partition] = True
+        if names or files or change.operation != "CLEAN":
+            yield _encoded(names, files, schema)
+        if gone:
+            keys = pa.array([partition or NON_PARTITIONED for partition in gone], pa.string())
+            yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(gone), pa.binary()))
+
+    def _size(self, path: str, size: int) -> int:
+        """A live file's size is never 0: ask storage when its writer did not say."""
+        if size > 0:
+            return size
+        found = self.context.storage.stat(path)
+        return max(1, 0 if found is None else found.size)
+
+
+@dataclass(frozen=True)
+class FilesOfTable:
+    """All records, from listing the table's folders."""
+
+    context: ProducerContext
+
+    @property
+    def weight(self) -> int:
+        """Folders are listed by whoever builds; no data is read."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        lister = StorageLister(self.context.storage)
+        partitions = lister.partitions()
+        with ThreadPoolExecutor(_THREADS) as pool:
+            listed = list(pool.map(lister.files, partitions))
+        files = {
+            partition: {entry.name: (entry.size, False) for entry in entries if file_counts(self.context.view, entry)}
+            for partition, entries in zip(partitions, listed, strict=True)
+        }
+        yield _encoded(
+            dict.fromkeys(partitions, False), {name: found for name, found in files.items() if found}, schema
+        )
+
+
+def file_counts(view: TableView, entry: FileStat) -> bool:
+    """Whether an entry of a partition's folder is a data file (change logs among them) of a complete write."""
+    file = parse_base_file(entry) or parse_log_file(entry)
+    return file is not None and entry.size > 0 and view.timeline.is_completed_or_archived(file.instant)
+
+
+def _encoded(
+    names: Mapping[str, bool], files: Mapping[str, Mapping[str, tuple[int, bool]]], schema: str
+) -> EncodedRecords:
+    """The record of partitions, unless it says nothing new, and one for each partition's files."""
+    rows: list[tuple[str, int, str | None, int | None, bool | None]] = []
+    for partition, deleted in sorted(names.items()):
+        rows.append((ALL_PARTITIONS, _PARTITIONS, partition or NON_PARTITIONED, 0, deleted))
+    if not rows and not files:
+        rows.append((ALL_PARTITIONS, _PARTITIONS, None, None, None))
+    for partition, found in sorted(files.items()):
+        rows += [(partition or NON_PARTITIONED, _FILES, name, *found[name]) for name in sorted(found)]
+    keys, values = encode_records(PartitionKind.FILES, _table(rows), schema)
+    return EncodedRecords(PartitionKind.FILES, keys, values)
+
+
+def _table(rows: Iterable[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*rows, strict=True))
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, FILES, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=FILES)

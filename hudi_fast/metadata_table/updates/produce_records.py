@@ -1,0 +1,297 @@
+"""Records of ``record_index``: keys that a change adds, with where they are, and keys that it takes away.
+
+::
+
+    new file group ─────────────── all its keys ─► put
+    group rewritten by this process ─ last rows ─► put       rows gone: keys before without keys after ─► delete
+    any other change of a group ── rows of the base file that the log hides before and after, keys of the log alone
+                                   ─► what differs: put or delete
+    group replaced ─────────────── all its keys ─► delete
+
+Updates change nothing. A key that leaves one file group and comes to another brings a delete and a value: the value
+stays. Source: metadata reference 3.8; HoodieTableMetadataUtil#convertMetadataToRecordIndexRecords, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock
+from hudi_fast.formats.parquet.base_file import BaseFileReader
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.keys.key_generator import record_keys
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.log_scan import visible_blocks
+from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
+from hudi_fast.merging.rules import OPERATION, merging_columns
+from hudi_fast.merging.slice_merge import key_columns, merge_schema
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import RECORD_INDEX, encode_records, instant_millis
+from hudi_fast.metadata_table.updates.produce_base import (
+    EncodedRecords,
+    GroupChange,
+    ProducerContext,
+    opened,
+    slice_bytes,
+    slice_rows,
+    stored_schema,
+)
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["KeysOfGroup", "KeysOfSlice", "keys_of", "slice_keys"]
+
+
+_SHARE_OF_KEYS = 4
+"""Keys are about this part of a file."""
+
+_FEW_BYTES = 1 << 17
+"""About what the last rows of a rewritten file take."""
+
+
+@dataclass(frozen=True)
+class KeysOfSlice:
+    """All keys of a slice, for a record index that is built.
+
+    Attributes:
+        context: of the build.
+        slice: the newest slice of a file group.
+        partitioned: whether the index is by data partition.
+    """
+
+    context: ProducerContext
+    slice: FileSlice
+    partitioned: bool
+
+    @property
+    def weight(self) -> int:
+        """Keys of the slice are read."""
+        return slice_bytes(self.slice) // _SHARE_OF_KEYS
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """Keys of some rows at a time."""
+        found = pa.chunked_array(list(slice_keys(self.context, self.slice)), pa.string())
+        _refuse_repeated(found, self.slice)
+        one = self.slice
+        for keys in found.chunks:
+            yield _puts(self.context, keys, one.partition, one.file_id, one.base_instant, self.partitioned, schema)
+
+
+@dataclass(frozen=True)
+class KeysOfGroup:
+    """What a change does to the keys of one file group.
+
+    Attributes:
+        before: the context before the change.
+        after: the context once it is done.
+        change: the group.
+        instant: of the change.
+        partitioned: whether the index is by data partition.
+        deletes: whether keys of a replaced group go; not where its rows are written anew by the same change.
+    """
+
+    before: ProducerContext
+    after: ProducerContext
+    change: GroupChange
+    instant: str
+    partitioned: bool
+    deletes: bool = True
+
+    @property
+    def weight(self) -> int:
+        """Keys of slices before and after are read, as far as they may differ."""
+        one = self.change
+        if one.deletes == 0 and one.before is not None and one.after is not None:
+            rewritten = one.inserts_last is not None and not one.before.log_files
+            return _FEW_BYTES if rewritten else sum(log.size for log in one.before.log_files) // _SHARE_OF_KEYS
+        return slice_bytes(one.before, one.after) // _SHARE_OF_KEYS
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """Keys to put, then keys to delete."""
+        put, gone = self._keys()
+        one = self.change
+        if len(put):
+            if self.deletes:
+                _refuse_repeated(pa.chunked_array([put]), one.after)
+            else:
+                put = pc.unique(put)  # what two writers inserted and clustering brings together is in one place now
+            yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
+        if len(gone):
+            where = one.partition if self.partitioned else None
+            yield EncodedRecords(
+                PartitionKind.RECORD_INDEX, gone, pa.nulls(len(gone), pa.binary()), data_partition=where
+            )
+
+    def _keys(self) -> tuple[pa.Array, pa.Array]:
+        """Keys to put and keys to delete."""
+        none = pa.array([], pa.string())
+        one = self.change
+        if one.before is None:
+            return (none if one.after is None else _all_keys(self.after, one.after)), none
+        if one.after is None:
+            return none, (_all_keys(self.before, one.before) if self.deletes else none)
+        if one.inserts_last is not None and not one.before.log_files and not one.after.log_files:
+            return self._of_rewrite(one.before, one.after, one.inserts_last)
+        same_base = one.before.base_file == one.after.base_file
+        if same_base and self.after.merge.rules.merger is None:
+            if one.deletes == 0 and not _may_delete(self.before, one.before):
+                return none, none  # what was updated was there
+            return _of_log(self.before, one.before, self.after, one.after)
+        return _difference(_all_keys(self.before, one.before), _all_keys(self.after, one.after))
+
+    def _of_rewrite(self, before: FileSlice, after: FileSlice, inserts: int) -> tuple[pa.Array, pa.Array]:
+        """Of a new base file whose last rows are those that were inserted."""
+        with opened(self.after.storage, after) as reader:
+            assert reader is not None
+            first = reader.num_rows - inserts
+            if not self.change.deletes:
+                return _last_keys(self.after, reader, first), pa.array([], pa.string())
+        keys = _all_keys(self.after, after)
+        return keys.slice(first), _difference(_all_keys(self.before, before), keys)[1]
+
+
+# ---- keys of slices
+
+
+def slice_keys(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array]:
+    """The record keys that a snapshot sees in a slice, some at a time.
+
+    Args:
+        context: says which blocks of the log count.
+        slice_: the slice.
+    """
+    for batch in slice_rows(context, slice_, key_columns(context.merge)):
+        yield keys_of(context, batch)
+
+
+def keys_of(context: ProducerContext, rows: pa.RecordBatch | pa.Table) -> pa.Array:
+    """The record keys of rows that have the columns of :func:`hudi_fast.merging.slice_merge.key_columns`."""
+    if context.merge.key_config is not None:
+        return single_chunk(record_keys(context.merge.key_config, rows))
+    return single_chunk(rows.column(key_columns(context.merge)[0]))
+
+
+def _all_keys(context: ProducerContext, slice_: FileSlice) -> pa.Array:
+    return single_chunk(pa.chunked_array(list(slice_keys(context, slice_)), pa.string()))
+
+
+def _last_keys(context: ProducerContext, reader: BaseFileReader, first: int) -> pa.Array:
+    """The keys from row ``first`` on: of the row groups that these rows are in."""
+    ends = np.cumsum(reader.row_group_rows())
+    groups = [group for group, end in enumerate(ends) if end > first]
+    if not groups:
+        return pa.array([], pa.string())
+    rows = reader.read(key_columns(context.merge), groups)
+    start = int(ends[groups[0]]) - reader.row_group_rows()[groups[0]]
+    return keys_of(context, rows.slice(max(0, first - start)).combine_chunks())
+
+
+# ---- what differs
+
+
+def _difference(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Keys that came and keys that went."""
+    new = after.filter(pc.invert(pc.is_in(after, before)))
+    return new, before.filter(pc.invert(pc.is_in(before, after)))
+
+
+def _of_log(
+    context: ProducerContext, before: FileSlice, after_context: ProducerContext, after: FileSlice
+) -> tuple[pa.Array, pa.Array]:
+    """Of a slice whose log grew: rows of the base file that it hides now and did not, or did and does not now."""
+    with opened(context.storage, before) as reader:
+        old = _resolved(context, before, reader)
+        new = _resolved(after_context, after, reader)
+        hidden_before, hidden = _dropped(old), _dropped(new)
+        gone, back = np.setdiff1d(hidden, hidden_before), np.setdiff1d(hidden_before, hidden)
+        none = pa.array([], pa.string())
+        stored = none
+        if reader is not None and (len(gone) or len(back)):
+            stored = keys_of(context, reader.read(key_columns(context.merge)).combine_chunks())
+        came, went = _difference(_appended(old), _appended(new))
+        put = [gather_array(stored, back) if len(back) else none, came]
+        return pa.concat_arrays(put), pa.concat_arrays([gather_array(stored, gone) if len(gone) else none, went])
+
+
+def _may_delete(context: ProducerContext, slice_: FileSlice) -> bool:
+    """Whether the log of a slice may hold deletes, which later rows may undo, or rows of keys that it alone has."""
+    if slice_.base_file is None:
+        return True
+    columns = [*stored_schema(context).names, OPERATION]
+    marks = merging_columns(replace(context.merge.rules, ordering_fields=()), columns) or columns
+    return any(
+        block.kind is BlockType.DELETE or any(f'"{name}"' in _schema_of(block) for name in marks)
+        for block in visible_blocks(context.merge, slice_)
+    )
+
+
+def _schema_of(block: LogBlock) -> str:
+    return block.headers.get(HeaderKey.SCHEMA, "")
+
+
+def _resolved(context: ProducerContext, slice_: FileSlice, reader: BaseFileReader | None) -> ResolvedSlice | None:
+    blocks = visible_blocks(context.merge, slice_) if slice_.log_files else []
+    if not blocks:
+        return None
+    full = stored_schema(context)
+    columns = merge_schema(context.merge, pa.schema([]), full)
+    instant = None if slice_.base_file is None else slice_.base_file.instant
+    return resolve_slice(context.merge, blocks, columns, reader, instant)
+
+
+def _dropped(resolved: ResolvedSlice | None) -> np.ndarray:
+    return np.zeros(0, np.int64) if resolved is None else resolved.changes.dropped
+
+
+def _appended(resolved: ResolvedSlice | None) -> pa.Array:
+    """Keys that only the log has."""
+    if resolved is None:
+        return pa.array([], pa.string())
+    return single_chunk(gather_array(resolved.entries.keys, resolved.appended))
+
+
+# ---- records
+
+
+def _puts(
+    context: ProducerContext,
+    keys: pa.Array,
+    partition: str,
+    file_id: str,
+    instant: str,
+    partitioned: bool,
+    schema: str,
+) -> EncodedRecords:
+    count = len(keys)
+    millis = instant_millis(pa.array([instant], pa.string()), context.config.timezone)[0]
+    columns = [
+        keys,
+        pa.repeat(pa.scalar(partition, pa.string()), count),
+        pa.repeat(pa.scalar(file_id, pa.string()), count),
+        pa.repeat(millis.cast(pa.int64()), count),
+        pa.nulls(count, pa.int64()),
+    ]
+    kind = PartitionKind.RECORD_INDEX
+    rows = pa.Table.from_arrays(columns, schema=RECORD_INDEX)
+    encoded = encode_records(kind, rows, schema, context.file_id_encoding)
+    return EncodedRecords(kind, *encoded, data_partition=partition if partitioned else None)
+
+
+def _refuse_repeated(keys: pa.ChunkedArray, slice_: FileSlice | None) -> None:
+    """An index takes a key once, as in Apache Hudi, whose HFiles refuse repeated ones."""
+    distinct = pc.count_distinct(keys).as_py()
+    if distinct == len(keys):
+        return
+    counts = pc.value_counts(keys)
+    twice = pc.struct_field(counts, "values").filter(pc.greater(pc.struct_field(counts, "counts"), 1))[0].as_py()
+    where = "" if slice_ is None else f" The file group {slice_.file_id} in partition {slice_.partition!r}"
+    raise InvalidDataError(
+        f"A record index needs keys that are there once.{where} holds {len(keys) - distinct} rows more than keys, for "
+        f"example the key {twice!r} more than once. Remove duplicates, or leave the record index out "
+        "(hoodie.metadata.global.record.level.index.enable=false)."
+    )

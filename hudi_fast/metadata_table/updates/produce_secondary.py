@@ -1,0 +1,164 @@
+"""Records of ``secondary_index_<name>``: pairs of a column's value and the record key, put and taken away.
+
+::
+
+    slice before ─► value$key ... ─┐
+    slice after ──► value$key ... ─┴─► those that came: put      those that went: delete      the others stay
+
+A change that leaves a row's value as it was changes nothing. From version 2 of the index on, a value's records are
+all in one file group. Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import UnsupportedFeatureError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.keys.value_text import to_text
+from hudi_fast.merging.slice_merge import key_columns
+from hudi_fast.metadata_table.definitions import index_version
+from hudi_fast.metadata_table.keys import secondary_keys, secondary_routing
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.records import SECONDARY, encode_records
+from hudi_fast.metadata_table.updates.produce_base import (
+    EncodedRecords,
+    GroupChange,
+    ProducerContext,
+    slice_bytes,
+    slice_rows,
+    stored_schema,
+)
+from hudi_fast.metadata_table.updates.produce_records import keys_of
+from hudi_fast.view.slices import FileSlice
+
+__all__ = ["PairsOfGroup", "PairsOfSlice", "check_secondary"]
+
+
+@dataclass(frozen=True)
+class PairsOfSlice:
+    """All pairs of a slice, for an index that is built.
+
+    Attributes:
+        context: of the build.
+        partition: the metadata partition.
+        slice: the newest slice of a file group.
+    """
+
+    context: ProducerContext
+    partition: str
+    slice: FileSlice
+
+    @property
+    def weight(self) -> int:
+        """The slice is read."""
+        return slice_bytes(self.slice)
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """Pairs of some rows at a time."""
+        for pairs in _pairs(self.context, self.partition, self.slice):
+            yield _records(self.context, self.partition, pairs, schema)
+
+
+@dataclass(frozen=True)
+class PairsOfGroup:
+    """What a change does to the pairs of one file group.
+
+    Attributes:
+        before: the context before the change.
+        after: the context once it is done.
+        partition: the metadata partition.
+        change: the group.
+    """
+
+    before: ProducerContext
+    after: ProducerContext
+    partition: str
+    change: GroupChange
+
+    @property
+    def weight(self) -> int:
+        """Slices before and after are read."""
+        return slice_bytes(self.change.before, self.change.after)
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """Pairs to put, then pairs to delete."""
+        old = _all_pairs(self.before, self.partition, self.change.before)
+        new = _all_pairs(self.after, self.partition, self.change.after)
+        came = new.filter(pc.invert(pc.is_in(new, old))) if len(old) else new
+        went = old.filter(pc.invert(pc.is_in(old, new))) if len(new) else old
+        if len(came):
+            yield _records(self.after, self.partition, came, schema)
+        if len(went):
+            yield _records(self.after, self.partition, went, None)
+
+
+def check_secondary(context: ProducerContext, partition: str) -> str:
+    """The column that a secondary index is over.
+
+    Raises:
+        UnsupportedFeatureError: the index is over no column or several, or over one that is not stored or of a type
+            that secondary indexes do not take.
+    """
+    definition = context.definitions.get(partition)
+    fields = () if definition is None else definition.source_fields
+    if len(fields) != 1:
+        raise UnsupportedFeatureError(
+            f"The secondary index {partition} of {context.storage.uri} is over {list(fields)}; one column is supported."
+        )
+    schema, name = stored_schema(context), fields[0]
+    if name not in schema.names or (context.config.drop_partition_columns and name in context.config.partition_fields):
+        raise UnsupportedFeatureError(
+            f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is no top-level column "
+            f"that files store; there are {schema.names}."
+        )
+    kind = schema.field(name).type
+    takes = (
+        pa.types.is_string(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_temporal(kind)
+        or pa.types.is_boolean(kind)
+    )
+    if not takes:
+        raise UnsupportedFeatureError(
+            f"The secondary index {partition} of {context.storage.uri} is over {name!r} of type {kind}; supported are "
+            "strings, integers, floats, booleans, dates, times and timestamps."
+        )
+    return name
+
+
+def _all_pairs(context: ProducerContext, partition: str, slice_: FileSlice | None) -> pa.Array:
+    found = [] if slice_ is None else list(_pairs(context, partition, slice_))
+    return single_chunk(pa.chunked_array(found, pa.string()))
+
+
+def _pairs(context: ProducerContext, partition: str, slice_: FileSlice) -> Iterator[pa.Array]:
+    """The index keys of a slice's rows."""
+    name = check_secondary(context, partition)
+    columns = list(dict.fromkeys([name, *key_columns(context.merge)]))
+    for batch in slice_rows(context, slice_, columns):
+        yield secondary_keys(_text(single_chunk(batch.column(name)), name), keys_of(context, batch))
+
+
+def _text(values: pa.Array, name: str) -> pa.Array:
+    """Values as Java prints what rows hold: dates and times as numbers."""
+    if pa.types.is_date32(values.type):
+        return values.cast(pa.int32()).cast(pa.string())
+    return to_text(values, name)
+
+
+def _records(context: ProducerContext, partition: str, pairs: pa.Array, schema: str | None) -> EncodedRecords:
+    """Records of pairs; without a schema, deletes of them."""
+    version = index_version(partition, context.config.version, context.definitions)
+    hashed = secondary_routing(pairs) if version != "V1" else None
+    if schema is None:
+        return EncodedRecords(partition, pairs, pa.nulls(len(pairs), pa.binary()), hashed)
+    alive = pa.repeat(pa.scalar(False), len(pairs))
+    rows = pa.Table.from_arrays([pairs, alive], schema=SECONDARY)
+    keys, values = encode_records(PartitionKind.SECONDARY_INDEX, rows, schema)
+    return EncodedRecords(partition, keys, values, hashed)

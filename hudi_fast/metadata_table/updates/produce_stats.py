@@ -1,0 +1,224 @@
+"""Records of ``column_stats``, one for a file and column, and of ``partition_stats``, one for a partition and column.
+
+::
+
+    files written ─► their ranges ─► column_stats: a record for each column that the file has
+                          │          a log of deleted keys alone: records of nothing, for every indexed column
+                          └────┐
+    other files of the touched ┴► partition_stats: the ranges of the files of the newest slices, merged; it replaces
+    partitions ─ MDT records ──┘  what was there; a partition without files, or that a write may land in which began
+                                  earlier: deletes, until the next write
+
+Source: metadata reference 3.5 and 3.6; HoodieTableMetadataUtil#convertMetadataToColumnStatsRecords and
+#convertMetadataToPartitionStatRecords, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+
+from hudi_fast.formats.parquet.column_ranges import ColumnRange, ColumnRanges, merge_ranges
+from hudi_fast.metadata_table.definitions import index_version
+from hudi_fast.metadata_table.keys import column_hash, file_hash, partition_hash, partition_stats_key
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.read import prefix
+from hudi_fast.metadata_table.stat_values import StatsVersion
+from hudi_fast.metadata_table.updates.column_ranges import (
+    PARTITION_STATS,
+    StatRow,
+    column_types,
+    in_types,
+    ranges_of_added,
+    ranges_of_records,
+    stat_records,
+)
+from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, ProducerContext, removals
+from hudi_fast.metadata_table.updates.table_delta import AddedFile, TableDelta, added_logs
+from hudi_fast.schema.history import altered_columns
+from hudi_fast.view.slices import latest_slices
+
+__all__ = ["StatsOfFiles", "StatsOfPartitions", "StatsOfRemoved", "files_of_slices", "stats_version"]
+
+_FOOTER_BYTES = 1 << 19
+"""About what a footer takes that has to be read for its statistics."""
+
+_NOTHING = ColumnRange(None, None, 0, 0)
+
+
+def stats_version(context: ProducerContext, partition: str = PartitionKind.COLUMN_STATS) -> StatsVersion:
+    """How a metadata partition stores values."""
+    return cast(StatsVersion, index_version(partition, context.config.version, context.definitions))
+
+
+def reading_weight(files: Sequence[AddedFile]) -> int:
+    """Bytes to read for the ranges of files: nothing where writers noted them."""
+    return sum(
+        0 if one.stat is not None and one.stat.column_ranges is not None else one.size if one.is_log else _FOOTER_BYTES
+        for one in files
+    )
+
+
+@dataclass(frozen=True)
+class StatsOfFiles:
+    """The ``column_stats`` of some files.
+
+    Attributes:
+        context: once the action is done.
+        files: base files and log files.
+    """
+
+    context: ProducerContext
+    files: tuple[AddedFile, ...]
+
+    @property
+    def weight(self) -> int:
+        """Files whose writers noted no ranges are read."""
+        return reading_weight(self.files)
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        context, columns = self.context, self.context.indexed_columns
+        types = column_types(context, columns)
+        column_hashes = {name: column_hash(name) for name in columns}
+        rows = []
+        for one, hashed in zip(self.files, file_hash([each.name for each in self.files]), strict=True):
+            ranges = ranges_of_added(context, one, columns)
+            where = partition_hash(one.partition) + hashed
+            if one.is_log and not any(found.value_count for found in ranges.values()):
+                rows += [StatRow(column_hashes[name] + where, one.name, name, _NOTHING, None) for name in columns]
+                continue
+            for name, found in ranges.items():
+                kind = types.get(name) if found.low is None else found.low.type
+                if not found.is_known:
+                    continue  # no record: no reader can take the file for one without values
+                rows.append(StatRow(column_hashes[name] + where, one.name, name, found, kind))
+        if rows:
+            kind = PartitionKind.COLUMN_STATS
+            yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(context), schema))
+
+
+@dataclass(frozen=True)
+class StatsOfRemoved:
+    """That files are gone.
+
+    Attributes:
+        context: of the clean.
+        files: (partition path, name) of each.
+    """
+
+    context: ProducerContext
+    files: tuple[tuple[str, str], ...]
+
+    @property
+    def weight(self) -> int:
+        """Nothing is read."""
+        return 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        hashed = file_hash([name for _, name in self.files])
+        files = [partition_hash(where) + one for (where, _), one in zip(self.files, hashed, strict=True)]
+        columns = [column_hash(name) for name in self.context.indexed_columns]
+        yield from removals(PartitionKind.COLUMN_STATS, [column + file for column in columns for file in files])
+
+
+@dataclass(frozen=True)
+class StatsOfPartitions:
+    """The ``partition_stats`` of some partitions.
+
+    Attributes:
+        context: once the action is done.
+        files: by partition path, the files of its newest slices; none: the partition has no rows any more.
+        written: of these files, those that the action wrote.
+        records: whether ranges of other files are in the metadata table.
+    """
+
+    context: ProducerContext
+    files: Mapping[str, tuple[AddedFile, ...]]
+    written: frozenset[tuple[str, str]]
+    records: bool
+
+    @property
+    def weight(self) -> int:
+        """Records are looked up, or files read."""
+        fresh = [
+            one
+            for found in self.files.values()
+            for one in found
+            if not self.records or (one.partition, one.name) in self.written
+        ]
+        return reading_weight(fresh)
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        """One batch of records."""
+        types = column_types(self.context, self.context.indexed_columns)
+        known = self._recorded(types) if self.records else {}
+        names = {one.name for files in self.files.values() for one in files}
+        hashed = dict(zip(names, file_hash(list(names)), strict=True))
+        rows: list[StatRow] = []
+        gone: list[str] = []
+        for partition, files in sorted(self.files.items()):
+            where = partition_hash(partition)
+            merged = merge_ranges(self._ranges(one, known.get(where + hashed[one.name]), types) for one in files)
+            altered = self._altered(files, types)
+            for name in dict.fromkeys([*merged, *altered] if files else types):
+                key, found = partition_stats_key(name, partition), merged.get(name)
+                if found is None or not found.is_known or name in altered or not self.context.alone:
+                    gone.append(key)
+                else:
+                    rows.append(StatRow(key, partition, name, found, types[name], PARTITION_STATS, True))
+        kind = PartitionKind.PARTITION_STATS
+        if rows:
+            yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context, kind), schema))
+        yield from removals(kind, gone)
+
+    def _altered(self, files: Sequence[AddedFile], names: Iterable[str]) -> list[str]:
+        """Columns of which some of the files say nothing under today's names."""
+        history = self.context.merge.history
+        roots = {root for instant in {one.instant for one in files} for root in altered_columns(history, instant)}
+        return [name for name in names if name.partition(".")[0] in roots]
+
+    def _recorded(self, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
+        """Ranges of the files that the action did not write, see :func:`ranges_of_records`."""
+        table = self.context.metadata
+        wanted = [
+            partition
+            for partition, files in self.files.items()
+            if any((partition, one.name) not in self.written for one in files)
+        ]
+        if table is None or not wanted:
+            return {}
+        columns, partitions = [column_hash(name) for name in types], [partition_hash(name) for name in wanted]
+        prefixes = [column + partition for column in columns for partition in partitions]
+        return ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
+
+    def _ranges(self, one: AddedFile, recorded: ColumnRanges | None, types: Mapping[str, pa.DataType]) -> ColumnRanges:
+        """The ranges of a file in the table's types: noted, recorded, or read where neither says what is in there."""
+        fresh = (one.partition, one.name) in self.written
+        if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):
+            return recorded
+        return in_types(ranges_of_added(self.context, one, list(types)), types)
+
+
+def files_of_slices(
+    context: ProducerContext, partition: str, change: TableDelta | None = None
+) -> tuple[AddedFile, ...]:
+    """The files of the newest slices of a partition; those that a change wrote with what their writers said.
+
+    Args:
+        context: the table, once the change is done.
+        partition: partition path.
+        change: the action; None for none.
+    """
+    written = {} if change is None else {one.name: one for one in change.added if one.partition == partition}
+    found = []
+    for slice_ in latest_slices(context.view, partition):
+        base, files = slice_.base_file, added_logs(partition, slice_.log_files)
+        if base is not None:
+            files.insert(0, AddedFile(partition, base.name, base.size, base.file_id, False, base.instant))
+        found += [written.get(one.name, one) for one in files]
+    return tuple(found)

@@ -1,0 +1,307 @@
+"""Taking a commit out of the metadata table again: the action it was for failed, or was rolled back.
+
+::
+
+    table version 6    delta commit of the rollback: lists log files that stay (failed ones, the rollback's own)
+                       rollback + 006: a command block per file group that the failed commit logged to
+    from version 8     rollback at the same instant: its log files are deleted
+    both               its instants go; the rollback is completed
+
+Done before the failed instant leaves the data table's timeline: until then readers pass the commit over. Every step can
+be repeated, by whoever finishes the data table's rollback.
+
+Source: metadata reference 2.5 to 2.7; HoodieBackedTableMetadataWriter(TableVersionSix)#update, Hudi 1.2.0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError, TableNotFoundError
+from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
+from hudi_fast.formats.log.writer import command_block
+from hudi_fast.metadata_table.layout import PartitionKind, group_file_id
+from hudi_fast.metadata_table.records import FILES, encode_records
+from hudi_fast.metadata_table.table import metadata_storage
+from hudi_fast.metadata_table.updates.bookkeeping import has_metadata_folder, record_schema
+from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
+from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, put_new
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import Timeline, load_timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import (
+    RollbackMetadata,
+    RollbackPartition,
+    RollbackPlan,
+    RollbackRequest,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from hudi_fast.timeline.transition import complete, create_requested, delete_instant_files, to_inflight
+from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
+from hudi_fast.view.pending import compacted_groups
+
+__all__ = ["list_log_files", "open_for_recovery", "roll_back_metadata", "undo_delta_commit"]
+
+_SUFFIX = "006"
+_TOKEN = "1-0-1"
+
+
+def roll_back_metadata(
+    storage: Storage,
+    config: TableConfig,
+    failed: str,
+    rollback: str,
+    clock: InstantClock,
+    added: Mapping[str, Mapping[str, int]] | None = None,
+    removed: Mapping[str, Iterable[str]] | None = None,
+) -> None:
+    """Take the commit of a failed action out of the metadata table, if there is one.
+
+    Args:
+        storage: of the data table.
+        config: of the data table.
+        failed: requested time of the action.
+        rollback: requested time of the data table's rollback, which is inflight.
+        clock: gives completion times.
+        added: table version 6: log files that stay where they are, by partition path, names to sizes.
+        removed: table version 6: log files that are gone though others than the failed action listed them, by
+            partition path.
+    """
+    opened = open_for_recovery(storage)
+    if opened is None:
+        return
+    inner, inner_config, timeline = opened
+    if config.layout_version < 2 and (added or removed):
+        list_log_files(inner, inner_config, timeline, rollback, added or {}, removed or {}, clock)
+    own = rollback + _SUFFIX if config.layout_version < 2 else rollback
+    if _holds(timeline, failed) or _pending_rollback(timeline, own):
+        undo_delta_commit(inner, inner_config, timeline, failed, own, clock)
+
+
+def undo_delta_commit(
+    storage: Storage, config: TableConfig, timeline: Timeline, failed: str, rollback: str, clock: InstantClock
+) -> None:
+    """Roll a delta commit of the metadata table back, or finish doing so.
+
+    Args:
+        storage: of the metadata table.
+        config: of the metadata table.
+        timeline: of the metadata table.
+        failed: the delta commit.
+        rollback: requested time of the metadata table's own rollback.
+        clock: gives its completion time.
+    """
+    started = time.monotonic()
+    instant = Instant(rollback, "rollback", State.REQUESTED)
+    found = timeline.find(rollback, "rollback")
+    if found is not None and found.state is State.COMPLETED:  # all was done but for the instant's files
+        delete_instant_files(storage, config, Instant(failed, "deltacommit", State.INFLIGHT))
+        return
+    files = list(_files_of(storage, config, failed))
+    if found is None:
+        requests = tuple(_request(storage, config, one) for one in files)
+        create_requested(storage, config, instant, encode_rollback_plan(RollbackPlan(failed, "deltacommit", requests)))
+    if found is None or found.state is State.REQUESTED:
+        to_inflight(storage, config, instant)
+    done = _take_back(storage, config, files, failed, rollback)
+    delete_instant_files(storage, config, Instant(failed, "deltacommit", State.INFLIGHT))
+    millis = int((time.monotonic() - started) * 1000)
+    body = encode_rollback_metadata(RollbackMetadata(rollback, failed, "deltacommit", millis, done))
+    complete(storage, config, Instant(rollback, "rollback", State.INFLIGHT), body, clock.next_time)
+
+
+# ---- what there is
+
+
+def open_for_recovery(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
+    """Storage, configuration and timeline of the metadata table; None when there is none that can be understood.
+
+    Args:
+        storage: of the data table.
+    """
+    if not has_metadata_folder(storage):
+        return None
+    inner = metadata_storage(storage)
+    try:
+        config = TableConfig.from_properties(load_properties(inner), inner.uri)
+    except (CorruptTableError, TableNotFoundError):
+        return None  # nobody trusts it, and it will be built anew
+    return inner, config, load_timeline(inner, config)
+
+
+def _holds(timeline: Timeline, failed: str) -> bool:
+    return any(one.requested == failed and one.action == "deltacommit" for one in timeline.instants)
+
+
+def _pending_rollback(timeline: Timeline, rollback: str) -> bool:
+    found = timeline.find(rollback, "rollback")
+    return found is not None and found.action == "rollback" and found.state is not State.COMPLETED
+
+
+@dataclass(frozen=True, slots=True)
+class _Logged:
+    """A file of the failed commit.
+
+    Attributes:
+        partition: of the metadata table.
+        entry: the file.
+        log: what its name says; None for a base file.
+        newest: largest log version of the slice; table version 6.
+    """
+
+    partition: str
+    entry: FileStat
+    log: LogFile | None
+    newest: int = 0
+
+
+def _files_of(storage: Storage, config: TableConfig, failed: str) -> Iterator[_Logged]:
+    """Files that the delta commit made, by their names; before version 8 by what their blocks say."""
+    for folder in storage.list_dir(""):
+        if not folder.is_dir or folder.name == ".hoodie":
+            continue
+        entries = [entry for entry in storage.list_dir(folder.path) if not entry.is_dir]
+        logs = [(entry, parse_log_file(entry)) for entry in entries]
+        if config.layout_version < 2:
+            yield from _logged_before_8(storage, folder.path, [log for _, log in logs if log is not None], failed)
+            continue
+        for entry, log in logs:
+            named = log or parse_base_file(entry)
+            if named is not None and named.instant == failed:
+                yield _Logged(folder.path, entry, log)
+
+
+def _logged_before_8(storage: Storage, partition: str, logs: Sequence[LogFile], failed: str) -> Iterator[_Logged]:
+    newest: dict[tuple[str, str], int] = {}
+    for log in logs:
+        slice_ = log.file_id, log.instant
+        newest[slice_] = max(newest.get(slice_, 0), log.version)
+    for log in logs:
+        blocks = scan_log_blocks(storage, log.path)
+        if any(
+            block.kind is not BlockType.CORRUPT and block.headers.get(HeaderKey.INSTANT_TIME) == failed
+            for block in blocks
+        ):
+            entry = FileStat(log.path, log.size, 0, False)
+            yield _Logged(partition, entry, log, newest[log.file_id, log.instant])
+
+
+# ---- what is done
+
+
+def _request(storage: Storage, config: TableConfig, one: _Logged) -> RollbackRequest:
+    path = storage.absolute(one.entry.path)
+    if config.layout_version > 1 or one.log is None:
+        return RollbackRequest(one.partition, files_to_be_deleted=(path,))
+    return RollbackRequest(
+        one.partition, one.log.file_id, one.log.instant, log_blocks_to_be_deleted={path: one.entry.size}
+    )
+
+
+def _take_back(
+    storage: Storage, config: TableConfig, files: Sequence[_Logged], failed: str, rollback: str
+) -> tuple[RollbackPartition, ...]:
+    """Delete the files, or answer their blocks; what was done, by partition."""
+    by_partition: dict[str, list[_Logged]] = {}
+    for one in files:
+        by_partition.setdefault(one.partition, []).append(one)
+    done = []
+    for partition, group in sorted(by_partition.items()):
+        if config.layout_version > 1:
+            for one in group:
+                storage.delete_file(one.entry.path)
+            done.append(RollbackPartition(partition, tuple(storage.absolute(one.entry.path) for one in group)))
+            continue
+        failed_logs = {storage.absolute(one.entry.path): one.entry.size for one in group}
+        block, answers = command_block(rollback, failed), {}
+        for file_id, base, version in sorted(
+            {(one.log.file_id, one.log.instant, one.newest) for one in group if one.log}
+        ):
+            path = f"{partition}/{log_file_name(file_id, base, version + 1, _TOKEN)}"
+            put_new(storage, path, [block])
+            answers[storage.absolute(path)] = len(block)
+        done.append(RollbackPartition(partition, (), (), answers, failed_logs))
+    return tuple(done)
+
+
+def list_log_files(
+    storage: Storage,
+    config: TableConfig,
+    timeline: Timeline,
+    requested: str,
+    added: Mapping[str, Mapping[str, int]],
+    removed: Mapping[str, Iterable[str]],
+    clock: InstantClock,
+) -> None:
+    """List log files that a rollback leaves or made, not those that it deletes, by a delta commit.
+
+    If that is there already nothing is done.
+
+    Args:
+        storage: of the metadata table.
+        config: of the metadata table, which is of table version 6.
+        timeline: of the metadata table.
+        requested: of the delta commit.
+        added: partition path of the data table to names and sizes of log files.
+        removed: partition path of the data table to names of log files.
+        clock: gives the completion time.
+    """
+    group = _files_group(storage, config, timeline)
+    if group is None:  # damaged: it will be built anew
+        return
+    found = timeline.find(requested, "deltacommit")
+    if found is not None and found.action == "deltacommit":
+        if found.state is State.COMPLETED:
+            return
+        delete_instant_files(storage, config, found)
+    table = _files_table(added, removed)
+    schema = record_schema(config.version, stored_schema(storage, config, timeline))
+    keys, values = encode_records(PartitionKind.FILES, table, schema)
+    start_delta_commit(storage, config, requested)
+    writer = GroupWriter(storage, config, requested, schema, {"files": (group,)})
+    stat = writer.write("files", 0, keys, values)
+    finish_delta_commit(storage, config, requested, [stat], schema, "UPSERT_PREPPED", clock)
+
+
+def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, Iterable[str]]) -> pa.Table:
+    """Records of ``files``, ascending by key."""
+    there = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
+    gone = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
+    rows = sorted([*there, *gone])
+    count = len(rows)
+    return pa.Table.from_arrays(
+        [
+            pa.array([row[0] for row in rows], pa.string()),
+            pa.array(np.full(count, 2, np.int32)),
+            pa.array([row[1] for row in rows], pa.string()),
+            pa.array([row[2] for row in rows], pa.int64()),
+            pa.array([row[3] for row in rows], pa.bool_()),
+        ],
+        schema=FILES,
+    )
+
+
+def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> GroupTarget | None:
+    """The one group of ``files``, in table version 6: log files go on top of the slice that begins last.
+
+    That is the one of a pending compaction, if it is in one: it merges what stood in its plan, and nothing later.
+    """
+    file_id, entries = group_file_id("files", 0), storage.list_dir("files")
+    logs = [log for log in map(parse_log_file, entries) if log is not None]
+    bases = {base.instant: base.name for base in map(parse_base_file, entries) if base is not None}
+    begins = [*bases, *(log.instant for log in logs)]
+    if not begins:
+        return None
+    planned = compacted_groups(storage, config, timeline.pending_compactions).get(("files", file_id), "")
+    newest = max(*begins, planned)
+    version = max((log.version for log in logs if log.instant == newest), default=0)
+    return GroupTarget(file_id, newest, bases.get(newest, ""), version)

@@ -1,0 +1,229 @@
+"""CHANGE QUERIES, top to bottom: what was inserted, updated and deleted, with the rows before and after as JSON.
+
+::
+
+    plan_cdc         state, bounds ─► commits ─► units: a file group that a commit changed          (a value)
+    read_changes     unit ─► change records, or rows before and after ─► JSON ─► batches            (pure)
+    changes_batches  units ─► read_changes in threads ─► batches, as they come
+    changes_table    units ─► read_changes in threads ─► one table
+
+Commits are those of the active timeline that were requested after ``begin`` and not after ``end``; compactions and
+clusterings change no rows. Memory is bounded by the batches in flight and by what one commit changed of the file groups
+in flight: their records and the rows that they meet, never whole files.
+
+Source: ``HoodieCDCExtractor``, ``CDCRelation``, ``CDCFileGroupIterator`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.config.read_options import ReadOptions
+from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from hudi_fast.formats.log.cdc_records import DELETE, INSERT, check_cdc_mode
+from hudi_fast.merging.rules import Merger
+from hudi_fast.merging.slice_merge import merge_schema, slice_merge, stored_key_config
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.in_threads import in_threads
+from hudi_fast.reading.incremental.cdc_images import CHANGE_SCHEMA, CdcScan, change_batch, images
+from hudi_fast.reading.incremental.cdc_logs import logged_changes, record_columns
+from hudi_fast.reading.incremental.cdc_replay import replayed_changes
+from hudi_fast.reading.incremental.cdc_units import YIELDING_OPERATIONS, CdcCase, CdcUnit, commit_units
+from hudi_fast.reading.incremental.commit_range import ChangeCommit
+from hudi_fast.reading.incremental.query import incremental_options
+from hudi_fast.reading.scan import readable_schema
+from hudi_fast.reading.slice_reader import SliceScan, read_slice
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archive.timeline import ArchivedTimeline
+from hudi_fast.timeline.instant import WRITE_ACTIONS
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState, read_commit, table_avro
+
+__all__ = [
+    "CHANGE_SCHEMA",
+    "CdcPlan",
+    "change_options",
+    "changes_batches",
+    "changes_table",
+    "plan_cdc",
+    "plan_query",
+    "read_changes",
+]
+
+_READERS = 8
+_FORMAT = "hoodie.datasource.query.incremental.format"
+
+
+@dataclass(frozen=True)
+class CdcPlan:
+    """What a change query will read. Picklable.
+
+    Attributes:
+        storage: the table's storage.
+        units: what is read, by instant.
+        threads: units read at once.
+        scan: what is wanted of every unit; None where there are no units.
+    """
+
+    storage: Storage
+    units: tuple[CdcUnit, ...]
+    threads: int
+    scan: CdcScan | None = None
+
+
+def change_options(
+    begin: str | date, end: str | date | None, options: Mapping[str, Any] | None = None, merger: Merger | None = None
+) -> dict[str, Any]:
+    """The options of a change query between two times.
+
+    Args:
+        begin: requested time, exclusive.
+        end: requested time, inclusive; None for the newest.
+        options: further ones.
+        merger: merges rows of a table whose merge mode is CUSTOM.
+
+    Raises:
+        ConfigError: there is no begin, or the options ask for another query.
+    """
+    if str((options or {}).get(_FORMAT, "cdc")).lower() != "cdc":
+        raise ConfigError(f"A change query gives changes; for rows ({_FORMAT}) ask HudiTable.incremental.")
+    given = {**incremental_options(begin, end, options), _FORMAT: "cdc"}
+    return given if merger is None else {"hudi_fast.merger": merger, **given}
+
+
+def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
+    """:func:`plan_cdc` from options as users give them.
+
+    Raises:
+        HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_cdc`.
+    """
+    settings = ReadOptions.from_options(options)
+    return plan_cdc(open_state(storage, None, settings.metadata_enabled), settings)
+
+
+def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None) -> CdcPlan:
+    """Decide what to read.
+
+    Args:
+        state: the table, now.
+        options: begin (exclusive) and end (inclusive): requested times of commits; how rows of the table merge.
+        threads: units to read at once; None for what the options say.
+
+    Raises:
+        ConfigError: the table logs no changes, the range begins before the active timeline, or files that its commits
+            need have been cleaned.
+        CorruptTableError: a base file was rewritten without a change log.
+        UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
+    """
+    workers = threads or options.threads or os.cpu_count() or 1
+    _require_changes(state)
+    commits = _commits(state, options)
+    units = tuple(commit_units(state, commits))
+    return CdcPlan(state.storage, units, workers, _scan_of(state, options) if units else None)
+
+
+def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
+    """The changes of one unit, a bounded number at a time, in :data:`CHANGE_SCHEMA`.
+
+    Raises:
+        ConfigError: one of its files has been cleaned.
+        CorruptTableError: one of its files cannot be understood.
+    """
+    assert plan.scan is not None
+    for file in unit.files:
+        if not plan.storage.exists(file.path):
+            raise ConfigError(
+                f"What commit {unit.instant} of {plan.storage.uri} changed is not known any more: {file.path} has been "
+                f"cleaned. Begin after {unit.instant}, or retain more commits."
+            )
+    if unit.case is CdcCase.AS_IS:
+        yield from logged_changes(plan.scan, unit)
+    elif unit.case is CdcCase.LOG_FILE:
+        yield from replayed_changes(plan.scan, unit)
+    elif unit.case is CdcCase.BASE_FILE_INSERT:
+        for image in _rows(plan.scan, FileSlice(unit.partition, unit.file_id, unit.after)):
+            yield change_batch(unit.instant, INSERT, None, image)
+    else:
+        assert unit.before is not None
+        for image in _rows(plan.scan, unit.before):
+            yield change_batch(unit.instant, DELETE, image, None)
+
+
+def changes_table(plan: CdcPlan) -> pa.Table:
+    """All changes at once, in the order of the units."""
+    with ThreadPoolExecutor(plan.threads) as pool:
+        parts = pool.map(lambda unit: list(read_changes(plan, unit)), plan.units)
+        return pa.Table.from_batches([batch for part in parts for batch in part], CHANGE_SCHEMA)
+
+
+def changes_batches(plan: CdcPlan) -> pa.RecordBatchReader:
+    """All changes as a stream, in no particular order."""
+    batches = in_threads(plan.units, lambda unit: read_changes(plan, unit), plan.threads)
+    return pa.RecordBatchReader.from_batches(CHANGE_SCHEMA, batches)
+
+
+def _rows(scan: CdcScan, slice_: FileSlice) -> Iterator[pa.StringArray]:
+    for batch in read_slice(scan.rows, slice_):
+        yield from images(batch)
+
+
+def _require_changes(state: TableState) -> None:
+    if not state.config.cdc_enabled:
+        raise ConfigError(
+            f"It isn't a CDC hudi table on {state.storage.uri}: its hoodie.table.cdc.enabled is not true, so its "
+            "writers log no changes. An incremental query tells which rows are new."
+        )
+    check_cdc_mode(state.config.cdc_mode, state.config.name)
+    if state.config.base_file_format != "PARQUET":
+        raise UnsupportedFeatureError(
+            f"{state.storage.uri} has base files in {state.config.base_file_format}; only PARQUET is supported."
+        )
+
+
+def _commits(state: TableState, options: ReadOptions) -> tuple[ChangeCommit, ...]:
+    """The commits of the range that changed rows, oldest first."""
+    begin, end = options.begin, options.end
+    if begin is None:
+        raise ConfigError(
+            "CDC Query should provide the valid start version or timestamp: set "
+            f"hoodie.datasource.read.begin.instanttime (earliest = from the first commit of {state.storage.uri})."
+        )
+    first = state.timeline.first_write_requested
+    if first is None or begin < first:
+        archived = ArchivedTimeline(state.storage, state.config).instants(begin, None, WRITE_ACTIONS)
+        if any(one.requested > begin and state.timeline.find(one.requested) is None for one in archived):
+            raise ConfigError(
+                f"Start instant time {begin} for CDC query has to be in the active timeline. Beginning of active "
+                f"timeline {first} ({state.storage.uri}): commits after it have been archived. Begin later; keep more "
+                "commits (hoodie.keep.min.commits)."
+            )
+    found = [one for one in state.timeline.writes() if one.requested > begin and (end is None or one.requested <= end)]
+    with ThreadPoolExecutor(_READERS) as pool:
+        commits = pool.map(lambda one: ChangeCommit(one, read_commit(state.storage, state.config, one)), found)
+        return tuple(one for one in commits if one.metadata.operation_type in YIELDING_OPERATIONS)
+
+
+def _scan_of(state: TableState, options: ReadOptions) -> CdcScan:
+    schema = readable_schema(state)
+    rows = SliceScan(state.storage, state.config, schema, schema, None)
+    if state.config.is_mor:
+        merge = slice_merge(state, options.merger)
+        rows = SliceScan(
+            state.storage,
+            state.config,
+            schema,
+            schema,
+            None,
+            merge=merge,
+            merge_columns=merge_schema(merge, schema, schema),
+        )
+    mode, avro = state.config.cdc_mode, table_avro(state)
+    assert avro is not None  # a commit that changed rows has a schema
+    return CdcScan(rows, stored_key_config(state.config), mode, record_columns(mode, avro), state.view.history)

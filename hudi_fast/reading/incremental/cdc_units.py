@@ -1,0 +1,247 @@
+"""What a change query reads: a unit for each file group that a commit changed.
+
+::
+
+    write stat ─┬─ with change logs ─────────────────► AS_IS
+                ├─ base file, all rows gone ─────────► BASE_FILE_DELETE
+                ├─ base file, all rows new ──────────► BASE_FILE_INSERT
+                ├─ any other base file ──────────────► an error: nobody knows what changed in it
+                └─ log file ─ the slice before it ───► LOG_FILE
+    replaced file group ─ its newest slice ──────────► REPLACE_COMMIT
+
+Folders are listed only where a commit does not say all that is needed: for slices before a commit, and replaced ones.
+
+Source: ``HoodieCDCExtractor``, ``HoodieCommitMetadata#getDependentFileSliceForFileGroupFromDeltaCommit`` (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TypeVar
+
+from hudi_fast.errors import ConfigError, CorruptTableError, HudiWarning
+from hudi_fast.formats.log.cdc_records import DATA_BEFORE_AFTER, OP_KEY_ONLY
+from hudi_fast.reading.incremental.commit_range import ChangeCommit
+from hudi_fast.storage.base import FileStat
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.service_plans import CompactionOperation
+from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
+from hudi_fast.view.pending import read_compaction_plan
+from hudi_fast.view.schema_history import naming
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["YIELDING_OPERATIONS", "CdcCase", "CdcUnit", "commit_units"]
+
+YIELDING_OPERATIONS = frozenset(
+    "INSERT UPSERT UPSERT_PREPPED DELETE DELETE_PREPPED BULK_INSERT DELETE_PARTITION INSERT_OVERWRITE "
+    "INSERT_OVERWRITE_TABLE BOOTSTRAP".split()
+)
+"""Operations of commits that change rows (``WriteOperationType.yieldChanges``): table services are not among them."""
+
+_DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
+Names = dict[str, FileStat]
+File = TypeVar("File", BaseFile, LogFile)
+
+
+class CdcCase(Enum):
+    """How the changes of a unit are found (``HoodieCDCInferenceCase``, Hudi 1.2.0).
+
+    Attributes:
+        AS_IS: they are in change logs.
+        BASE_FILE_INSERT: all rows of a base file are new.
+        BASE_FILE_DELETE: all rows of the base file before are gone.
+        LOG_FILE: the records of a log file, replayed on the slice that it was written on.
+        REPLACE_COMMIT: all rows of a file group that was replaced are gone.
+    """
+
+    AS_IS = "as_is"
+    BASE_FILE_INSERT = "base_file_insert"
+    BASE_FILE_DELETE = "base_file_delete"
+    LOG_FILE = "log_file"
+    REPLACE_COMMIT = "replace_commit"
+
+
+@dataclass(frozen=True, slots=True)
+class CdcUnit:
+    """What one commit did to one file group.
+
+    Attributes:
+        case: how the changes are found.
+        instant: requested time of the commit.
+        partition: partition path.
+        file_id: the file group.
+        logs: AS_IS: the change logs; LOG_FILE: the log file; else none.
+        before: the slice that the commit changed, where rows of it are looked at.
+        after: the base file that the commit wrote, where rows of it are looked at.
+    """
+
+    case: CdcCase
+    instant: str
+    partition: str
+    file_id: str
+    logs: tuple[LogFile, ...] = ()
+    before: FileSlice | None = None
+    after: BaseFile | None = None
+
+    @property
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """What is read."""
+        before = self.before
+        bases = (self.after, None if before is None else before.base_file)
+        return (*self.logs, *(() if before is None else before.log_files), *(one for one in bases if one is not None))
+
+    @property
+    def weight(self) -> int:
+        """Bytes of the files that are read."""
+        return sum(file.size for file in self.files)
+
+
+def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterator[CdcUnit]:
+    """The units of all commits, which have to be of :data:`YIELDING_OPERATIONS`; in their order.
+
+    Raises:
+        ConfigError: what was there before a commit has been cleaned.
+        CorruptTableError: a base file was rewritten without a change log.
+
+    Warns:
+        HudiWarning: a replaced file group has been cleaned; that its rows went is not told.
+    """
+    finder, named = _Finder(state), naming(state.view.history)
+    for commit in commits:
+        instant, deletes = commit.instant.requested, commit.metadata.operation_type in _DELETES
+        for partition, stats in commit.metadata.partition_to_write_stats.items():
+            for stat in stats:
+                unit = _unit_of(finder, CdcUnit(CdcCase.AS_IS, instant, partition, stat.file_id), stat, deletes)
+                yield _with_names(unit, named)
+        for partition, file_ids in (commit.metadata.partition_to_replace_file_ids or {}).items():
+            slices = finder.newest_slices(partition)
+            gone = [file_id for file_id in file_ids if file_id not in slices]
+            if gone:
+                warnings.warn(_cleaned_groups(state, instant, partition, gone), HudiWarning, stacklevel=2)
+            for file_id in file_ids:
+                if file_id in slices:
+                    yield CdcUnit(CdcCase.REPLACE_COMMIT, instant, partition, file_id, before=slices[file_id])
+
+
+def _with_names(unit: CdcUnit, named: Callable[[BaseFile], BaseFile]) -> CdcUnit:
+    """The unit, its base files knowing what their columns are called today."""
+    after, before = unit.after, unit.before
+    if before is not None and before.base_file is not None:
+        before = replace(before, base_file=named(before.base_file))
+    return replace(unit, after=None if after is None else named(after), before=before)
+
+
+def _unit_of(finder: _Finder, unit: CdcUnit, stat: WriteStat, deletes: bool) -> CdcUnit:
+    written = FileStat(stat.path, stat.file_size, 0, False)
+    log, base = parse_log_file(written), parse_base_file(written)
+    if stat.cdc_stats:
+        return _logged(finder, replace(unit, logs=_change_logs(stat.cdc_stats)), stat, base)
+    if log is not None:
+        return replace(unit, case=CdcCase.LOG_FILE, logs=(log,), before=finder.slice_before(unit, stat, log))
+    if base is None:
+        raise CorruptTableError(f"The commit {unit.instant} wrote neither a base file nor a log file.", stat.path)
+    if deletes and not stat.num_writes and stat.num_deletes:
+        return replace(unit, case=CdcCase.BASE_FILE_DELETE, before=finder.base_before(unit, stat))
+    if not stat.num_update_writes and stat.num_writes == stat.num_inserts:
+        return replace(unit, case=CdcCase.BASE_FILE_INSERT, after=base)
+    raise CorruptTableError(
+        f"There should be a cdc log file: commit {unit.instant} of {finder.state.storage.uri} rewrote a base file and "
+        "did not log what it changed. Begin after it.",
+        stat.path,
+    )
+
+
+def _logged(finder: _Finder, unit: CdcUnit, stat: WriteStat, base: BaseFile | None) -> CdcUnit:
+    """A unit with change logs; where these hold no rows, these are looked up."""
+    mode = finder.state.config.cdc_mode
+    if mode == DATA_BEFORE_AFTER:
+        return unit
+    return replace(unit, after=base, before=finder.base_before(unit, stat) if mode == OP_KEY_ONLY else None)
+
+
+def _change_logs(stats: Mapping[str, int]) -> tuple[LogFile, ...]:
+    found = [parse_log_file(FileStat(path, size, 0, False)) for path, size in sorted(stats.items())]
+    return tuple(log for log in found if log is not None)
+
+
+@dataclass(frozen=True)
+class _Finder:
+    """Files of a table that commits do not name in full; folders are listed once."""
+
+    state: TableState
+    listed: dict[str, Names] = field(default_factory=dict)
+    slices: dict[str, dict[str, FileSlice]] = field(default_factory=dict)
+    plans: dict[str, tuple[CompactionOperation, ...]] = field(default_factory=dict)
+
+    def names(self, partition: str) -> Names:
+        if partition not in self.listed:
+            self.listed[partition] = {entry.name: entry for entry in self.state.view.lister.files(partition)}
+        return self.listed[partition]
+
+    def newest_slices(self, partition: str) -> dict[str, FileSlice]:
+        """By file id; replaced groups are among them."""
+        if partition not in self.slices:
+            view = replace(self.state.view, replaced={})
+            self.slices[partition] = {one.file_id: one for one in latest_slices(view, partition)}
+        return self.slices[partition]
+
+    def base_at(self, unit: CdcUnit, instant: str) -> BaseFile | None:
+        """The base file of the group that a commit wrote."""
+        bases = (parse_base_file(entry) for entry in self.names(unit.partition).values())
+        found = [base for base in bases if base is not None and (base.file_id, base.instant) == (unit.file_id, instant)]
+        return found[-1] if found else None
+
+    def base_before(self, unit: CdcUnit, stat: WriteStat) -> FileSlice:
+        base = self.base_at(unit, stat.prev_commit)
+        if base is None:
+            raise ConfigError(
+                f"Can not get the previous version of the base file: what commit {unit.instant} of "
+                f"{self.state.storage.uri} changed in the file group {unit.file_id} of partition {unit.partition!r} "
+                f"was written by {stat.prev_commit} and has been cleaned. Begin after {unit.instant}."
+            )
+        return FileSlice(unit.partition, unit.file_id, base)
+
+    def slice_before(self, unit: CdcUnit, stat: WriteStat, log: LogFile) -> FileSlice:
+        """What the log file was written on: the slice that the commit names, and what is about to be compacted."""
+        base = self._named(unit, stat.base_file, parse_base_file) if stat.base_file else None
+        names = [name for name in stat.log_files or () if name != log.name]
+        for operation in self._compacted_before(unit):
+            names += operation.log_files
+            if base is None and operation.base_file:
+                base = self._named(unit, operation.base_file, parse_base_file)
+        if base is None:
+            base = self.base_at(unit, stat.prev_commit)
+        logs = [self._named(unit, name, parse_log_file) for name in dict.fromkeys(names)]
+        earlier = [one for one in logs if not one.is_cdc and log_order(one) < log_order(log)]
+        return FileSlice(unit.partition, unit.file_id, base, tuple(sorted(earlier, key=log_order)), unit.instant)
+
+    def _compacted_before(self, unit: CdcUnit) -> Iterator[CompactionOperation]:
+        """What compactions that were planned before the unit's commit, and are not done, make of its file group."""
+        for instant in self.state.timeline.pending_compactions:
+            if instant.requested > unit.instant:
+                continue
+            if instant.requested not in self.plans:
+                plan = read_compaction_plan(self.state.storage, self.state.config, instant)
+                self.plans[instant.requested] = plan.operations
+            for operation in self.plans[instant.requested]:
+                if (operation.partition_path, operation.file_id) == (unit.partition, unit.file_id):
+                    yield operation
+
+    def _named(self, unit: CdcUnit, name: str, parse: Callable[[FileStat], File | None]) -> File:
+        """The file of that name, cleaned or not."""
+        path = f"{unit.partition}/{name}" if unit.partition else name
+        file = parse(self.names(unit.partition).get(name) or FileStat(path, 0, 0, False))
+        if file is None:
+            raise CorruptTableError(f"The commit {unit.instant} names a file that is none of a file group.", path)
+        return file
+
+
+def _cleaned_groups(state: TableState, instant: str, partition: str, file_ids: list[str]) -> str:
+    return (
+        f"The commit {instant} of {state.storage.uri} replaced the file groups {file_ids} of partition {partition!r}, "
+        "which have been cleaned since: the change query does not tell that their rows went."
+    )

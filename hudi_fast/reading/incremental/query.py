@@ -1,0 +1,322 @@
+"""Incremental queries: the rows that the commits of a range wrote, as they are at its end.
+
+::
+
+    options ─► ChangeRange ─► files of its commits, from their metadata ─► their slices ─► rows with a commit time of it
+                         └──► everything from the start, or files are gone and that is wanted: the whole table's ──┘
+
+No folder is listed and no index is asked: what a query costs follows from what its commits wrote, not from how large
+the table is. Slices are cut from the files of the range alone, and a log file is merged with those rows alone that the
+range wrote, so that late data that lost against an older row is a row of its own. Rows that a rewrite copied kept their
+commit time and are left out. Of a key the newest row within the range comes, and none if it was deleted.
+
+Sources: ``MergeOnReadIncrementalRelationV1/V2``, which answer for both table types (Hudi 1.2.0).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+
+from hudi_fast.config.read_options import EARLIEST, ReadOptions
+from hudi_fast.errors import ConfigError
+from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
+from hudi_fast.reading.scan import ScanPlan, ScanQuery, check_filter, plan_scan, readable_schema
+from hudi_fast.reading.skipping.filter_terms import Condition
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState, load_state
+
+__all__ = [
+    "COMMIT_TIME",
+    "IncrementalView",
+    "incremental_options",
+    "incremental_view",
+    "plan_incremental",
+    "plan_query",
+    "plan_view",
+]
+
+COMMIT_TIME = "_hoodie_commit_time"
+
+_BEGIN_KEY = "hoodie.datasource.read.begin.instanttime"
+_END_KEY = "hoodie.datasource.read.end.instanttime"
+_FALLBACK_KEY = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class IncrementalView:
+    """What an incremental query reads.
+
+    Attributes:
+        state: the table, its files those of the range.
+        instants: requested times of the range's commits: a row belongs to it if its commit time is one of them; None
+            where every row does.
+        path_glob: pattern that the path of a file slice must end with; empty for all.
+        whole: whether the files are those of the whole table.
+        share: part of the rows of these files that the range wrote, as its commits tell; the others were copied.
+    """
+
+    state: TableState
+    instants: tuple[str, ...] | None
+    path_glob: str = ""
+    whole: bool = False
+    share: float = 1.0
+
+    def row_filter(self) -> pc.Expression | None:
+        """Which rows belong to the range; None for all."""
+        if self.instants is None:
+            return None
+        time = pc.field(COMMIT_TIME)
+        if len(self.instants) < 2:
+            return time == (self.instants[0] if self.instants else "")
+        # Row groups are left out by bounds, not by a set.
+        return (time >= self.instants[0]) & (time <= self.instants[-1]) & time.isin(pa.array(self.instants))
+
+
+@dataclass(frozen=True, slots=True)
+class _FilesOfRange:
+    """Lists the files that the commits of a range wrote."""
+
+    by_partition: dict[str, dict[str, FileStat]]
+    lists_folders = False
+
+    def partitions(self) -> list[str]:
+        return sorted(self.by_partition)
+
+    def files(self, partition: str) -> list[FileStat]:
+        return list(self.by_partition.get(partition, {}).values())
+
+
+def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
+    """What the query of the options reads.
+
+    Args:
+        storage: the table's storage.
+        options: of the query; its type is incremental.
+
+    Raises:
+        ConfigError: the table has no meta columns, the range cannot be answered, or files of it are gone.
+        CorruptTableError: a commit in the range cannot be read.
+    """
+    state = load_state(storage, replaced_since=None if options.begin == EARLIEST else options.begin)
+    if not state.config.populate_meta_fields:
+        raise ConfigError(
+            f"Incremental queries are not supported when meta fields are disabled: {storage.uri} has "
+            "hoodie.populate.meta.fields=false, so that its rows do not say which commit wrote them."
+        )
+    glob = options.incremental_path_glob
+    if options.begin == EARLIEST and options.end is None and readable_until(state, options) is None:
+        return IncrementalView(open_state(storage, None, options.metadata_enabled), None, glob, whole=True)
+    changes = resolve_range(state, options)
+    instants = tuple(sorted(one.instant.requested for one in changes.commits))
+    files = _files_of(changes)
+    if options.incremental_full_scan and (changes.archived or _missing(storage, files)):
+        return IncrementalView(open_state(storage, None, options.metadata_enabled), instants, glob, whole=True)
+    view = replace(
+        state.view,
+        lister=_FilesOfRange(files),
+        replaced=_replaced(state, changes),
+        as_of=changes.last if options.schema_as_of_end else None,
+    )
+    return IncrementalView(replace(state, view=view), instants, glob, share=_written_share(changes))
+
+
+def plan_view(
+    view: IncrementalView,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    threads: int | None = None,
+    query: ScanQuery | None = None,
+    condition: Condition | None = None,
+) -> ScanPlan:
+    """Decide what to read, as :func:`hudi_fast.reading.scan.plan_scan` does; rows of other commits are not left out.
+
+    Raises:
+        ConfigError: files of the range are gone, or a column that the table does not have.
+        UnsupportedFeatureError: as for a snapshot.
+    """
+    plan = plan_scan(view.state, columns, filter, threads, query, condition)
+    if view.path_glob:
+        matches = re.compile(_glob_pattern(view.path_glob), re.DOTALL)
+        storage = view.state.storage
+        plan = replace(plan, slices=tuple(one for one in plan.slices if matches.fullmatch(_path_of(storage, one))))
+    if not view.whole:
+        _require_files(plan)
+    merge = plan.scan.merge
+    if merge is None or view.instants is None:
+        return plan
+    until = None if view.whole or not view.instants else view.instants[-1]  # a log file may have been written to since
+    return replace(plan, scan=replace(plan.scan, merge=replace(merge, commit_times=view.instants, as_of=until)))
+
+
+def plan_incremental(
+    view: IncrementalView,
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+    threads: int | None = None,
+    query: ScanQuery | None = None,
+) -> ScanPlan:
+    """The rows of the range as a plan that any engine reads as it reads a snapshot's.
+
+    Args:
+        view: from :func:`incremental_view`.
+        columns: columns in the order wanted; None for all, meta columns first.
+        filter: which rows of the range.
+        threads: slices to read at once; None for one per processor.
+        query: what log files mean to the query.
+
+    Raises:
+        ConfigError: files of the range are gone, or a column that the table does not have.
+        UnsupportedFeatureError: as for a snapshot.
+    """
+    rows = view.row_filter()
+    if rows is not None and filter is not None:
+        if not isinstance(filter, pc.Expression):
+            raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
+        full = readable_schema(view.state)
+        check_filter(filter, full, full.names)  # by itself, for the message
+        rows = rows & filter
+    return plan_view(view, columns, filter if rows is None else rows, threads, query)
+
+
+def incremental_options(
+    begin: str | date | int, end: str | date | int | None, options: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The options of an incremental query between two times; ``options`` are further ones.
+
+    Raises:
+        ConfigError: there is no begin, or the options name times or a kind of query of their own.
+    """
+    if begin is None:
+        raise ConfigError(
+            f"The query needs a time to begin after ({_BEGIN_KEY}); `earliest` stands for the first commit."
+        )
+    for key, said in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
+        if options and key in options and options[key] != said:
+            raise ConfigError(f"{key}={options[key]!r} contradicts the call ({said!r}); leave the option out.")
+    given: dict[str, Any] = {**(options or {}), "hoodie.datasource.query.type": "incremental", _BEGIN_KEY: begin}
+    return given if end is None else {**given, _END_KEY: end}
+
+
+def plan_query(
+    storage: Storage,
+    options: Mapping[str, Any],
+    columns: Sequence[str] | None = None,
+    filter: pc.Expression | None = None,
+) -> ScanPlan:
+    """:func:`plan_incremental` from options as users give them.
+
+    Raises:
+        HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_incremental`.
+    """
+    settings = ReadOptions.from_options(options)
+    if settings.incremental_format == "cdc":
+        raise ConfigError(
+            "An incremental query gives rows; for changes (hoodie.datasource.query.incremental.format=cdc) ask "
+            "HudiTable.cdc."
+        )
+    query = ScanQuery(
+        unmerged=settings.merge_type == "skip_merge", use_positions=settings.use_positions, merger=settings.merger
+    )
+    return plan_incremental(incremental_view(storage, settings), columns, filter, settings.threads or None, query)
+
+
+# ---- files
+
+
+def _files_of(changes: ChangeRange) -> dict[str, dict[str, FileStat]]:
+    """The files of the range's commits by partition and path; of a file written to twice the newest size."""
+    found: dict[str, dict[str, FileStat]] = {}
+    for one in changes.commits:
+        for partition, stats in one.metadata.partition_to_write_stats.items():
+            files = found.setdefault(partition, {})
+            files.update({stat.path: FileStat(stat.path, stat.file_size, 0, False) for stat in stats if stat.path})
+    return found
+
+
+def _written_share(changes: ChangeRange) -> float:
+    stats = [stat for one in changes.commits for stat in one.metadata.write_stats()]
+    written = sum(stat.num_inserts + stat.num_update_writes for stat in stats)
+    return min(1.0, written / max(1, sum(stat.num_writes for stat in stats)))
+
+
+def _replaced(state: TableState, changes: ChangeRange) -> dict[tuple[str, str], str]:
+    """The file groups that are gone at the end of the range."""
+    gone = dict(state.view.replaced)
+    for one in changes.commits:
+        for partition, file_ids in (one.metadata.partition_to_replace_file_ids or {}).items():
+            gone |= {(partition, file_id): one.instant.requested for file_id in file_ids}
+    last = changes.last or ""
+    return {group: requested for group, requested in gone.items() if requested <= last}
+
+
+def _missing(storage: Storage, files: dict[str, dict[str, FileStat]]) -> list[str]:
+    return _gone(storage, [path for some in files.values() for path in some])
+
+
+def _require_files(plan: ScanPlan) -> None:
+    gone = _gone(plan.state.storage, [file.path for one in plan.slices for file in one.files])
+    if gone:
+        more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+        raise ConfigError(
+            f"Files that the commits of the range wrote are gone from {plan.state.storage.uri}, cleaned or rolled back "
+            f"since: {', '.join(gone[:_NAMED])}{more}. Begin later, or set {_FALLBACK_KEY}=true: then the whole table "
+            "is read, and rows that later commits changed are missing."
+        )
+
+
+def _gone(storage: Storage, paths: list[str]) -> list[str]:
+    infos = storage.fs.get_file_info([storage.fs_path(path) for path in paths])
+    return [path for path, info in zip(paths, infos, strict=True) if info.type == pafs.FileType.NotFound]
+
+
+# ---- paths
+
+
+def _path_of(storage: Storage, one: FileSlice) -> str:
+    """The path that stands for a slice: its base file's, else that of its newest log file."""
+    return storage.absolute(one.base_file.path if one.base_file is not None else one.log_files[-1].path)
+
+
+def _glob_pattern(glob: str) -> str:
+    """A pattern of Hadoop's ``GlobPattern`` as a regular expression; ``*`` goes across folders, and one comes first."""
+    parts, depth, letters = [".*"], 0, iter(glob)
+    for letter in letters:
+        if letter == "\\":
+            parts.append(re.escape(next(letters, "\\")))
+        elif letter == "*":
+            parts.append(".*")
+        elif letter == "?":
+            parts.append(".")
+        elif letter == "{":
+            depth += 1
+            parts.append("(?:")
+        elif letter == "}" and depth:
+            depth -= 1
+            parts.append(")")
+        elif letter == "," and depth:
+            parts.append("|")
+        elif letter == "[":
+            inside = ""
+            for letter in letters:
+                if letter == "]" and inside not in ("", "!", "^"):
+                    break
+                inside += letter
+            else:
+                raise ConfigError(f"hoodie.datasource.read.incr.path.glob={glob!r}: a bracket is not closed.")
+            parts.append("[" + ("^" + inside[1:] if inside[0] in "!^" else inside).replace("\\", r"\\") + "]")
+        else:
+            parts.append(re.escape(letter))
+    if depth:
+        raise ConfigError(f"hoodie.datasource.read.incr.path.glob={glob!r}: a brace is not closed.")
+    return "".join(parts)

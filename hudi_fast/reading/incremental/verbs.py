@@ -1,0 +1,53 @@
+"""``HudiTable.cdc``: change queries as calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from hudi_fast.merging.rules import Merger
+from hudi_fast.reading.incremental.cdc import CdcPlan, change_options, changes_batches, changes_table, plan_query
+from hudi_fast.storage.base import Storage
+
+__all__ = ["IncrementalReads"]
+
+
+class IncrementalReads:
+    """The change queries of a table.
+
+    Args:
+        storage: the table's storage.
+        merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+    """
+
+    _storage: Storage
+    _merger: Merger | None
+
+    def cdc(
+        self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
+    ) -> pa.Table:
+        """What commits changed: op (i, u or d), ts_ms (the commit's instant), before and after (the row as JSON).
+
+        Args:
+            begin: exclusive: requested time of a commit, in any form that ``as_of`` takes; ``earliest`` for the first.
+            end: inclusive; None for the newest.
+            options: further options of the query.
+
+        Raises:
+            ConfigError: the table logs no changes, or the range cannot be answered: it begins before the active
+                timeline, or files have been cleaned.
+            CorruptTableError: a base file was rewritten without a change log.
+        """
+        return changes_table(self._changes_plan(begin, end, options))
+
+    def cdc_batches(
+        self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
+    ) -> pa.RecordBatchReader:
+        """The same as a stream in no particular order, in bounded memory."""
+        return changes_batches(self._changes_plan(begin, end, options))
+
+    def _changes_plan(self, begin: str | date, end: str | date | None, options: Mapping[str, Any] | None) -> CdcPlan:
+        return plan_query(self._storage, change_options(begin, end, options, self._merger))

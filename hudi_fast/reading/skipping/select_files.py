@@ -1,0 +1,351 @@
+"""Leaving out, with the metadata table, what a filter cannot match.
+
+::
+
+    partition paths ─► partition_stats ─► record index | secondary index ─► slices of what is left
+        ─► buckets ─► expression indexes ─► column_stats ─► bloom filters ─► slices that may hold matching rows
+
+Each step is a function from what is left to what stays, and says in the :class:`SkipReport` how much that was. A step
+leaves out only what certainly does not match; the filter is still applied to rows. Statistics of a file are true for as
+long as the file is there, so every query may use them; the other indexes speak of the table's present rows, so that
+only a merged query of the present asks them. An index that cannot be read is left aside with a warning.
+
+Source for the order: ``HoodieFileIndex``, Hudi 1.2.0; there bloom filters come before the cheaper
+``column_stats``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import HudiError, HudiWarning
+from hudi_fast.index.tagging import BucketSettings
+from hudi_fast.metadata_table.layout import PartitionKind
+from hudi_fast.metadata_table.state import metadata_of
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.reading.prune import matching_partitions, typed_partition_values
+from hudi_fast.reading.skipping.bounds import Bounds, may_match
+from hudi_fast.reading.skipping.buckets import bucket_matches
+from hudi_fast.reading.skipping.expressions import indexed_expressions
+from hudi_fast.reading.skipping.filter_terms import Anything, Column, Condition, columns_of
+from hudi_fast.reading.skipping.keys import (
+    Groups,
+    bloom_matches,
+    groups_of_keys,
+    keys_by_secondary,
+    record_key_texts,
+    secondary_of,
+)
+from hudi_fast.reading.skipping.stats import StatsColumn, partition_bounds, slice_bounds, stats_columns
+from hudi_fast.schema.history import altered_columns
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["Selection", "SkipReport", "SkipRequest", "SkipStep", "select_slices"]
+
+_PARTITIONS, _SLICES = "partitions", "file slices"
+
+
+@dataclass(frozen=True, slots=True)
+class SkipStep:
+    """One step of leaving out.
+
+    Attributes:
+        index: ``partition path``, ``bucket``, or a partition of the metadata table.
+        unit: what is counted: ``partitions`` or ``file slices``.
+        before: how many there were.
+        after: how many may match.
+        note: why nothing was asked, or what was; empty when there is nothing to say.
+    """
+
+    index: str
+    unit: str
+    before: int
+    after: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkipReport:
+    """What a filter left out, step by step."""
+
+    steps: tuple[SkipStep, ...] = ()
+
+    def to_arrow(self) -> pa.Table:
+        """One row for each step: index, unit, before, after, note."""
+        schema = pa.schema([(name, pa.string()) for name in ("index", "unit")])
+        for name in ("before", "after"):
+            schema = schema.append(pa.field(name, pa.int64()))
+        rows = [{name: getattr(step, name) for name in SkipStep.__slots__} for step in self.steps]
+        return pa.Table.from_pylist(rows, schema.append(pa.field("note", pa.string())))
+
+
+@dataclass(frozen=True)
+class SkipRequest:
+    """What is to be read.
+
+    Attributes:
+        state: the table.
+        schema: its columns, meta columns first.
+        filter: rows that are wanted, where that is an expression: decides on partition paths.
+        condition: the same, understood; :class:`Anything` where nothing is known.
+        threads: partitions listed at once.
+        merged: whether the query sees log files merged into base files.
+        mixes_rows: whether merged rows may hold values that no file holds: a function of the user makes them.
+        use_indexes: whether the metadata table is asked.
+        bucket: how keys are spread over file groups, if the caller knows it.
+    """
+
+    state: TableState
+    schema: pa.Schema
+    filter: pc.Expression | None = None
+    condition: Condition = field(default_factory=Anything)
+    threads: int = 1
+    merged: bool = True
+    mixes_rows: bool = False
+    use_indexes: bool = True
+    bucket: BucketSettings | None = None
+
+    @property
+    def of_the_present(self) -> bool:
+        """Whether the rows wanted are those that indexes of rows speak of."""
+        return self.merged and self.state.view.as_of is None and not self.mixes_rows
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is left.
+
+    Attributes:
+        slices: the slices that may hold matching rows.
+        partitions: how many partitions the table has.
+        report: how it came to that.
+    """
+
+    slices: tuple[FileSlice, ...]
+    partitions: int
+    report: SkipReport
+
+
+def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlice]]) -> Selection:
+    """The slices that may hold rows that are wanted.
+
+    Args:
+        request: what is wanted.
+        slices_of: the slices of a partition.
+
+    Warns:
+        HudiWarning: an index cannot be read; nothing is left out by it.
+    """
+    state = request.state
+    everything = state.view.lister.partitions()
+    paths = _by_paths(request, everything)
+    steps = _Steps(state.storage.uri)
+    if state.config.is_partitioned and (request.filter is not None or not isinstance(request.condition, Anything)):
+        steps.add("partition path", _PARTITIONS, len(everything), len(paths))
+    table = metadata_of(state) if request.use_indexes and not isinstance(request.condition, Anything) else None
+    groups = None
+    if table is not None and paths:
+        paths = _by_partition_stats(request, table, paths, steps)
+        groups = _by_keys(request, table, paths, steps)
+        if groups is not None:
+            holding = {path for path, _ in groups}
+            paths = [path for path in paths if path in holding]
+    with ThreadPoolExecutor(request.threads) as pool:
+        slices = [one for found in pool.map(slices_of, paths) for one in found]
+    if request.use_indexes and groups is None:
+        slices = _by_buckets(request, slices, steps)
+    if table is not None and slices:
+        slices = _by_files(request, table, slices, groups, steps)
+    return Selection(tuple(slices), len(everything), SkipReport(tuple(steps.done)))
+
+
+class _Steps:
+    """The steps that were taken."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.done: list[SkipStep] = []
+
+    def add(self, index: str, unit: str, before: int, after: int, note: str = "") -> None:
+        self.done.append(SkipStep(index, unit, before, after, note))
+
+    @contextmanager
+    def reading(self, index: str, unit: str, count: int) -> Iterator[None]:
+        """An index that fails leaves nothing out."""
+        try:
+            yield
+        except (HudiError, OSError, pa.ArrowException) as error:
+            self._leave_aside(index, unit, count, f"cannot be read: {error}")
+
+    def usable(self, table: MetadataTable, index: str, unit: str, count: int) -> bool:
+        """Whether the metadata table has the index; one that it has and that cannot be used is left aside aloud."""
+        if index not in table.partitions:
+            return False
+        reason = table.unusable(index)
+        if reason is not None:
+            self._leave_aside(index, unit, count, f"cannot be used: {reason}")
+        return reason is None
+
+    def _leave_aside(self, index: str, unit: str, count: int, why: str) -> None:
+        text = f"{self.where}: nothing is left out by the index {index}, which {why}"
+        warnings.warn(text, HudiWarning, stacklevel=3)
+        self.add(index, unit, count, count, why)
+
+
+# ---- partitions
+
+
+def _by_paths(request: SkipRequest, paths: list[str]) -> list[str]:
+    config = request.state.config
+    if request.filter is not None or not config.is_partitioned:
+        return matching_partitions(config, request.schema, paths, request.filter)
+    known = [typed_partition_values(config, request.schema, path) for path in paths]
+    bounds = {}
+    for one in stats_columns(request.schema, [Column((name,)) for name in config.partition_fields]):
+        values = pa.array([each[one.name].as_py() if one.name in each else None for each in known], one.kind)
+        is_known = pa.array([True if one.name in each else None for each in known], pa.bool_())
+        bounds[one.column] = Bounds(values, values, pc.invert(is_known), is_known)
+    keep = may_match(request.condition, bounds, len(paths))
+    return [path for path, kept in zip(paths, keep, strict=True) if kept]
+
+
+def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> list[str]:
+    index = PartitionKind.PARTITION_STATS.value
+    altered = altered_columns(request.state.view.history)
+    columns = [one for one in _with_stats(request, table) if one.name.partition(".")[0] not in altered]
+    if len(paths) < 2 or not columns or not request.of_the_present:
+        return paths
+    if not steps.usable(table, index, _PARTITIONS, len(paths)):
+        return paths
+    with steps.reading(index, _PARTITIONS, len(paths)):
+        keep = may_match(request.condition, partition_bounds(table, paths, columns), len(paths))
+        # Statistics of a group that is being compacted may be those of what was logged since.
+        pending = {path for path, _ in request.state.view.pending_compactions}
+        left = [path for path, kept in zip(paths, keep, strict=True) if kept or path in pending]
+        steps.add(index, _PARTITIONS, len(paths), len(left))
+        return left
+    return paths
+
+
+def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]:
+    """The columns of the filter that statistics are kept of."""
+    definition = table.definitions.get(PartitionKind.COLUMN_STATS.value)
+    columns = stats_columns(request.schema, sorted(columns_of(request.condition), key=lambda one: one.path))
+    return [one for one in columns if definition is None or one.name in definition.source_fields]
+
+
+# ---- file groups
+
+
+def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> Groups | None:
+    """File groups that hold the keys that the filter names, or those of the values that it names; None for all."""
+    index = PartitionKind.RECORD_INDEX.value
+    if not paths or not request.of_the_present:
+        return None
+    keys = record_key_texts(request.condition, request.schema, request.state.config)
+    secondary = None if keys is not None else secondary_of(table, request.condition, request.schema)
+    by = index if secondary is None else secondary.partition
+    if keys is None and secondary is None:
+        return None
+    if not all(steps.usable(table, one, _PARTITIONS, len(paths)) for one in dict.fromkeys((index, by))):
+        return None
+    with steps.reading(by, _PARTITIONS, len(paths)):
+        if secondary is not None:
+            keys = keys_by_secondary(table, secondary)
+        assert keys is not None
+        groups = groups_of_keys(table, keys, paths)
+        if groups is not None:
+            left = len({path for path, _ in groups})
+            steps.add(by, _PARTITIONS, len(paths), left, f"{len(keys)} keys in {len(groups)} file groups")
+        return groups
+    return None
+
+
+def _by_files(
+    request: SkipRequest, table: MetadataTable, slices: list[FileSlice], groups: Groups | None, steps: _Steps
+) -> list[FileSlice]:
+    if groups is not None:
+        left = [one for one in slices if (one.partition, one.file_id) in groups]
+        steps.add("record_index", _SLICES, len(slices), len(left))
+        slices = left
+    slices = _by_expressions(request, table, slices, steps)
+    slices = _by_column_stats(request, table, slices, steps)
+    return slices if groups is not None else _by_blooms(request, table, slices, steps)
+
+
+# ---- file slices
+
+
+def _by_buckets(request: SkipRequest, slices: list[FileSlice], steps: _Steps) -> list[FileSlice]:
+    if len(slices) < 2 or request.state.view.as_of is not None:
+        return slices
+    with steps.reading("bucket", _SLICES, len(slices)):
+        keys = record_key_texts(request.condition, request.schema, request.state.config)
+        keep = None if keys is None else bucket_matches(request.state, slices, keys, request.bucket)
+        if keep is not None:
+            left = [one for one, kept in zip(slices, keep, strict=True) if kept]
+            steps.add("bucket", _SLICES, len(slices), len(left))
+            return left
+    return slices
+
+
+def _by_expressions(
+    request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps
+) -> list[FileSlice]:
+    for one in indexed_expressions(table, request.condition, request.schema):
+        if not slices or not steps.usable(table, one.partition, _SLICES, len(slices)):
+            continue
+        with steps.reading(one.partition, _SLICES, len(slices)):
+            bounds = slice_bounds(table, one.partition, slices, [one.column], request.state.view.history)
+            slices = _matching(request, one.condition, bounds, slices, one.partition, steps)
+    return slices
+
+
+def _by_column_stats(
+    request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps
+) -> list[FileSlice]:
+    index = PartitionKind.COLUMN_STATS.value
+    columns = _with_stats(request, table)
+    if not slices or not columns or not steps.usable(table, index, _SLICES, len(slices)):
+        return slices
+    with steps.reading(index, _SLICES, len(slices)):
+        bounds = slice_bounds(table, index, slices, columns, request.state.view.history)
+        return _matching(request, request.condition, bounds, slices, index, steps)
+    return slices
+
+
+def _matching(
+    request: SkipRequest,
+    condition: Condition,
+    bounds: Mapping[Column, Bounds],
+    slices: list[FileSlice],
+    index: str,
+    steps: _Steps,
+) -> list[FileSlice]:
+    keep = may_match(condition, bounds, len(slices))
+    if request.mixes_rows:
+        keep |= np.array([bool(one.log_files) for one in slices])
+    left = [one for one, kept in zip(slices, keep, strict=True) if kept]
+    steps.add(index, _SLICES, len(slices), len(left))
+    return left
+
+
+def _by_blooms(request: SkipRequest, table: MetadataTable, slices: list[FileSlice], steps: _Steps) -> list[FileSlice]:
+    index = PartitionKind.BLOOM_FILTERS.value
+    keys = record_key_texts(request.condition, request.schema, request.state.config)
+    if len(slices) < 2 or keys is None or not steps.usable(table, index, _SLICES, len(slices)):
+        return slices
+    with steps.reading(index, _SLICES, len(slices)):
+        left = [one for one, kept in zip(slices, bloom_matches(table, slices, keys), strict=True) if kept]
+        steps.add(index, _SLICES, len(slices), len(left))
+        return left
+    return slices

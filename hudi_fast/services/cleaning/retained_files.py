@@ -1,0 +1,172 @@
+"""What a clean may not delete: files that savepoints keep, that pending services are to read, that queries need.
+
+::
+
+    savepoints, plans of pending services ─► retained_files ─► RetainedFiles           asked while a clean is planned
+    a plan and the table as it is now ─► check_plan ─► CheckedPlan        asked again before it is carried out
+
+Between plan and run the table may have changed: a savepoint was made, a compaction was planned, a commit was rolled
+back so that an outdated slice is the newest again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.services.cleaning.retention import RetainedFiles
+from hudi_fast.storage.base import FileStat, Storage
+from hudi_fast.timeline.active import read_instant_body
+from hudi_fast.timeline.plans import CleanPlan, decode_savepoint
+from hudi_fast.view.file_names import parse_base_file, parse_log_file
+from hudi_fast.view.history_slices import PastSlice, past_slices
+from hudi_fast.view.pending import pending_clusterings, read_compaction_plan
+from hudi_fast.view.table_state import TableState
+
+__all__ = ["CheckedPlan", "check_plan", "kept_names", "relative_paths", "retained_files"]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedPlan:
+    """What of a plan may be carried out.
+
+    Attributes:
+        paths: partition path to the files to delete, relative to the table.
+        kept: relative path to why a file of the plan must stay.
+        sizes: bytes of the files that are there, by relative path.
+    """
+
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def retained_files(state: TableState) -> RetainedFiles:
+    """What savepoints and pending services lay hold of.
+
+    Raises:
+        CorruptTableError: a savepoint or a plan cannot be understood.
+    """
+    storage, config, timeline = state.storage, state.config, state.timeline
+    saved: dict[str, set[str]] = {}
+    for instant in timeline.of_action("savepoint"):
+        if instant.is_completed:
+            path = f"{config.timeline_folder}/{instant.file_name}"
+            _add(saved, decode_savepoint(read_instant_body(storage, config, instant), path).files)
+    compacted: dict[tuple[str, str], str] = {}
+    for instant in (*timeline.pending_compactions, *timeline.pending_log_compactions):
+        for one in read_compaction_plan(storage, config, instant).operations:
+            group = one.partition_path, one.file_id
+            compacted[group] = min(compacted.get(group, one.base_instant), one.base_instant)
+    clustered: dict[str, set[str]] = {}
+    for _, plan in pending_clusterings(storage, config, timeline):
+        for group_ in plan.groups:
+            for slice_ in group_.slices:
+                names = [path.rpartition("/")[2] for path in (slice_.base_path, *slice_.log_paths) if path]
+                _add(clustered, {slice_.partition_path: names})
+    return RetainedFiles(_frozen(saved), compacted, _frozen(clustered))
+
+
+def kept_names(
+    partition: str, groups: Mapping[str, list[PastSlice]], state: TableState, held: RetainedFiles
+) -> dict[str, str]:
+    """Names of files in a partition that must stay whatever a plan says, to why.
+
+    Args:
+        partition: its path.
+        groups: slices of each of its file groups, newest first.
+        state: the table now.
+        held: what savepoints and services hold.
+    """
+    kept = dict.fromkeys(held.saved.get(partition, ()), "a savepoint keeps it")
+    for file_id, slices in groups.items():
+        for number, one in enumerate(slices):
+            reason = held.reason(partition, file_id, one)
+            if not reason and number == 0 and (partition, file_id) not in state.view.replaced:
+                reason = "it is of the newest slice of its file group"
+            if reason:
+                kept.update((file.name, reason) for file in one.files())
+    return kept
+
+
+def check_plan(state: TableState, plan: CleanPlan, where: str) -> CheckedPlan:
+    """What of a plan may still be carried out, now.
+
+    Args:
+        state: the table now, under its lock.
+        plan: of the clean.
+        where: file of the plan, for messages.
+
+    Raises:
+        CorruptTableError: the plan names a file that is outside the table, or none of Hudi's data files.
+    """
+    held = retained_files(state)
+    pending = {one.requested for one in state.timeline.pending() if one.action != "clean"}
+    paths: dict[str, tuple[str, ...]] = {}
+    kept: dict[str, str] = {}
+    sizes: dict[str, int] = {}
+    for partition, named in relative_paths(state.storage, plan, where).items():
+        entries = state.view.lister.files(partition) if named else []
+        sizes.update((entry.path, entry.size) for entry in entries)
+        reasons = kept_names(partition, past_slices(state.view, partition, entries), state, held)
+        found = {path: reasons.get(path.rpartition("/")[2]) or _pending_reason(path, pending) for path in named}
+        kept.update((path, reason) for path, reason in found.items() if reason)
+        paths[partition] = tuple(path for path, reason in found.items() if not reason)
+    return CheckedPlan(paths, kept, {path: sizes[path] for some in paths.values() for path in some if path in sizes})
+
+
+def relative_paths(storage: Storage, plan: CleanPlan, where: str) -> dict[str, tuple[str, ...]]:
+    """The files of a plan by partition path, relative to the table.
+
+    Raises:
+        CorruptTableError: a file is outside the table or its partition, or none of Hudi's data files.
+    """
+    bases = tuple(f"{prefix}{storage.uri}/" for prefix in ("", "file:", "file://"))
+    found: dict[str, tuple[str, ...]] = {}
+    for partition, files in plan.files.items():
+        relative = []
+        for file in files:
+            base = next((one for one in bases if file.startswith(one)), None)
+            path = "" if base is None else file[len(base) :]
+            entry = FileStat(path, 0, 0, False)
+            is_data = parse_base_file(entry) is not None or parse_log_file(entry) is not None
+            if not is_data or path.rpartition("/")[0] != partition or _leaves(path):
+                raise CorruptTableError(
+                    f"The clean plan of {storage.uri} names {file!r} in partition {partition!r}: expected a base or "
+                    "log file of that partition below the table's path. Nothing was deleted. Where the table has been "
+                    "moved, delete the clean's requested and inflight files and clean again.",
+                    where,
+                )
+            relative.append(path)
+        found[partition] = tuple(relative)
+    if any(_leaves(one) or not one for one in plan.partitions_to_be_deleted):
+        raise CorruptTableError(
+            f"The clean plan of {storage.uri} deletes the partitions {list(plan.partitions_to_be_deleted)}: expected "
+            "paths below the table's. Nothing was deleted.",
+            where,
+        )
+    return found
+
+
+# ---- inside
+
+
+def _leaves(path: str) -> bool:
+    parts = path.split("/")
+    return ".." in parts or parts[0] in ("", ".hoodie")
+
+
+def _pending_reason(path: str, pending: set[str]) -> str:
+    entry = FileStat(path, 0, 0, False)
+    file = parse_base_file(entry) or parse_log_file(entry)
+    return "it is of a pending instant" if file is not None and file.instant in pending else ""
+
+
+def _add(found: dict[str, set[str]], files: Mapping[str, Iterable[str]]) -> None:
+    for partition, names in files.items():
+        found.setdefault(partition, set()).update(name.rpartition("/")[2] for name in names)
+
+
+def _frozen(found: Mapping[str, set[str]]) -> dict[str, frozenset[str]]:
+    return {partition: frozenset(names) for partition, names in found.items()}

@@ -1,0 +1,360 @@
+"""Changes on Spark: the rows that a merge, an update or a delete makes of the table's, as one DataFrame.
+
+::
+
+    pinned table ─► Spark's scan, with the file of each row ─┐
+                                                             ├─ join ─► which clause ─► values ─► changed rows ─► write
+    source ──────────────────────────────────────────────────┘
+
+The session computes conditions and values as it computes any query. Into the table's types they are brought by ANSI
+casts: a value that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
+
+from hudi_fast.dml.assignments import assigned, is_upsert
+from hudi_fast.dml.engine import pinned_state
+from hudi_fast.dml.run import ChangeRun, check_update, run_dml
+from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
+from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
+from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.reading.scan import ScanQuery, plan_scan
+from hudi_fast.reading.skipping.filter_terms import Anything, Column, Condition, In
+from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, session_conf
+from hudi_fast.spark.reading.filters import understand_filter
+from hudi_fast.spark.reading.scan import scan_slices
+from hudi_fast.spark.table_types import spark_schema
+from hudi_fast.spark.writing.columns import key_text, partition_text
+from hudi_fast.spark.writing.engine import SparkEngine
+from hudi_fast.view.table_state import column_defaults
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
+from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["delete_where_on", "merge_on", "update_on"]
+
+_FILE, _CLAUSE = "__hudi_fast_file", "__hudi_fast_clause"
+_STORED, _GIVEN = "__hudi_fast_stored", "__hudi_fast_given"
+_SIDE, _NEW, _OLD = "__hudi_fast_side", "__hudi_fast_new_", "__hudi_fast_old_"
+_MOST_KEYS = 10_000
+_ACTIONS = {"update": UPDATE, "delete": DELETE, "insert": INSERT}
+_MISFITS = ("CAST_INVALID_INPUT", "CAST_OVERFLOW", "OUT_OF_RANGE", "ARITHMETIC_OVERFLOW")
+_ANSI = {"spark.sql.ansi.enabled": "true"}
+
+
+@dataclass(frozen=True)
+class _Change:
+    """What is the same for all rows of a change.
+
+    Attributes:
+        plan: the write.
+        spec: the merge; of an update or a delete one without a source.
+        source: columns of the source; none without one.
+        columns: data columns that updated rows bring.
+        rows: the rows that clauses are about, by the number of their clause (:data:`_CLAUSE`).
+        alias: what stands before a column of the table.
+    """
+
+    plan: WritePlan
+    spec: MergeSpec
+    source: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: Any
+    alias: str
+
+    def stored(self, name: str) -> Any:
+        """A column of the table."""
+        return F.col(f"{self.alias}.`{name}`")
+
+
+def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
+    """Merge a DataFrame into a table.
+
+    Args:
+        run: the table.
+        source: a DataFrame.
+        spec: the merge.
+
+    Raises:
+        HudiError: see :mod:`hudi_fast.errors`.
+    """
+    if not hasattr(source, "sparkSession"):
+        raise InvalidDataError(f"With Spark the source of a merge is a DataFrame, got {type(source).__name__}.")
+    arrow_schema(source)
+    _check_spoken(spec)
+    options = run.settings.write
+    sized_by = None if spec.of_kind(BY_SOURCE) else source
+    with _fitting(run):
+        return run_dml(
+            run, spec, source.columns, lambda plan, said: SparkEngine(_merged(plan, said, source), options, sized_by)
+        )
+
+
+def update_on(spark: Any, run: ChangeRun, where: Any, set_: Mapping[str, Any]) -> WriteResult:
+    """Update the rows that SQL text or a Column selects."""
+    return _select(spark, run, check_update(set_), where)
+
+
+def delete_where_on(spark: Any, run: ChangeRun, where: Any) -> WriteResult:
+    """Delete the rows that SQL text or a Column selects."""
+    return _select(spark, run, Clause(MATCHED, "delete"), where)
+
+
+def _select(spark: Any, run: ChangeRun, clause: Clause, where: Any) -> WriteResult:
+    spec = MergeSpec(clauses=(clause,))
+    _check_spoken(spec)
+    options = run.settings.write
+    with _fitting(run):
+        return run_dml(run, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
+
+
+def _check_spoken(spec: MergeSpec) -> None:
+    """Refuse conditions and values that Spark does not understand.
+
+    Raises:
+        ConfigError: naming the clause.
+    """
+    said = [("on", spec.condition)]
+    for clause in spec.clauses:
+        where = f"when {clause.kind} {clause.effect}"
+        said += [(where, clause.condition), *((f"{where}, column {name!r}", one) for name, one in _set_by(clause))]
+    for where, value in said:
+        large = isinstance(value, int) and not -(2**63) <= value < 2**63
+        if isinstance(value, pc.Expression) or large:
+            raise ConfigError(
+                f"{where}: {value!r} is nothing that Spark computes. With a session conditions and values are SQL text "
+                "or Columns, and values literals, too; pyarrow.compute expressions are for changes without Spark."
+            )
+
+
+def _set_by(clause: Clause) -> Iterable[tuple[str, Any]]:
+    return (clause.values or {}).items()
+
+
+@contextmanager
+def _fitting(run: ChangeRun) -> Iterator[None]:
+    """A cast that fails is about the rows."""
+    try:
+        yield
+    except PySparkException as error:
+        if not any(name in str(error) for name in _MISFITS):
+            raise
+        raise InvalidDataError(
+            f"A value for {run.storage.uri} does not fit the column that it is for; the table is as before. {error}"
+        ) from error
+
+
+# ---- which rows
+
+
+def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
+    check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
+    check_columns([one for _, one in spec.pairs], source.columns, "on, columns of the source")
+    with _refusing("The merge does not fit the table and the source"):
+        if is_upsert(plan, spec, source.columns):
+            return _upserted(plan, spec, source)
+        inserted, alone = spec.of_kind(NOT_MATCHED), spec.of_kind(BY_SOURCE)
+        condition = _wanted_keys(plan, spec, source) if not alone else Anything()
+        stored = _stored_rows(source.sparkSession, plan, plan.schema.names, condition)
+        left = stored.withColumn(_STORED, F.lit(True)).alias(spec.aliases[0])
+        right = source.withColumn(_GIVEN, F.lit(True)).alias(spec.aliases[1])
+        kind = {(False, False): "inner", (True, False): "right", (False, True): "left"}.get(
+            (bool(inserted), bool(alone))
+        )
+        joined = left.join(right, _on(spec), kind or "full")
+        both = F.col(_STORED).isNotNull() & F.col(_GIVEN).isNotNull()
+        code = F.lit(None).cast("int")
+        states = {MATCHED: both, NOT_MATCHED: F.col(_STORED).isNull(), BY_SOURCE: F.col(_GIVEN).isNull()}
+        for number, clause in reversed(list(enumerate(spec.clauses))):
+            chosen = states[clause.kind]
+            chosen = chosen if clause.condition is None else chosen & _column(clause.condition)
+            code = F.when(chosen, F.lit(number)).otherwise(code)
+        rows = joined.withColumn(_CLAUSE, code).filter(F.col(_CLAUSE).isNotNull())
+        return _changed(_Change(plan, spec, tuple(source.columns), _brought(plan), rows, spec.aliases[0]))
+
+
+def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
+    """The rows of a merge that sets all columns, whether a row is there or not: the source's."""
+    given = source.alias(spec.aliases[1])
+    values = assigned(spec.of_kind(NOT_MATCHED)[0], plan.config, plan.schema.names, source.columns, spec)
+    kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
+    with session_conf(source.sparkSession, _ANSI):
+        columns = [F.col(_quoted(values[name])).cast(kinds[name]).alias(name) for name in plan.schema.names]
+        return given.select(*columns, F.lit(UPSERT).cast("tinyint").alias(ACTION))
+
+
+def _quoted(name: str) -> str:
+    alias, _, column = name.partition(".")
+    return f"{alias}.`{column}`"
+
+
+def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> Any:
+    with _refusing("The change does not fit the table"):
+        condition: Condition = Anything()
+        if where is not None:
+            condition = understand_filter(spark, spark_schema(plan.schema), where).condition
+        rows = _stored_rows(spark, plan, plan.schema.names, condition).alias(spec.aliases[0])
+        rows = (rows if where is None else rows.filter(where)).withColumn(_CLAUSE, F.lit(0))
+        return _changed(_Change(plan, spec, (), _brought(plan), rows, spec.aliases[0]))
+
+
+@contextmanager
+def _refusing(what: str) -> Iterator[None]:
+    """What Spark refuses to plan is an error of the caller's."""
+    try:
+        yield
+    except PySparkException as error:
+        raise ConfigError(f"{what}: {error}") from error
+
+
+def _brought(plan: WritePlan) -> tuple[str, ...]:
+    return tuple(plan.schema.names if plan.partial is None else plan.partial.schema.names)
+
+
+def _on(spec: MergeSpec) -> Any:
+    parts = [F.col(f"{spec.aliases[0]}.`{one}`") == F.col(f"{spec.aliases[1]}.`{other}`") for one, other in spec.pairs]
+    if spec.condition is not None:
+        parts.append(_column(spec.condition))
+    return reduce(lambda left, right: left & right, parts)
+
+
+def _column(value: Any) -> Any:
+    return F.expr(value) if isinstance(value, str) else value
+
+
+def _stored_rows(spark: Any, plan: WritePlan, columns: Sequence[str], condition: Condition) -> Any:
+    """Rows of the pinned table: the columns, and :data:`KEY`, :data:`PATH` and :data:`GROUP`."""
+    state = pinned_state(plan)
+    meta = [KEY, PATH, "_hoodie_file_name"] if plan.config.populate_meta_fields else []
+    scan = plan_scan(state, [*columns, *meta], query=ScanQuery(merger=plan.rules.merger), condition=condition)
+    alone = [one for one in scan.slices if one.base_file is None]
+    if alone and not meta:
+        raise UnsupportedFeatureError(
+            f"{plan.storage.uri} has file groups of log files alone and no meta columns: on Spark their rows cannot be "
+            "told apart. Compact the table first."
+        )
+    if not scan.slices:
+        schema = spark_schema(scan.scan.output).add(GROUP, "string")
+        frame = spark.createDataFrame([], schema)
+    else:
+        frame = scan_slices(spark, scan.scan, scan.slices, file_name=_FILE)
+        name = F.coalesce(F.col(_FILE), F.col("_hoodie_file_name")) if meta else F.col(_FILE)
+        frame = frame.withColumn(GROUP, F.substring_index(name, "_", 1)).drop(_FILE)
+    if meta:
+        return frame.drop("_hoodie_file_name")
+    path = partition_text(frame, plan.key_config, plan.schema)
+    frame = frame.withColumn(PATH, F.lit("") if path is None else path)
+    return frame.withColumn(KEY, key_text(frame, plan.key_config, plan.schema))
+
+
+def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
+    """The record keys that a small source matches, to leave files out by."""
+    fields = plan.config.record_key_fields
+    sources = dict(spec.pairs)
+    bound = estimated_bytes(source)
+    if not fields or not set(fields) <= set(sources) or bound is None or bound > _MOST_KEYS * 1000:
+        return Anything()
+    if not plan.config.populate_meta_fields:
+        return Anything()
+    named = source.select(*[F.col(f"`{sources[name]}`").alias(name) for name in fields])
+    keys = named.select(key_text(named, plan.key_config, plan.schema).alias(KEY)).filter(F.col(KEY).isNotNull())
+    found = [row[0] for row in keys.distinct().limit(_MOST_KEYS + 1).collect()]
+    return In(Column((KEY,)), pa.array(found, pa.string())) if len(found) <= _MOST_KEYS else Anything()
+
+
+# ---- what becomes of them
+
+
+def _changed(change: _Change) -> Any:
+    """The rows as :mod:`hudi_fast.writing.dml_rows` wants them."""
+    plan, spec = change.plan, change.spec
+    values = {
+        number: assigned(clause, plan.config, plan.schema.names, change.source, spec)
+        for number, clause in enumerate(spec.clauses)
+        if clause.effect != "delete"
+    }
+    places = roots(plan.config.partition_fields) if plan.config.is_partitioned else []
+    moves = any(set(places) & set(sets) for number, sets in values.items() if spec.clauses[number].effect == "update")
+    only_deletes = not values
+    names = identity_columns(plan) if only_deletes else change.columns
+    raw = _computed(change, values, list(names))
+    with session_conf(change.rows.sparkSession, _ANSI):
+        rows = _typed(change, raw, values, list(names), moves)
+    if moves:
+        rows = _moved(change, rows, list(names), places)
+    return rows.withColumn(CHECK, F.lit(None).cast("boolean")) if _may_repeat(plan, spec) else rows
+
+
+def _computed(change: _Change, values: Mapping[int, Mapping[str, Any]], names: list[str]) -> Any:
+    """The values of each clause in columns of their own, in the types that they come in."""
+    columns = [F.col(_CLAUSE), *(change.stored(name).alias(name) for name in (KEY, PATH, GROUP))]
+    columns += [
+        change.stored(name).alias(f"{_OLD}{name}") for name in dict.fromkeys([*names, *identity_columns(change.plan)])
+    ]
+    for number, sets in values.items():
+        for name, value in sets.items():
+            text = isinstance(value, str) or hasattr(value, "alias")
+            computed = F.when(F.col(_CLAUSE) == number, _column(value) if text else F.lit(value))
+            columns.append(computed.alias(f"{_NEW}{number}_{name}"))
+    return change.rows.select(*columns)
+
+
+def _typed(change: _Change, raw: Any, values: Mapping[int, Mapping[str, Any]], names: list[str], moves: bool) -> Any:
+    spec, plan = change.spec, change.plan
+    kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
+    inserts = [number for number, clause in enumerate(spec.clauses) if clause.effect == "insert"]
+    is_insert = F.col(_CLAUSE).isin(inserts) if inserts else F.lit(False)
+    defaults = column_defaults(pinned_state(plan)) if inserts else {}
+    columns = []
+    for name in names:
+        default = F.lit(defaults[name]).cast(kinds[name]) if name in defaults else F.lit(None).cast(kinds[name])
+        value = F.when(is_insert, default).otherwise(F.col(f"`{_OLD}{name}`")) if inserts else F.col(f"`{_OLD}{name}`")
+        for number, sets in values.items():
+            if name in sets:
+                new = F.col(f"`{_NEW}{number}_{name}`").cast(kinds[name])
+                value = F.when(F.col(_CLAUSE) == number, new).otherwise(value)
+        columns.append(value.alias(name))
+    action = F.lit(UPDATE)
+    for number, clause in enumerate(spec.clauses):
+        action = F.when(F.col(_CLAUSE) == number, F.lit(_ACTIONS[clause.effect])).otherwise(action)
+    kept = [F.when(~is_insert, F.col(name)).alias(name) for name in (KEY, PATH, GROUP)]
+    old = [F.col(f"`{_OLD}{name}`") for name in dict.fromkeys([*names, *identity_columns(plan)])] if moves else []
+    return raw.select(*columns, action.cast("tinyint").alias(ACTION), *kept, *old)
+
+
+def _moved(change: _Change, rows: Any, names: list[str], places: list[str]) -> Any:
+    """Updated rows that belong to another partition now twice: a delete where they are, an insert where they go."""
+    plan = change.plan
+    path = partition_text(rows, plan.key_config, plan.schema)
+    differs = reduce(
+        lambda one, other: one | other, [~F.col(f"`{name}`").eqNullSafe(F.col(f"`{_OLD}{name}`")) for name in places]
+    )
+    moves = (F.col(ACTION) == UPDATE) & differs & ~path.eqNullSafe(F.col(PATH))
+    going = F.when(moves, F.array(F.lit(DELETE), F.lit(INSERT))).otherwise(F.array(F.lit(-1)))
+    sided = rows.withColumn(_SIDE, F.explode(going))
+    leaves, arrives = F.col(_SIDE) == DELETE, F.col(_SIDE) == INSERT
+    old = set(identity_columns(plan))
+    columns = [
+        F.when(leaves, F.col(f"`{_OLD}{name}`")).otherwise(F.col(f"`{name}`")).alias(name)
+        if name in old
+        else F.col(f"`{name}`")
+        for name in names
+    ]
+    action = F.when(F.col(_SIDE) >= 0, F.col(_SIDE)).otherwise(F.col(ACTION)).cast("tinyint").alias(ACTION)
+    kept = [F.when(~arrives, F.col(name)).alias(name) for name in (PATH, GROUP)]
+    return sided.select(*columns, action, F.col(KEY), *kept)
+
+
+def _may_repeat(plan: WritePlan, spec: MergeSpec) -> bool:
+    return bool(spec.of_kind(NOT_MATCHED)) and not names_rows(plan, spec)

@@ -1,0 +1,137 @@
+"""A batch of a stream, written at most once.
+
+::
+
+    engine ─► _Once ─► run_write:  under the table's lock, before the write begins: is the batch there already?
+                                   its number goes into the commit
+
+The question is put under the lock that the commit is made under: a writer of the same stream that is still at work (a
+driver that lost its session and goes on) comes before or after, and in either case one of the two finds the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hudi_fast.config.properties_file import load_properties
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import ConfigError, TableNotFoundError
+from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.spark.streaming.checkpoints import Checkpoint, checkpoint_metadata, find_checkpoint
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import load_timeline
+from hudi_fast.writing.flow import Engine, WriteResult, run_write
+from hudi_fast.writing.plan import WriteOutcome, WritePlan
+
+__all__ = ["Batch", "is_written", "write_exactly_once"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Which batch.
+
+    Attributes:
+        identifier: name of the stream.
+        number: of the batch; numbers grow, and are the same when a batch is tried again.
+        query: id of the query; None where it is not known.
+        known: the newest batch of the stream that is known to be in the table.
+        after: completion time of its commit: only later ones need to be looked at; None to look everywhere.
+    """
+
+    identifier: str
+    number: int
+    query: str | None = None
+    known: Checkpoint | None = None
+    after: str | None = None
+
+
+def write_exactly_once(
+    engine: Engine, storage: Storage, options: WriteOptions, mode: str, batch: Batch
+) -> WriteResult | None:
+    """Write a batch, or find that the table holds it.
+
+    Args:
+        engine: holds the rows.
+        storage: the table's base path.
+        options: of the write.
+        mode: save mode.
+        batch: which one it is.
+
+    Returns:
+        What was written; None when the table held the batch before.
+
+    Raises:
+        ConfigError: the name of the stream is that of another query.
+        HudiError: as :func:`hudi_fast.writing.flow.run_write`.
+    """
+    if mode == "overwrite" and is_written(storage, batch):  # what takes its place has no history
+        return None
+    extra = {**options.extra_metadata, **checkpoint_metadata(batch.identifier, batch.number, batch.query)}
+    try:
+        return run_write(_Once(engine, batch), storage, replace(options, extra_metadata=extra), mode)
+    except _Written:
+        return None
+
+
+def is_written(storage: Storage, batch: Batch) -> bool:
+    """Whether the table holds a batch.
+
+    Raises:
+        ConfigError: the name of the stream is that of another query.
+        CorruptTableError: a commit cannot be read.
+    """
+    try:
+        config = TableConfig.from_properties(load_properties(storage), storage.uri)
+    except TableNotFoundError:
+        return False
+    return _is_in(storage, config, batch)
+
+
+class _Written(Exception):
+    """The table holds the batch."""
+
+
+class _Once:
+    """An engine that looks for its batch before its rows are looked at."""
+
+    def __init__(self, engine: Engine, batch: Batch) -> None:
+        self._engine = engine
+        self._batch = batch
+
+    def input_schema(self) -> pa.Schema:
+        return self._engine.input_schema()
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Called under the table's lock, and before that of a table that is not there yet."""
+        if _is_in(plan.storage, plan.config, self._batch):
+            raise _Written
+        self._engine.prepare(plan)
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        return self._engine.execute(plan)
+
+    def index_runner(self) -> Runner:
+        return self._engine.index_runner()
+
+
+def _is_in(storage: Storage, config: TableConfig, batch: Batch) -> bool:
+    timeline = load_timeline(storage, config)
+    found = find_checkpoint(storage, config, timeline, batch.identifier, batch.after) or batch.known
+    if found is None:
+        return False
+    _require_same_query(storage, batch, found)
+    return found.batch >= batch.number
+
+
+def _require_same_query(storage: Storage, batch: Batch, found: Checkpoint) -> None:
+    if None in (batch.query, found.query) or batch.query == found.query:
+        return
+    raise ConfigError(
+        f"Batch {batch.number} of the query {batch.query} cannot be written to {storage.uri}: batches up to "
+        f"{found.batch} of the stream {batch.identifier!r} were written by another query, {found.query}, and numbers "
+        "of batches mean nothing between the two. Give this stream a name of its own: "
+        "hoodie.datasource.write.streaming.checkpoint.identifier; or its former checkpointLocation."
+    )

@@ -1,0 +1,78 @@
+"""Where rows go that were worked out from stored ones: to the file groups that they were read from.
+
+::
+
+    rows with a file group ──────────────────────────────► its slice
+    rows to insert ─┬─ key in a log that deletes it ─────► its slice: rows with the key are logged on
+                    ├─ key stored, where that may be ────► its slice, which refuses the row
+                    └─ the others ───────────────────────► no slice
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from hudi_fast.spark.writing.columns import key_text
+from hudi_fast.spark.writing.routed_tasks import MOVED, SLICE
+from hudi_fast.spark.writing.stored import OWNER, STORED_KEY, STORED_PATH, stored_keys_frame
+from hudi_fast.view.slices import FileSlice
+from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, KEY, PATH
+from hudi_fast.writing.plan import WritePlan
+
+__all__ = ["places_of_changes"]
+
+_KEY, _PATH = "__hudi_fast_key", "__hudi_fast_path"
+_BESIDE = "__hudi_fast_beside"
+
+
+def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
+    """Rows with the number of their slice, its owner, and whether the stored row goes.
+
+    Args:
+        rows: changed rows (:mod:`hudi_fast.writing.dml_rows`), with the partition path that their columns give.
+        plan: the write.
+        slices: of the table.
+        owners: the task that owns each of them.
+    """
+    keyed = bool(plan.key_config.record_key_fields)
+    made = key_text(rows, plan.key_config, plan.schema) if keyed else F.uuid()
+    rows = rows.withColumn(_KEY, F.coalesce(F.col(KEY), made))
+    rows = rows.withColumn(_PATH, F.coalesce(F.col(PATH), F.col(_PATH)))
+    rows = rows.withColumn(MOVED, F.col(ACTION) == F.lit(DELETE))
+    listed = [
+        (number, owner, one.partition, one.file_id)
+        for number, (one, owner) in enumerate(zip(slices, owners, strict=True))
+    ]
+    places = rows.sparkSession.createDataFrame(
+        listed, f"{SLICE} int, {OWNER} int, {STORED_PATH} string, {STORED_KEY} string"
+    )
+    here = (F.col(_PATH) == F.col(STORED_PATH)) & (F.col(GROUP) == F.col(STORED_KEY))
+    placed = rows.join(F.broadcast(places), here, "left").drop(STORED_PATH, STORED_KEY)
+    chosen = _looked_into(rows, plan, slices) if keyed else []
+    return _beside(placed, plan, slices, owners, chosen) if chosen else placed
+
+
+def _looked_into(rows: Any, plan: WritePlan, slices: Sequence[FileSlice]) -> list[int]:
+    """Numbers of the slices that may hold keys of rows to insert."""
+    if CHECK in rows.columns:
+        return list(range(len(slices)))
+    return [number for number, one in enumerate(slices) if one.log_files] if plan.config.is_mor else []
+
+
+def _beside(
+    placed: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int], chosen: Sequence[int]
+) -> Any:
+    stored = stored_keys_frame(placed.sparkSession, plan, slices, owners, chosen)
+    stored = stored.select(
+        STORED_KEY, STORED_PATH, F.struct(F.col(SLICE).alias("slice"), F.col(OWNER).alias("owner")).alias(_BESIDE)
+    ).dropDuplicates([STORED_KEY, STORED_PATH])
+    on = F.col(SLICE).isNull() & (F.col(_KEY) == F.col(STORED_KEY))
+    if not (CHECK in placed.columns and plan.index.is_global):
+        on = on & (F.col(_PATH) == F.col(STORED_PATH))
+    joined = placed.join(stored, on, "left")
+    for name, member in ((SLICE, "slice"), (OWNER, "owner")):
+        joined = joined.withColumn(name, F.coalesce(F.col(name), F.col(f"{_BESIDE}.{member}")))
+    return joined.drop(STORED_KEY, STORED_PATH, _BESIDE)

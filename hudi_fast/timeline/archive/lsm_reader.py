@@ -1,0 +1,307 @@
+"""Reading the archive of layout 2: an LSM tree of Parquet files, one row per instant.
+
+::
+
+    _version_ ─► number of the newest manifest ─► manifest_<n>: names of the files that count
+        ─► <first>_<last>_<level>.parquet that may hold the wanted times ─► row groups that may ─► the columns asked for
+
+Files of one level follow each other in time as a rule, but need not: what a crash left on the active timeline is
+archived once more, and instants that a savepoint held back come late. So files whose times overlap are merged, and of
+an instant that is there twice the first copy counts. A reader may hold a manifest whose files have been compacted away
+since; it then starts again from the newest one, behind what it gave already.
+
+Sources: LSMTimeline, ArchivedTimelineLoaderV2, release 1.2.0; spec section 3.2.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.formats.parquet.base_file import BaseFileReader, open_base_file
+from hudi_fast.storage.base import Storage, check_relative
+from hudi_fast.timeline.archive.instant import ArchivedInstant
+
+__all__ = [
+    "LSM_COLUMNS",
+    "LsmFile",
+    "Manifest",
+    "SeenTimes",
+    "lsm_completions",
+    "lsm_file",
+    "read_lsm",
+    "read_lsm_files",
+    "read_lsm_times",
+    "read_manifest",
+]
+
+LSM_COLUMNS = ("instantTime", "completionTime", "action", "metadata", "plan")
+"""Columns of the files, but for the version of the row."""
+
+_TIMES = LSM_COLUMNS[:3]
+_MANIFEST = re.compile(r"manifest_(\d+)")
+_DATA_FILE = re.compile(r"(\d+)_(\d+)_(\d)\.parquet")
+_BATCH_ROWS = 256
+_ATTEMPTS = 3
+
+Key = tuple[str, str]
+"""Requested time and action: the identity of an instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class LsmFile:
+    """A file of the archive.
+
+    Attributes:
+        name: without folder.
+        first: smallest requested time; empty where the name does not say.
+        last: largest requested time.
+        level: 0 for what an archiver wrote, one more for each time that it was merged with others.
+        size: bytes, as the manifest says.
+    """
+
+    name: str
+    first: str
+    last: str
+    level: int
+    size: int
+
+    def may_hold(self, begin: str | None, end: str | None) -> bool:
+        """Whether an instant of those requested times may be in it; None for no bound."""
+        return not self.first or ((begin is None or self.last >= begin) and (end is None or self.first <= end))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Which files count; ``version`` 0 and no files where nothing was archived."""
+
+    version: int
+    files: tuple[LsmFile, ...]
+
+
+class SeenTimes:
+    """Completion times that were read so far; a copy that is made from bytes begins anew.
+
+    Attributes:
+        manifest: the manifest that counts here; None before it is read.
+        files: file name to its completion times by requested time.
+    """
+
+    def __init__(self) -> None:
+        self.manifest: Manifest | None = None
+        self.files: dict[str, dict[str, str]] = {}
+
+    def __reduce__(self) -> tuple[type[SeenTimes], tuple[()]]:
+        return SeenTimes, ()
+
+
+def lsm_file(name: str, size: int) -> LsmFile:
+    """The file of a name; one of another form may hold anything.
+
+    Raises:
+        ConfigError: the name leaves the folder.
+    """
+    match = _DATA_FILE.fullmatch(check_relative(name))
+    return LsmFile(name, "", "", 0, size) if match is None else LsmFile(name, match[1], match[2], int(match[3]), size)
+
+
+def read_manifest(storage: Storage, folder: str) -> Manifest:
+    """The newest manifest.
+
+    Args:
+        storage: the table's storage.
+        folder: of the archive, relative to the table.
+
+    Raises:
+        CorruptTableError: it cannot be read.
+    """
+    version = _newest(storage, folder)
+    if version is None:
+        return Manifest(0, ())
+    path = f"{folder}/manifest_{version}"
+    try:
+        entries = json.loads(storage.read_bytes(path))["files"]
+        return Manifest(version, tuple(lsm_file(str(one["fileName"]), int(one.get("fileLen") or 0)) for one in entries))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptTableError(
+            f"Table {storage.uri}: the archived timeline's manifest cannot be read ({error!r}); expected "
+            'JSON with "files". Restore it, or remove the folder if the history may be lost.',
+            path,
+        ) from error
+
+
+def read_lsm_times(
+    storage: Storage, folder: str, begin: str | None, end: str | None
+) -> Iterator[tuple[str, str | None, str]]:
+    """Requested time, completion time and action of the instants requested from ``begin`` to ``end``, in order.
+
+    Raises:
+        CorruptTableError: a manifest or file cannot be read.
+    """
+    for requested, completion, action, *_ in _rows(storage, folder, begin, end, _TIMES):
+        yield requested, completion, action
+
+
+def read_lsm(storage: Storage, folder: str, begin: str | None, end: str | None) -> Iterator[ArchivedInstant]:
+    """The instants requested from ``begin`` to ``end``, both included, in order, with their bodies.
+
+    Raises:
+        CorruptTableError: a manifest or file cannot be read.
+    """
+    for row in _rows(storage, folder, begin, end, LSM_COLUMNS):
+        yield _archived(row)
+
+
+def lsm_completions(storage: Storage, folder: str, wanted: Collection[str], seen: SeenTimes) -> dict[str, str]:
+    """Requested time to completion time of those of ``wanted`` that are archived, whatever their action.
+
+    Args:
+        storage: the table's storage.
+        folder: of the archive, relative to the table.
+        wanted: requested times.
+        seen: what was read before, and what is read now.
+
+    Raises:
+        CorruptTableError: a manifest or file cannot be read.
+    """
+    for attempt in range(_ATTEMPTS):
+        manifest = seen.manifest = seen.manifest or read_manifest(storage, folder)
+        try:
+            found: dict[str, str] = {}
+            for one in manifest.files:
+                times = [time for time in wanted if one.may_hold(time, time)]
+                if times and one.name not in seen.files:
+                    rows = _file_rows(storage, f"{folder}/{one.name}", None, None, _TIMES)
+                    seen.files[one.name] = {time: completion for time, completion, _ in rows if completion}
+                found |= {time: done for time in times if (done := seen.files[one.name].get(time)) is not None}
+            return found
+        except CorruptTableError:
+            seen.manifest = read_manifest(storage, folder)
+            if attempt == _ATTEMPTS - 1 or seen.manifest.version == manifest.version:
+                raise
+    return {}
+
+
+def read_lsm_files(storage: Storage, folder: str, files: Iterable[LsmFile]) -> Iterator[ArchivedInstant]:
+    """The instants of some files, each once, in order, with their bodies.
+
+    Raises:
+        CorruptTableError: a file cannot be read.
+    """
+    given: Key | None = None
+    for row in _merged(storage, folder, files, None, None, LSM_COLUMNS):
+        if given is None or _key(row) > given:
+            given = _key(row)
+            yield _archived(row)
+
+
+def _archived(row: tuple[Any, ...]) -> ArchivedInstant:
+    requested, completion, action, metadata, plan = row
+    return ArchivedInstant(requested, completion or "", action, metadata or None, plan or None)
+
+
+def _key(row: tuple[Any, ...]) -> Key:
+    return row[0], row[2]
+
+
+def _newest(storage: Storage, folder: str) -> int | None:
+    try:
+        return int(storage.read_bytes(f"{folder}/_version_"))
+    except (OSError, ValueError):  # between two versions, or lost: the newest manifest itself
+        names = [_MANIFEST.fullmatch(entry.name) for entry in storage.list_dir(folder)]
+        return max((int(match[1]) for match in names if match is not None), default=None)
+
+
+def _rows(
+    storage: Storage, folder: str, begin: str | None, end: str | None, columns: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows within the bounds, each instant once, by requested time and action."""
+    given: Key | None = None
+    manifest = read_manifest(storage, folder)
+    for attempt in range(_ATTEMPTS):
+        try:
+            for row in _merged(storage, folder, manifest.files, begin, end, columns):
+                key = _key(row)
+                if given is None or key > given:
+                    given = key
+                    yield row
+            return
+        except CorruptTableError:
+            newer = read_manifest(storage, folder)
+            if attempt == _ATTEMPTS - 1 or newer.version == manifest.version:
+                raise
+            manifest = newer
+
+
+def _merged(
+    storage: Storage,
+    folder: str,
+    files: Iterable[LsmFile],
+    begin: str | None,
+    end: str | None,
+    columns: Sequence[str],
+) -> Iterator[tuple[Any, ...]]:
+    wanted = sorted((one for one in files if one.may_hold(begin, end)), key=lambda one: (one.first, one.name))
+    for group in _overlapping(wanted):
+        streams = [_file_rows(storage, f"{folder}/{one.name}", begin, end, columns) for one in group]
+        yield from streams[0] if len(streams) == 1 else heapq.merge(*streams, key=_key)
+
+
+def _overlapping(files: Sequence[LsmFile]) -> Iterator[list[LsmFile]]:
+    """Runs of files (by first time) whose times overlap; runs follow each other in time."""
+    run: list[LsmFile] = []
+    unbounded = any(not one.first for one in files)
+    for file in files:
+        if run and not unbounded and file.first > max(one.last for one in run):
+            yield run
+            run = []
+        run.append(file)
+    if run:
+        yield run
+
+
+def _file_rows(
+    storage: Storage, path: str, begin: str | None, end: str | None, columns: Sequence[str]
+) -> Iterator[tuple[Any, ...]]:
+    """Rows of one file within the bounds, in order; opened when the first is asked for."""
+    try:
+        with open_base_file(storage, path) as reader:
+            groups = _groups_that_may(reader, begin, end)
+            times = reader.read(_TIMES, groups)
+            found = list(zip(*(times.column(name).to_pylist() for name in _TIMES), strict=True))
+            sorted_times = sorted(found, key=_key)
+            rows: Iterable[tuple[Any, ...]] = sorted_times
+            if len(columns) > len(_TIMES):
+                rows = (
+                    row
+                    for batch in reader.batches(columns, _BATCH_ROWS, groups)
+                    for row in zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+                )
+                rows = rows if found == sorted_times else sorted(rows, key=_key)
+            for row in rows:
+                if (begin is None or row[0] >= begin) and (end is None or row[0] <= end):
+                    yield row
+    except (CorruptTableError, TypeError) as error:
+        raise CorruptTableError(
+            f"Table {storage.uri}: a file of the archived timeline cannot be read. Restore it. ({error})", path
+        ) from error
+
+
+def _groups_that_may(reader: BaseFileReader, begin: str | None, end: str | None) -> list[int]:
+    """Row groups whose bounds do not exclude the wanted times."""
+    if begin is None and end is None:
+        return list(range(reader.num_row_groups))
+    column = reader.schema.get_field_index(LSM_COLUMNS[0])
+    chosen = []
+    for number in range(reader.num_row_groups):
+        bounds = reader.metadata.row_group(number).column(column).statistics if column >= 0 else None
+        if bounds is None or not bounds.has_min_max:
+            chosen.append(number)
+        elif (begin is None or bounds.max >= begin) and (end is None or bounds.min <= end):
+            chosen.append(number)
+    return chosen

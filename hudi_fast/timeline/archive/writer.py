@@ -1,0 +1,153 @@
+"""Instants are put into the archived timeline, and leave the active one.
+
+::
+
+    files of the active timeline, by instant ─► read_instant ─► ArchivedInstant ─► append_archive ─► delete_instants
+
+Archived first, deleted then: an instant is on one of the two timelines at any moment, for a while on both. Of its files
+the pending states go first and the complete ones last, oldest instants first: whatever a crash leaves is complete, and
+there is no gap in what is left. What is in the archive already is not put there again.
+
+Sources: LSMTimelineWriter, TimelineArchiverV1/V2, MetadataConversionUtils, releases 1.2.0 and 0.15.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.errors import CorruptTableError
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.archive.log_writer import append_log
+from hudi_fast.timeline.archive.lsm_writer import append_lsm
+from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
+from hudi_fast.timeline.instant import State, comparable_action, instant_from_ms, parse_instant_file
+
+__all__ = ["StateFile", "append_archive", "delete_instants", "read_instant", "state_files"]
+
+_WITH_PLAN = frozenset({"clean", "compaction", "logcompaction", "replacecommit", "clustering"})
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """The file of an instant in one of its states.
+
+    Attributes:
+        path: relative to the table.
+        requested: requested time.
+        action: as the file name says it.
+        state: of the file.
+        completion: completion time, of a completed file.
+        reached: when the file was last modified, as an instant time.
+    """
+
+    path: str
+    requested: str
+    action: str
+    state: State
+    completion: str | None
+    reached: str
+
+
+def append_archive(
+    storage: Storage,
+    config: TableConfig,
+    rows: Sequence[ArchivedInstant],
+    options: ArchiveOptions,
+    require_lock: Callable[[], None] = lambda: None,
+) -> list[str]:
+    """Add instants to the archive, in the form of the table's layout, and keep the archive's files in shape.
+
+    Instants that are in the archive already are left out, so that it can be repeated after a crash. Bodies may be of
+    either layout: commit metadata is converted. Runs under the table's lock.
+
+    Args:
+        storage: the table's storage.
+        config: its configuration.
+        rows: in any order; none: keep the files in shape alone.
+        options: sizes, and how many manifests stay.
+        require_lock: makes sure that the table's lock is still ours, where it can be lost.
+
+    Returns:
+        Paths of the files that were written.
+
+    Raises:
+        CorruptTableError: the archive, or a body that has to be converted, cannot be understood.
+        LockError: the lock was lost; the archive holds what it held, and perhaps the rows.
+    """
+    wanted = sorted(rows, key=lambda row: (row.requested, row.action))
+    if wanted:
+        actions = {row.action for row in wanted}
+        there = ArchivedTimeline(storage, config).instants(wanted[0].requested, wanted[-1].requested, actions)
+        known = {(one.requested, one.action) for one in there}
+        wanted = [row for row in wanted if (row.requested, row.action) not in known]
+    append = append_log if config.layout_version < 2 else append_lsm
+    return append(storage, config.history_folder, wanted, options, require_lock)
+
+
+def state_files(storage: Storage, config: TableConfig) -> dict[tuple[str, str], list[StateFile]]:
+    """The files of the active timeline by requested time and comparable action, each list by state; one listing."""
+    found: dict[tuple[str, str], list[StateFile]] = {}
+    for entry in storage.list_dir(config.timeline_folder):
+        one = None if entry.is_dir else parse_instant_file(entry.name, config.layout_version)
+        if one is None:
+            continue
+        reached = instant_from_ms(entry.modified_ms, config.timezone)
+        completion = (one.completion or reached) if one.state is State.COMPLETED else None
+        file = StateFile(entry.path, one.requested, one.action, one.state, completion, reached)
+        found.setdefault((one.requested, comparable_action(one.action)), []).append(file)
+    for files in found.values():
+        files.sort(key=lambda file: file.state)
+    return found
+
+
+def read_instant(storage: Storage, files: Iterable[StateFile]) -> ArchivedInstant:
+    """A complete instant of the active timeline as the archive keeps it.
+
+    Args:
+        storage: the table's storage.
+        files: of the instant, COMPLETED among them.
+
+    Raises:
+        CorruptTableError: a file is gone.
+    """
+    by_state = {file.state: file for file in files}
+    done = by_state[State.COMPLETED]
+    requested, inflight = by_state.get(State.REQUESTED), by_state.get(State.INFLIGHT)
+    plan = requested if requested is not None and requested.action in _WITH_PLAN else None
+    return ArchivedInstant(
+        done.requested,
+        done.completion or done.reached,
+        comparable_action(done.action),
+        _body(storage, done),
+        None if plan is None else _body(storage, plan),
+        None if inflight is None else _body(storage, inflight),
+        None if requested is None else requested.reached,
+        None if inflight is None else inflight.reached,
+    )
+
+
+def delete_instants(storage: Storage, instants: Iterable[Sequence[StateFile]]) -> int:
+    """Delete the files of archived instants; how many were there.
+
+    Args:
+        storage: the table's storage.
+        instants: the files of each.
+    """
+    files = sorted((file for one in instants for file in one), key=lambda file: (file.requested, file.action))
+    pending = [file for file in files if file.state is not State.COMPLETED]
+    completed = [file for file in files if file.state is State.COMPLETED]
+    return sum(storage.delete_file(file.path) for file in (*pending, *completed))
+
+
+def _body(storage: Storage, file: StateFile) -> bytes | None:
+    try:
+        return storage.read_bytes(file.path) or None
+    except FileNotFoundError as error:
+        raise CorruptTableError(
+            f"Table {storage.uri}: the {file.state.name.lower()} {file.action} {file.requested} has no file; it was "
+            "archived or rolled back since the timeline was read. Run the operation again.",
+            file.path,
+        ) from error

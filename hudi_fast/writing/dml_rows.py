@@ -1,0 +1,301 @@
+"""Rows that were worked out from stored ones: a merge, an update or a delete by condition has read them before.
+
+Such rows bring what a row from outside does not know::
+
+    __hudi_fast_action   what becomes of each row: update, delete, insert, upsert (int8)
+    __hudi_fast_group    id of the file group where its row is stored; null for inserts
+    _hoodie_record_key, _hoodie_partition_path    of the stored row; null for inserts
+
+So keys need not be looked up again, keys that the table generated are known, and a row stays in its file group even
+where its partition column says something else. Rows of a merge that is an upsert have no places: their keys are looked
+up as ever.
+
+::
+
+    rows ─► prepare_dml_rows ─► keys, paths, deletes, places ─► match_dml_rows ─► matches of each slice; the rest:
+    inserts
+
+Two rows for one stored row have no order between them: they are refused (SQL's MERGE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hudi_fast.errors import CommitError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
+from hudi_fast.formats.varlen import single_chunk
+from hudi_fast.index.record_index import KeyLocations
+from hudi_fast.index.tagging import IncomingKeys, SliceMatches
+from hudi_fast.keys.key_generator import partition_paths, record_keys
+from hudi_fast.merging.gather import gather_array
+from hudi_fast.merging.rules import delete_mask, ordering_columns
+from hudi_fast.schema.conform import conform
+from hudi_fast.view.slices import FileSlice, latest_slices
+from hudi_fast.writing.located import match_slices
+from hudi_fast.writing.lookup import Runner, living, look_up_all
+from hudi_fast.writing.plan import Incoming, WritePlan
+
+__all__ = [
+    "ACTION",
+    "CHECK",
+    "DELETE",
+    "DML_COLUMNS",
+    "GROUP",
+    "INSERT",
+    "KEY",
+    "PATH",
+    "UPDATE",
+    "UPSERT",
+    "match_dml_rows",
+    "prepare_dml_rows",
+    "refuse_lost",
+    "refuse_repeated",
+]
+
+ACTION, GROUP = "__hudi_fast_action", "__hudi_fast_group"
+CHECK = "__hudi_fast_check"
+"""Stands among the columns where inserted keys may be stored already: the join did not go by all key columns."""
+KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
+DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
+UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
+
+Rows = npt.NDArray[np.int64]
+
+_PATHS = pa.dictionary(pa.int32(), pa.string())
+_EXAMPLES = 3
+_MANY_DELETE_VALUES = 9
+
+
+def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
+    """Worked-out rows as rows to write.
+
+    Args:
+        plan: the write.
+        table: columns of the table, all or those of the partial update; for deletes those of keys and ordering values
+            do. And the change columns: the action, and the others as far as stored rows have them.
+
+    Raises:
+        InvalidDataError: a null where the schema has none, or no key.
+        UnsupportedFeatureError: deletes that readers of the table could not tell from updates.
+    """
+    deleted = table.column(ACTION).to_numpy() == DELETE
+    schema = plan.schema if plan.partial is None else plan.partial.schema
+    given = [field for field in schema if field.name in table.column_names]
+    brought = table.select([field.name for field in given])
+    rows = conform(brought, pa.schema([field.with_nullable(True) for field in given])).combine_chunks()
+    _refuse_nulls(plan, rows, schema, deleted)
+    deletes = deleted
+    if deleted.all():
+        ordering: tuple[pa.Array, ...] = ()
+    else:
+        ordering = tuple(single_chunk(column) for column in ordering_columns(plan.rules, rows))
+        marked = delete_mask(plan.rules, rows)
+        deletes = deleted if marked is None else deleted | marked
+    _refuse_buried(plan, ordering, deleted)
+    places = _places(table)
+    return Incoming(
+        rows=rows,
+        keys=_keys(plan, table, rows),
+        partitions=_paths(plan, table, rows),
+        deletes=deletes if deletes.any() else None,
+        ordering=ordering,
+        groups=places,
+        inserted=None if places is None else table.column(ACTION).to_numpy() == INSERT,
+        checked=CHECK in table.column_names,
+    )
+
+
+def refuse_repeated(incoming: Incoming, rows: Rows) -> None:
+    """Fail if two of ``rows`` are about one stored row, or insert one key.
+
+    Raises:
+        InvalidDataError: with examples.
+    """
+    if len(rows) < 2:
+        return
+    keys = pc.dictionary_encode(gather_array(incoming.key_array(), rows))
+    identity = np.asarray(keys.indices).astype(np.int64)
+    if incoming.groups is not None:
+        identity = identity * (len(incoming.groups.groups) + 1) + incoming.groups.numbers[rows] + 1
+    _, first, counts = np.unique(identity, return_index=True, return_counts=True)
+    repeated = rows[first[counts > 1]]
+    if len(repeated):
+        examples = [incoming.key_array()[int(row)].as_py() for row in repeated[:_EXAMPLES]]
+        raise InvalidDataError(
+            f"Several source rows change or insert one row of the table, and nothing says which of them counts: "
+            f"{len(repeated)} rows, with the keys {', '.join(map(repr, examples))}"
+            f"{' and others' if len(repeated) > _EXAMPLES else ''}. Leave one source row for each key, or give the "
+            "clauses conditions that only one of them meets. (Where the table itself holds a key several times in a "
+            "file group, such rows cannot be changed by what is in them.)"
+        )
+
+
+def match_dml_rows(
+    plan: WritePlan, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
+) -> list[SliceMatches]:
+    """The matches of a partition's rows: those with a place in their file group, others where their key is dead.
+
+    Args:
+        plan: the write.
+        incoming: rows of :func:`prepare_dml_rows`.
+        rows: int64[n], ascending, of one partition.
+        slices: the partition's.
+        run: how slices are looked up: ``map`` or a pool's.
+
+    Raises:
+        DuplicateKeyError: a row to insert has a key that the table holds.
+        CommitError: a row is not where it was read.
+    """
+    places = incoming.groups
+    assert places is not None, "rows without places are looked up as any others"
+    placed, free = rows[places.numbers[rows] >= 0], rows[places.numbers[rows] < 0]
+    found = KeyLocations(places.groups, places.numbers[placed])
+    if plan.config.is_mor:
+        matches = _as_read(slices, placed, found)
+    else:
+        matches = match_slices(plan, incoming, placed, found, slices, run)
+    refuse_lost(
+        plan, incoming, np.setdiff1d(placed, np.concatenate([one.incoming_rows for one in matches] or [placed[:0]]))
+    )
+    return _joined([*matches, *_beside(plan, incoming, free, slices, run)])
+
+
+def refuse_lost(plan: WritePlan, incoming: Incoming, rows: Rows) -> None:
+    """Fail if there are rows: stored ones that were not found again.
+
+    Raises:
+        CommitError: with an example.
+    """
+    if len(rows):
+        key = incoming.key_array()[int(rows[0])].as_py()
+        raise CommitError(
+            f"{len(rows)} rows of {plan.storage.uri} are not in the file groups where they were read, for example "
+            f"{key!r}. The table is as before; this is a bug of hudi_fast."
+        )
+
+
+def _beside(
+    plan: WritePlan, incoming: Incoming, free: Rows, slices: Sequence[FileSlice], run: Runner
+) -> list[SliceMatches]:
+    """Rows to insert whose key stands in a slice: a log has deleted its row, and rows with the key are logged on."""
+    if not len(free) or not plan.key_config.record_key_fields:
+        return []
+    if incoming.checked and plan.index.is_global:
+        slices = [one for name in plan.view.lister.partitions() for one in latest_slices(plan.view, name)]
+    elif not incoming.checked:
+        slices = [one for one in slices if one.log_files]
+    keys = IncomingKeys.of(gather_array(incoming.key_array(), free), free)
+    return _without_taken(plan, incoming, look_up_all(plan, slices, keys, run)) if slices else []
+
+
+def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatches]) -> list[SliceMatches]:
+    """The matches; refused where a row to insert met a stored one."""
+    inserted = incoming.inserted
+    if inserted is None or not incoming.checked:
+        return matches
+    for match in matches:
+        seen = living(plan, incoming, match).incoming_rows
+        taken = seen[inserted[seen]]
+        if len(taken):
+            examples = [incoming.key_array()[int(row)].as_py() for row in taken[:_EXAMPLES]]
+            raise DuplicateKeyError(
+                f"Rows to insert have keys that {plan.storage.uri} holds already, in rows that the condition of the "
+                f"merge did not match: {', '.join(map(repr, examples))} in partition {match.slice.partition!r}. Match "
+                "on all record key columns, or give the insert a condition."
+            )
+    return matches
+
+
+def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> list[SliceMatches]:
+    """A log needs no numbers of rows, and the group holds the keys, for they were read there."""
+    by_group = {(one.partition, one.file_id): one for one in slices}
+    order = np.argsort(found.numbers, kind="stable")
+    bounds = np.searchsorted(found.numbers[order], np.arange(len(found.groups) + 1))
+    matches = []
+    for number, group in enumerate(found.groups):
+        here = rows[order[bounds[number] : bounds[number + 1]]]
+        if len(here) and group in by_group:
+            matches.append(SliceMatches(by_group[group], np.full(len(here), -1, dtype=np.int64), here))
+    return matches
+
+
+def _joined(matches: Sequence[SliceMatches]) -> list[SliceMatches]:
+    """One for each slice."""
+    by_group: dict[tuple[str, str], list[SliceMatches]] = {}
+    for one in matches:
+        by_group.setdefault((one.slice.partition, one.slice.file_id), []).append(one)
+    return [
+        replace(
+            some[0],
+            base_rows=np.concatenate([one.base_rows for one in some]),
+            incoming_rows=np.concatenate([one.incoming_rows for one in some]),
+        )
+        for some in by_group.values()
+    ]
+
+
+# ---- what rows bring
+
+
+def _refuse_nulls(plan: WritePlan, rows: pa.Table, schema: pa.Schema, deleted: npt.NDArray[np.bool_]) -> None:
+    for field in schema:
+        if field.nullable or deleted.all():
+            continue
+        empty = np.ones(rows.num_rows, dtype=np.bool_)
+        if field.name in rows.column_names:
+            empty = rows.column(field.name).is_null().to_numpy()
+        count = int((empty & ~deleted).sum())
+        if count:
+            raise InvalidDataError(
+                f"Column {field.name!r} of table {plan.config.name} takes no nulls, and {count} of the rows to insert "
+                "or to update have none but that. Give the column a value in every clause."
+            )
+
+
+def _refuse_buried(plan: WritePlan, ordering: tuple[pa.Array, ...], deleted: npt.NDArray[np.bool_]) -> None:
+    several = len(ordering) > 1 and plan.config.version < _MANY_DELETE_VALUES
+    if several and plan.index.bucket is not None and plan.config.is_mor and deleted.any():
+        raise UnsupportedFeatureError(
+            f"Deleting rows of {plan.storage.uri} by condition is not supported: it is a table of version "
+            f"{plan.config.version} with a bucket index and several ordering fields. Delete by keys."
+        )
+
+
+def _keys(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.Array:
+    """Stored keys, and those of new rows; null where the write has yet to generate one."""
+    stored = single_chunk(table.column(KEY)) if KEY in table.column_names else pa.nulls(rows.num_rows, pa.string())
+    if not stored.null_count or not plan.key_config.record_key_fields:
+        return stored
+    new = stored.is_null()
+    return _filled(stored, new, single_chunk(record_keys(plan.key_config, rows.filter(new))))
+
+
+def _paths(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.DictionaryArray:
+    stored = single_chunk(table.column(PATH)) if PATH in table.column_names else pa.nulls(rows.num_rows, pa.string())
+    if stored.null_count:
+        new = stored.is_null()
+        made = single_chunk(partition_paths(plan.key_config, rows.filter(new)))
+        stored = _filled(stored, new, made.dictionary_decode())
+    return single_chunk(pc.dictionary_encode(stored).cast(_PATHS))
+
+
+def _filled(stored: pa.Array, gaps: pa.Array, values: pa.Array) -> pa.Array:
+    return values if len(values) == len(stored) else single_chunk(pc.replace_with_mask(stored, gaps, values))
+
+
+def _places(table: pa.Table) -> KeyLocations | None:
+    """Where rows are stored; None where the table has no meta columns that would tell."""
+    if GROUP not in table.column_names:
+        return None
+    paths = single_chunk(table.column(PATH))
+    ids = single_chunk(table.column(GROUP))
+    both = pc.dictionary_encode(pc.binary_join_element_wise(paths, ids, "\n"))
+    groups = [tuple(text.rsplit("\n", 1)) for text in both.dictionary.to_pylist()]
+    numbers = np.asarray(pc.fill_null(both.indices, -1)).astype(np.int32)
+    return KeyLocations(tuple((path, file_id) for path, file_id in groups), numbers)

@@ -1,0 +1,112 @@
+"""The runner: records reach their file groups in order, one per key, whatever is held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.metadata_table.layout import group_numbers
+from hudi_fast.metadata_table.updates.produce_base import EncodedRecords
+from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, combined, in_threads
+from hudi_fast.timeline.commit_metadata import WriteStat
+
+Pairs = list[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A source of records that are known."""
+
+    partition: str
+    pairs: Pairs
+    weight: int = 0
+
+    def read(self, schema: str) -> Iterator[EncodedRecords]:
+        assert schema == "the schema"
+        for start in range(0, len(self.pairs), 3):
+            keys, values = zip(*self.pairs[start : start + 3], strict=True)
+            yield EncodedRecords(self.partition, pa.array(keys, pa.string()), pa.array(values, pa.binary()))
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Writes file groups into a dictionary."""
+
+    groups: int = 3
+    schema: str = "the schema"
+    written: dict[tuple[str, int], Pairs] = field(default_factory=dict)
+
+    def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
+        return group_numbers(records.keys, self.groups)
+
+    def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
+        assert (partition, group) not in self.written
+        self.written[partition, group] = list(zip(keys.to_pylist(), values.to_pylist(), strict=True))
+        return WriteStat(partition_path=partition, file_id=str(group), num_writes=len(keys))
+
+
+def obvious(sources: Sequence[Listed], groups: int) -> dict[tuple[str, int], Pairs]:
+    found: dict[tuple[str, int], dict[str, bytes | None]] = {}
+    for source in sources:
+        for key, value in source.pairs:
+            group = int(group_numbers(pa.array([key]), groups)[0])
+            records = found.setdefault((source.partition, group), {})
+            records[key] = records[key] if records.get(key) is not None else value
+    return {name: sorted(records.items(), key=lambda one: one[0].encode()) for name, records in found.items()}
+
+
+# A key has one value; deletes of it come before, after and beside.
+PAIRS = st.lists(st.tuples(st.text(max_size=3), st.booleans())).map(
+    lambda found: [(key, f"v{key}".encode() if alive else None) for key, alive in found]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from(["files", "record_index"]), PAIRS), max_size=4))
+def test_each_group_gets_its_records_in_order_and_each_key_once(given: list[tuple[str, Pairs]]) -> None:
+    sources = [Listed(*one) for one in given]
+    writer = Kept()
+    stats = in_threads(2)(sources, writer)
+    assert writer.written == obvious(sources, 3)
+    assert sorted((stat.partition_path, int(stat.file_id)) for stat in stats) == sorted(writer.written)
+
+
+def test_a_value_wins_over_deletes_of_its_key() -> None:
+    records = pa.table([["b", "a", "b", "a", "c"], [None, b"1", b"2", None, None]], schema=RECORDS)
+    keys, values = combined("record_index", records)
+    assert list(zip(keys.to_pylist(), values.to_pylist(), strict=True)) == [("a", b"1"), ("b", b"2"), ("c", None)]
+
+
+def test_one_key_in_two_places_is_refused_and_named() -> None:
+    records = pa.table([["b", "a", "b"], [b"1", b"1", b"2"]], schema=RECORDS)
+    with pytest.raises(InvalidDataError, match=r"record_index would get 1 keys twice.*'b'"):
+        combined("record_index", records)
+
+
+def test_the_same_record_twice_is_one() -> None:
+    records = pa.table([["b", "b"], [b"1", b"1"]], schema=RECORDS)
+    assert combined("record_index", records)[0].to_pylist() == ["b"]
+
+
+def test_an_error_of_a_source_is_raised() -> None:
+    source = Listed("files", [("a", b"1"), ("a", b"2")])
+    with pytest.raises(InvalidDataError):
+        in_threads(2)([source], Kept())
+
+
+def test_records_beyond_the_budget_wait_in_a_file() -> None:
+    table = pa.table([[f"k{number}" for number in range(100)], [b"v" * 50] * 100], schema=RECORDS)
+    with GroupBins(budget=3 * table.nbytes) as bins:
+        for round_ in range(10):
+            bins.put(("files", round_ % 2), table)
+        assert bins.names() == [("files", 0), ("files", 1)]
+        assert bins.take(("files", 0)).num_rows == 500
+        assert bins.take(("files", 1)).sort_by("key") == pa.concat_tables([table] * 5).sort_by("key")
