@@ -72,7 +72,7 @@ $(OLD_VENV)/.made: Makefile pyproject.toml | check-python $(PEER_VENV)/.made $(V
 	@touch $@
 
 servers: $(VENV)/.made-dev $(PEER_VENV)/.made
-	PYTHONPATH=tests $(BIN)/python -m servers.prepare
+	$(BIN)/python -m tests.servers.prepare
 
 lint: $(VENV)/.made-dev
 	$(BIN)/ruff check .
@@ -90,7 +90,7 @@ test-long: before-tests
 	$(BIN)/python -m pytest $(PROCESSES) --long
 
 soak: $(VENV)/.made-dev $(PEER_VENV)/.made
-	PYTHONPATH=tests $(BIN)/python -m concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.concurrency.soak --number $(N) --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 	HISTORIES_BESIDE_HUDI=$(BESIDE_HUDI) $(BIN)/python -m pytest --long -s tests/concurrency/test_concurrency_jvm.py
 
 demo: $(DEMO_MADE)

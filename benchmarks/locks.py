@@ -21,7 +21,7 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 PROVIDERS = ("machine", "file", "object", "zookeeper", "dynamodb", "hive", "s3")
 LOCK = "hoodie.write.lock."
 PACKAGE = "org.apache.hudi."
@@ -35,11 +35,11 @@ TABLE = {
 @contextmanager
 def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Mapping[str, str]]]:
     """Where the table is, options of the lock without its prefix, and storage options, while the server runs."""
-    from locking.jvm_lock import CACHE, peer_pyspark_jars
-    from servers.dynamodb import CREDENTIALS, start_dynamodb
-    from servers.hive_metastore import start_hive_metastore
-    from servers.s3 import start_s3
-    from servers.zookeeper import start_zookeeper
+    from tests.locking.jvm_lock import CACHE, peer_pyspark_jars
+    from tests.servers.dynamodb import CREDENTIALS, start_dynamodb
+    from tests.servers.hive_metastore import start_hive_metastore
+    from tests.servers.s3 import start_s3
+    from tests.servers.zookeeper import start_zookeeper
 
     table, transaction = str(folder / "table"), f"{PACKAGE}client.transaction.lock."
     with ExitStack() as servers:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden import Golden, unzip_golden
-from locking.jvm_lock import peer_pyspark_jars
-from peer.client import PROJECT, RealHudi, java_command
-from servers.dynamodb import start_dynamodb
-from servers.hive_metastore import HiveMetastore, start_hive_metastore
-from servers.s3 import S3Server, ServerError, start_s3
-from servers.zookeeper import ZookeeperServer, start_zookeeper
+
+from tests.locking.jvm_lock import peer_pyspark_jars
+from tests.peer.client import PROJECT, RealHudi, java_command
+from tests.servers.dynamodb import start_dynamodb
+from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
+from tests.servers.s3 import S3Server, ServerError, start_s3
+from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
+from tests.support.golden import Golden, unzip_golden
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {

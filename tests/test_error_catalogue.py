@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from small_tables import listing, options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.storage.base import Storage
+from tests.support.small_tables import listing, options, plain_rows
 
 W = "hoodie.datasource.write."
 MOR = {f"{W}table.type": "MERGE_ON_READ"}

@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from small_tables import OPTIONS, listing, plain_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import OPTIONS, listing, plain_rows
 
 BASE = "hoodie.bootstrap.base.path"
 END = "hoodie.datasource.read.end.instanttime"

@@ -2,9 +2,9 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import options, plain_rows
 
 
 @pytest.fixture

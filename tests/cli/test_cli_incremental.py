@@ -2,11 +2,10 @@
 
 import json
 
-from small_tables import options, plain_rows
-
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.small_tables import options, plain_rows
 
 
 def ids(out):

@@ -1,11 +1,11 @@
 import json
 
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.cli.maintenance import index
 from hudi_fast.config.option_names import INDEX_KINDS
+from tests.support.small_tables import options, plain_rows
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 import json
 
 import pytest
-from mor_tables import mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pytest
-from mor_tables import mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.cli.plot import bars_of, draw_history, size_bins
 from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 BEGINNINGS = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 

@@ -6,9 +6,9 @@ import json
 
 import pyarrow as pa
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import options, plain_rows
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from mor_tables import mor_options
-from small_tables import listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 KEEP_ONE = ["-o", "hoodie.clean.commits.retained=1"]

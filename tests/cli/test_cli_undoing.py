@@ -7,9 +7,9 @@ import sys
 import time
 
 import pytest
-from small_tables import listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 SETTINGS = {**options(), "hoodie.metadata.enable": "false", "hoodie.clean.automatic": "false"}
 

@@ -1,9 +1,9 @@
 import json
 
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import options, plain_rows
 
 
 @pytest.fixture

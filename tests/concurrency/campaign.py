@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from concurrency.checker import check
-from concurrency.history import History, WriterPool, run_in_processes, run_in_threads
-from concurrency.worlds import World
+from tests.concurrency.checker import check
+from tests.concurrency.history import History, WriterPool, run_in_processes, run_in_threads
+from tests.concurrency.worlds import World
 
 __all__ = ["CLOCKS", "CRASHES", "PAUSES", "Tally", "campaign", "in_processes", "in_threads"]
 

@@ -21,16 +21,15 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from concurrency.history import Done, History
-from concurrency.replay import Landed, State, States, Undone, effect, replay, shown
-from concurrency.script import rows_seen
-from concurrency.worlds import WRITES
-from small_tables import assert_tidy
-
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
+from tests.concurrency.history import Done, History
+from tests.concurrency.replay import Landed, State, States, Undone, effect, replay, shown
+from tests.concurrency.script import rows_seen
+from tests.concurrency.worlds import WRITES
+from tests.support.small_tables import assert_tidy
 
 __all__ = ["Verdict", "check"]
 

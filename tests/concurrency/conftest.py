@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from concurrency.history import WriterPool
-from concurrency.writer_process import Nursery
+
+from tests.concurrency.history import WriterPool
+from tests.concurrency.writer_process import Nursery
 
 
 @pytest.fixture(scope="session")

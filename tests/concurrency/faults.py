@@ -28,8 +28,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from concurrency.worlds import Fault
-
 import hudi_fast.locking.table_lock as table_lock_module
 import hudi_fast.timeline.transition as transition_module
 import hudi_fast.writing.failed_writes as failed_writes_module
@@ -37,6 +35,7 @@ import hudi_fast.writing.flow as flow_module
 from hudi_fast.errors import LockError
 from hudi_fast.storage.instrumented import InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
+from tests.concurrency.worlds import Fault
 
 __all__ = ["MUTATIONS", "LeaseLock", "WitnessStorage", "clock_off", "hasty", "leased", "step_of", "unmade"]
 
@@ -311,7 +310,7 @@ MUTATIONS: dict[str, tuple[tuple[Any, str, Any], ...]] = {
     "lock admits two": ((table_lock_module, "machine_lock", _free),),
     "conflicts are not looked for": ((flow_module, "require_no_conflicts", _nothing),),
     "metadata table is passed over": ((flow_module, "record_in_metadata", _nothing),),
-    "fence is gone": ((table_lock_module.Held, "require", _nothing),),
+    "fence is gone": ((table_lock_module.HeldLock, "require", _nothing),),
     "signs of life are passed over": ((failed_writes_module, "is_alive", lambda *_: False),),
     "own silence is passed over": ((Heartbeat, "require_alive", _nothing),),
     "inflight file is not asked for": ((transition_module, "_require", _nothing),),

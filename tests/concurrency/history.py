@@ -21,12 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from concurrency.script import Event, rows_seen, run_first, run_script
-from concurrency.worlds import Op, World, rows_for, world_to_json
-from concurrency.writer_process import Nursery, WriterLink, resume_when_stopped
-
 import hudi_fast as hf
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
+from tests.concurrency.script import Event, rows_seen, run_first, run_script
+from tests.concurrency.worlds import Op, World, rows_for, world_to_json
+from tests.concurrency.writer_process import Nursery, WriterLink, resume_when_stopped
 
 __all__ = ["FIRST", "Attempt", "Done", "History", "WriterPool", "run_in_processes", "run_in_threads"]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from concurrency.history import FIRST, Attempt, Done
-from concurrency.worlds import World, partition_of
+from tests.concurrency.history import FIRST, Attempt, Done
+from tests.concurrency.worlds import World, partition_of
 
 __all__ = ["Landed", "Row", "State", "States", "Undone", "effect", "replay", "shown"]
 

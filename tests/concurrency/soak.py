@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
-from concurrency.history import WriterPool
-from concurrency.worlds import World, apart, world_of
-from concurrency.writer_process import Nursery
+from tests.concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
+from tests.concurrency.history import WriterPool
+from tests.concurrency.worlds import World, apart, world_of
+from tests.concurrency.writer_process import Nursery
 
 FAMILIES: dict[str, Callable[[int], World]] = {
     "calm": lambda seed: world_of(seed),

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from concurrency.faults import clock_off
-from interleaving import services, settings_for, write_during
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.concurrency.faults import clock_off
+from tests.support.interleaving import services, settings_for, write_during
+from tests.support.small_tables import plain_rows, table_rows
 
 QUICKLY_COMPACTED = {"hoodie.metadata.compact.max.delta.commits": "2"}
 

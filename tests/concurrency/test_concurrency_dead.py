@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interleaving import assert_sound, pending_of, services, settings_for, write_during
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -23,6 +21,8 @@ from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.failed_writes import failed_writes
 from hudi_fast.writing.rollback import request_rollback, roll_back
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.interleaving import assert_sound, pending_of, services, settings_for, write_during
+from tests.support.small_tables import plain_rows, table_rows
 
 
 def test_a_lazy_clean_leaves_a_live_writer_alone_and_rolls_a_dead_one_back(tmp_path: Path) -> None:

@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from interleaving import InterleavedEngine, LateEngine, assert_sound, services, settings_for
-from small_tables import plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -21,6 +19,8 @@ from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.interleaving import InterleavedEngine, LateEngine, assert_sound, services, settings_for
+from tests.support.small_tables import plain_rows, table_rows, write_to
 
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
 

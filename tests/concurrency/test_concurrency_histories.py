@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
-from concurrency.history import WriterPool
-from concurrency.worlds import World, apart, world_of
+
+from tests.concurrency.campaign import CLOCKS, CRASHES, PAUSES, Tally, campaign, in_processes, in_threads
+from tests.concurrency.history import WriterPool
+from tests.concurrency.worlds import World, apart, world_of
 
 SMALL = {"writers": 2, "steps": 3}
 RANDOM = secrets.randbelow(2**31)

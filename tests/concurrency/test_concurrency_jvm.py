@@ -12,16 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from concurrency.checker import check
-from concurrency.history import Attempt, Done, WriterPool, run_in_processes
-from concurrency.script import rows_seen
-from concurrency.worlds import Op, World, apart, rows_for, world_of
-from peer.client import PeerError, RealHudi
-from servers.zookeeper import ZookeeperServer
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant, ms_from_instant
 from hudi_fast.view.table_state import commits_newest_first, load_state
+from tests.concurrency.checker import check
+from tests.concurrency.history import Attempt, Done, WriterPool, run_in_processes
+from tests.concurrency.script import rows_seen
+from tests.concurrency.worlds import Op, World, apart, rows_for, world_of
+from tests.peer.client import PeerError, RealHudi
+from tests.servers.zookeeper import ZookeeperServer
 
 LOCK = "hoodie.write.lock."
 JVM = 99

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from concurrency.campaign import CRASHES, Tally, campaign, in_processes
-from concurrency.history import WriterPool
-from concurrency.worlds import World, apart, world_of
-from servers.zookeeper import ZookeeperServer
+
+from tests.concurrency.campaign import CRASHES, Tally, campaign, in_processes
+from tests.concurrency.history import WriterPool
+from tests.concurrency.worlds import World, apart, world_of
+from tests.servers.zookeeper import ZookeeperServer
 
 LOCK = "hoodie.write.lock."
 CLIENT = "org.apache.hudi.client.transaction.lock."

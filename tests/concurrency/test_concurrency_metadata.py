@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from interleaving import assert_sound, services, settings_for, write_during
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import metadata_of, open_state
@@ -18,6 +16,8 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.pending import operation_of
+from tests.support.interleaving import assert_sound, services, settings_for, write_during
+from tests.support.small_tables import plain_rows, table_rows
 
 STATS = {"hoodie.metadata.index.column.stats.enable": "true"}
 

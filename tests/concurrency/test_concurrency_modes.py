@@ -11,7 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from interleaving import (
+
+import hudi_fast as hf
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.flow import run_write
+from tests.support.interleaving import (
     IN_PROCESS,
     NBCC,
     OCC,
@@ -21,12 +26,7 @@ from interleaving import (
     settings_for,
     write_during,
 )
-from small_tables import assert_tidy, options, plain_rows, table_rows
-
-import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import run_write
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 NUMBER_OF_WRITERS = 3
 ROUNDS = 4
@@ -130,7 +130,7 @@ def test_as_many_tries_are_made_as_the_options_say_and_one_writer_makes_one(tmp_
 COUNTING = """
 import sys
 sys.path[:0] = {paths!r}
-from test_concurrency_modes import count
+from tests.concurrency.test_concurrency_modes import count
 count(sys.argv[1], int(sys.argv[2]), 2)
 """
 
@@ -184,7 +184,7 @@ def test_no_update_of_several_writers_is_lost(across: str, tmp_path: Path) -> No
             one.join()
         assert errors == []
     else:
-        code = COUNTING.format(paths=[str(Path(__file__).parent), str(Path(__file__).parents[1])])
+        code = COUNTING.format(paths=[str(Path(__file__).parents[2])])
         command = [sys.executable, "-c", code, str(table)]
         running = [subprocess.Popen([*command, str(writer)]) for writer in range(2)]
         assert [one.wait(120) for one in running] == [0, 0]

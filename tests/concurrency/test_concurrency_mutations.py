@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from concurrency.campaign import Run, Tally, campaign, in_processes
-from concurrency.faults import MUTATIONS
-from concurrency.history import WriterPool
-from concurrency.worlds import Fault, Op, World, apart, world_of
+
+from tests.concurrency.campaign import Run, Tally, campaign, in_processes
+from tests.concurrency.faults import MUTATIONS
+from tests.concurrency.history import WriterPool
+from tests.concurrency.worlds import Fault, Op, World, apart, world_of
 
 BUSY = {"hoodie.write.num.retries.on.conflict.failures": "0"}
 

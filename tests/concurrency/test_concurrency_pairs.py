@@ -12,17 +12,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from interleaving import (
-    NBCC,
-    PREFER_WRITER,
-    assert_sound,
-    pending_of,
-    services,
-    services_during,
-    settings_for,
-    write_during,
-)
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -35,6 +24,17 @@ from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.interleaving import (
+    NBCC,
+    PREFER_WRITER,
+    assert_sound,
+    pending_of,
+    services,
+    services_during,
+    settings_for,
+    write_during,
+)
+from tests.support.small_tables import plain_rows, table_rows
 
 Rows = dict[str, tuple[Any, ...]]
 Act = Callable[[Path, dict[str, Any]], object]

@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from interleaving import services, settings_for
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -21,6 +19,8 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
+from tests.support.interleaving import services, settings_for
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows, write_to
 
 FOREIGN = '{"owner": "somebody else"}'
 LOCK = ".hoodie/lock"

@@ -2,7 +2,7 @@
 
 ::
 
-    Nursery ─ starts ─► ``python -m concurrency.writer_process <socket>``: imports, compiles, waits
+    Nursery ─ starts ─► ``python -m tests.concurrency.writer_process <socket>``: imports, compiles, waits
        │ connect                       │ fork
        └──────── WriterLink ◄───────► a writer: {"world", "writer", "table", ...} ─► script.run_script ─► "done"
 
@@ -83,7 +83,7 @@ class Nursery:
         # Sources are found as this process finds them.
         environment = {**os.environ, **_CREDENTIALS, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "concurrency.writer_process", self._address], env=environment
+            [sys.executable, "-m", "tests.concurrency.writer_process", self._address], env=environment
         )
 
     def __enter__(self) -> Nursery:
@@ -131,8 +131,8 @@ def resume_when_stopped(writers: Sequence[WriterLink], ms: Sequence[int], ended:
 
 
 def _serve(link: socket.socket) -> None:
-    from concurrency.script import run_script
-    from concurrency.worlds import world_from_json
+    from tests.concurrency.script import run_script
+    from tests.concurrency.worlds import world_from_json
 
     link.sendall(json.dumps({"pid": os.getpid()}).encode() + b"\n")
     for line in link.makefile("rb"):
@@ -157,9 +157,8 @@ def _serve(link: socket.socket) -> None:
 
 def _warm_up() -> None:
     """Import what writes need, compile kernels: forks have both."""
-    from concurrency.worlds import rows_for, world_of
-
     import hudi_fast as hf
+    from tests.concurrency.worlds import rows_for, world_of
 
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
         for seed in (1, 2):

@@ -3,10 +3,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_properties import stored_properties
 
 from hudi_fast.config.table_config import NewTable, TableConfig, new_table_properties
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
+from tests.config.stored_properties import stored_properties
 
 STORED = stored_properties()
 MODEL = "org.apache.hudi.common.model."

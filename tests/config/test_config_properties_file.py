@@ -1,5 +1,4 @@
 import pytest
-from stored_properties import stored_properties
 
 from hudi_fast.config.properties_file import (
     BACKUP_PATH,
@@ -12,6 +11,7 @@ from hudi_fast.config.properties_file import (
 )
 from hudi_fast.errors import CommitConflictError, CorruptTableError, TableExistsError, TableNotFoundError
 from hudi_fast.storage.base import Storage
+from tests.config.stored_properties import stored_properties
 
 PROPS = {"hoodie.table.name": "t", "hoodie.table.version": "9"}
 

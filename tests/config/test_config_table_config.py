@@ -1,8 +1,8 @@
 import pytest
-from stored_properties import stored_properties
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
+from tests.config.stored_properties import stored_properties
 
 STORED = stored_properties()
 MODEL = "org.apache.hudi.common.model."

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import small_tables
+
+from tests.support import small_tables
 
 MEMORY = "/dev/shm"
 
@@ -23,11 +24,11 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The long form tries each call with all ways to fail."""
-    monkeypatch.setattr("test_faults_write.EVERY_WAY", request.config.getoption("--long"))
+    monkeypatch.setattr("tests.faults.test_faults_write.EVERY_WAY", request.config.getoption("--long"))
 
 
 @pytest.fixture(autouse=True)
 def plain_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata table multiplies the calls of a write; only the tests of it keep one."""
-    if request.module.__name__ != "test_faults_metadata":
+    if request.module.__name__ != "tests.faults.test_faults_metadata":
         monkeypatch.setitem(small_tables.OPTIONS, "hoodie.metadata.enable", "false")

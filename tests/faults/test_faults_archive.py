@@ -7,9 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-import small_tables
-from small_tables import options, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import metadata_of, open_state
@@ -19,6 +16,9 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support import small_tables
+from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 KEEP = {
     "hoodie.clean.automatic": "false",

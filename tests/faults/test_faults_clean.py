@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_truth import assert_metadata_true
-from small_tables import options, plain_rows, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -21,6 +18,9 @@ from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedF
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import options, plain_rows, table_rows
 
 CASES = [("9", False), ("9", True), ("6", True)]
 

@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -19,6 +16,9 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 NEXT = plain_rows([40, 41], ts=9, text="n")
 CASES = [

@@ -7,9 +7,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from mor_tables import log_files, mor_options
-from small_tables import assert_tidy, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -18,6 +15,9 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.mor_tables import log_files, mor_options
+from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows
 
 NEXT = plain_rows([3, 40], ts=9, text="n")
 LOGS = {"hoodie.log.compaction.blocks.threshold": "1"}

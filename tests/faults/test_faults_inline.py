@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_truth import assert_metadata_true
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import serve
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 SERVED = {
     "hoodie.clean.commits.retained": "1",
@@ -41,7 +41,7 @@ def settings_of(table_type: str, metadata: str) -> dict[str, Any]:
 def serve_through(storage: Storage, settings: dict[str, Any]) -> None:
     newest = load_state(Storage(storage.uri)).timeline.last_completed_write
     assert newest is not None
-    serve(storage, ServiceSettings.from_options(settings), newest.requested, in_process(1))
+    serve(storage, Settings.from_options(settings), newest.requested, in_process(1))
 
 
 def failure_of(storage: Storage, settings: dict[str, Any]) -> Exception | None:

@@ -8,14 +8,13 @@ import sys
 import time
 from pathlib import Path
 
-from small_tables import assert_tidy, options, plain_rows, table_rows
-
 import hudi_fast as hf
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 WRITER = """
 import sys
 sys.path[:0] = {path!r}
-from small_tables import options, plain_rows
+from tests.support.small_tables import options, plain_rows
 import hudi_fast as hf
 for turn in range(1, 100000):
     operation = ("upsert", "insert_overwrite", "delete")[turn % 3]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from mor_tables import log_files, mor_options
-from small_tables import assert_tidy, plain_rows, rows_of, table_rows, write_to
-from test_faults_write import attempt, faults, interesting
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import attempt, faults, interesting
+from tests.support.mor_tables import log_files, mor_options
+from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows, write_to
 
 CHANGE = plain_rows(range(1, 14, 4), ts=3, text="b").append_column(
     "_hoodie_is_deleted", pa.array([False, True, False, False])

@@ -9,9 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, plain_rows, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -20,6 +17,9 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 KINDS = {
     "orphan file",

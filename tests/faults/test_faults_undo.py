@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_truth import assert_metadata_true
-from small_tables import assert_tidy, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
-from undo_tables import COW, MOR, services, services_on, settings_of, state_of
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage, StorageCall
+from tests.faults.test_faults_write import interesting
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rollback_tables import COW, MOR, services, services_on, settings_of, state_of
+from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::hudi_fast.HudiWarning")
 

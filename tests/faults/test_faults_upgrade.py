@@ -12,9 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
-from test_faults_write import interesting
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -29,6 +26,9 @@ from hudi_fast.storage.instrumented import (
 )
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
+from tests.faults.test_faults_write import interesting
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 NEXT = plain_rows([3, 40], ts=9, text="n")
 PLAIN = [("6", 9, False), ("9", 6, False), ("8", 9, False), ("9", 8, False)]

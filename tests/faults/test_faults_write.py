@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden import Golden
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
@@ -25,6 +23,8 @@ from hudi_fast.storage.instrumented import (
     StorageCall,
 )
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
 EVERY_WAY = False
 """Whether all ways to fail are tried: with ``--long``."""

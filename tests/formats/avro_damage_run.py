@@ -13,12 +13,12 @@ import random
 
 import numpy as np
 import pyarrow as pa
-from avro_examples import record_of
-from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.types import arrow_type, parse_record
+from tests.formats.avro_examples import record_of
+from tests.naive import avro_rows as naive
 
 DECIMAL = {"logicalType": "decimal", "precision": 20, "scale": 3}
 POINT = {

@@ -7,10 +7,10 @@ import json
 
 import pyarrow as pa
 from hypothesis import strategies as st
-from naive import avro_rows as naive
 
 from hudi_fast.formats.avro.rows import AvroDecoder
 from hudi_fast.formats.avro.schema import avro_to_arrow
+from tests.naive import avro_rows as naive
 
 # ASCII, and characters of 2, 3 and 4 bytes in UTF-8; long ones, since short copies go in whole words.
 TEXTS = st.text(st.one_of(st.characters(max_codepoint=127), st.sampled_from("éß日ﬀ￮😀𐍈")), max_size=90)

@@ -9,11 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from avro_examples import decode, encoded, record_of, tables
-from golden import golden_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import avro_rows as naive
 
 from hudi_fast.formats.avro import rows as avro_rows
 from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder, block_content_head
@@ -21,6 +18,9 @@ from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.schema.cast import leaf_cast
 from hudi_fast.storage.base import Storage
+from tests.formats.avro_examples import decode, encoded, record_of, tables
+from tests.naive import avro_rows as naive
+from tests.support.golden import golden_names
 
 QUICK = settings(max_examples=80, deadline=None)
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from avro_examples import decode, encoded, record_of, tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError
+from tests.formats.avro_examples import decode, encoded, record_of, tables
+from tests.naive import avro_rows as naive
 
 
 @pytest.mark.parametrize(
@@ -114,12 +114,8 @@ def test_damaged_bytes_give_rows_or_an_error_of_their_own(table, data):
 
 
 def test_damaged_bytes_never_lead_out_of_bounds():
-    folder = Path(__file__).parent
-    environment = os.environ | {
-        "NUMBA_BOUNDSCHECK": "1",
-        "PYTHONPATH": os.pathsep.join([str(folder), str(folder.parent), str(folder.parents[1])]),
-    }
-    command = [sys.executable, str(folder / "avro_damage_run.py")]
+    environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "tests.formats.avro_damage_run"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=200)
     assert done.returncode == 0, done.stderr
     good, bad = map(int, done.stdout.split())

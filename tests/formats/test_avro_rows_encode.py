@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from avro_examples import record_of
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroEncoder
+from tests.formats.avro_examples import record_of
 
 
 def encode_one(values, kind, **more):

@@ -7,13 +7,13 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from avro_examples import column, decode, encoded, record_of
-from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroDecoder, block_content_head
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.schema.cast import leaf_cast
+from tests.formats.avro_examples import column, decode, encoded, record_of
+from tests.naive import avro_rows as naive
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,6 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commit_schemas import base_files_of, commit_schemas
-from golden import Golden, golden_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,6 +20,8 @@ from hudi_fast.formats.avro.schema import (
     with_meta,
     without_meta,
 )
+from tests.support.commit_schemas import base_files_of, commit_schemas
+from tests.support.golden import Golden, golden_names
 
 LEAVES = [
     pa.bool_(),

@@ -9,15 +9,15 @@ import pickle
 import fastavro
 import pyarrow as pa
 import pytest
-from avro_examples import decode, record_of, unions, with_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import avro_rows as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroDecoder, AvroEncoder
 from hudi_fast.formats.avro.schema import avro_to_arrow
 from hudi_fast.formats.avro.types import arrow_type, parse_record
+from tests.formats.avro_examples import decode, record_of, unions, with_names
+from tests.naive import avro_rows as naive
 
 WRAPPED = [
     "null",

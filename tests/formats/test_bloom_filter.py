@@ -18,10 +18,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import bloom as naive
 
 from hudi_fast.errors import ConfigError, CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.bloom_filter import BloomFilter
+from tests.naive import bloom as naive
 
 FOOTERS = ["cow_v9_complex_keygen", "h015_cow", "mor_v9_alltypes", "mor_v9_log_compacted"]
 TEXTS = st.text(st.one_of(st.characters(max_codepoint=127), st.sampled_from("é日￮😀")), min_size=1, max_size=20)

@@ -13,7 +13,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.formats.log.cdc_records import CDC_MODES, cdc_columns, cdc_schema, check_cdc_mode
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
-from tests.golden import Golden
+from tests.support.golden import Golden
 
 _TABLE = (
     '{"type":"record","name":"t_record","namespace":"hoodie.t","fields":['

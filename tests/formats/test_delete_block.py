@@ -9,15 +9,15 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from format_files import damaged, log_files, real_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import delete_records as naive
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import BlockType, read_content, scan_log_blocks
 from hudi_fast.formats.log.delete_block import DeleteRecords, decode_delete_block, encode_delete_block
 from hudi_fast.storage.base import Storage
+from tests.formats.format_files import damaged, log_files, real_files
+from tests.naive import delete_records as naive
 
 UTC = dt.UTC
 CODES = ["k1", "schlüssel", "日本", "k4"]

@@ -6,15 +6,15 @@ import struct
 
 import pyarrow as pa
 import pytest
-from format_files import damaged, log_files, real_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import hfile as naive
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, hfile_arrays, read_hfile, read_trailer
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.storage.base import Storage
+from tests.formats.format_files import damaged, log_files, real_files
+from tests.naive import hfile as naive
 
 REAL = real_files("hfiles")
 

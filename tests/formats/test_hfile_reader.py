@@ -9,17 +9,17 @@ import zipfile
 
 import pyarrow as pa
 import pytest
-from format_files import damaged, real_files
-from golden import TABLES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import hfile as naive
-from naive.hfile_search import java_key
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.formats.hfile.read import HFileContent, read_trailer
 from hudi_fast.formats.hfile.reader import HFileReader
+from tests.formats.format_files import damaged, real_files
+from tests.naive import hfile as naive
+from tests.naive.hfile_search import java_key
+from tests.support.golden import TABLES
 
 REAL = real_files("hfiles")
 TEXT = st.lists(st.sampled_from([b"a", b"b", b"ab", b"\0", b"\xc3\xa9"]), max_size=6).map(b"".join)

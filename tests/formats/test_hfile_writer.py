@@ -8,16 +8,16 @@ import struct
 import numpy as np
 import pyarrow as pa
 import pytest
-from format_files import real_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import hfile as naive
 
 from hudi_fast.errors import ConfigError, InvalidDataError
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.hfile.read import Codec, HFileContent, data_blocks, read_hfile, read_trailer
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.hfile.writer import HFileWriter, encode_hfile
+from tests.formats.format_files import real_files
+from tests.naive import hfile as naive
 
 CODECS = pytest.mark.parametrize("codec", [Codec.GZ, Codec.NONE])
 BYTES = st.binary(max_size=60)

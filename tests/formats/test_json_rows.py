@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import json_text as naive
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.formats.json_rows import JsonStyle, json_rows
+from tests.naive import json_text as naive
 
 ROW, AVRO = JsonStyle.ROW, JsonStyle.AVRO
 POINT = pa.struct({"x": pa.int32(), "label": pa.string()})

@@ -8,15 +8,15 @@ import struct
 
 import pyarrow as pa
 import pytest
-from format_files import DistantStorage, damaged, log_files, real_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import log_blocks as naive
 
 from hudi_fast.errors import CorruptTableError, HudiError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_content, scan_log_blocks
 from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.storage.base import Storage
+from tests.formats.format_files import DistantStorage, damaged, log_files, real_files
+from tests.naive import log_blocks as naive
 
 REAL = real_files("log_files")
 INSTANT = {HeaderKey.INSTANT_TIME: "20250101000000000"}

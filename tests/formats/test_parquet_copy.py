@@ -9,7 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
     struct,
 )
 from hudi_fast.storage.base import Storage
+from tests.support.golden import Golden
 
 NAME = "_hoodie_file_name"
 KEYS = {b"some key": b"some value"}

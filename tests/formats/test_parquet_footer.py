@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from hudi_fast.formats.parquet.base_file import (
 from hudi_fast.formats.parquet.footer import change_footer
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
+from tests.support.golden import Golden
 
 NAN = math.nan
 PLAIN = ParquetSettings(codec="none", level=None)

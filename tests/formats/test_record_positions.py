@@ -6,7 +6,6 @@ import base64
 
 import numpy as np
 import pytest
-from format_files import damaged, log_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap64
@@ -15,6 +14,7 @@ from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log.blocks import HeaderKey, scan_log_blocks
 from hudi_fast.formats.log.record_positions import decode_positions, encode_positions
 from hudi_fast.storage.base import Storage
+from tests.formats.format_files import damaged, log_files
 
 # Decoded by hand from headers that Hudi 1.2.0 wrote: a run container, and an array container.
 KNOWN = {

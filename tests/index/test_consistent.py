@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_bucket import stored_keys
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.index.consistent import (
@@ -29,6 +28,7 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
+from tests.index.test_bucket import stored_keys
 
 SETTINGS = BucketSettings("CONSISTENT_HASHING", 4, ("id",))
 NOBODY = Timeline(())

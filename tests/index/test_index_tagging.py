@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.parquet.base_file import open_base_file
@@ -21,6 +20,7 @@ from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.small_tables import options, plain_rows
 
 KINDS = [
     IndexSettings(kind, prune)

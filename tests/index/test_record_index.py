@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from golden import Golden
 
 import hudi_fast as hf
 from hudi_fast.index.record_index import RECORD_INDEX, is_by_partition, locate_keys, usable_index
@@ -17,6 +16,7 @@ from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
+from tests.support.golden import Golden
 
 TABLES = ["mor_v9_record_index", "mor_v9_secondary_index", "mor_v8_secondary_index", "h015_cow_record_index"]
 GLOBAL = IndexSettings("GLOBAL_RECORD_LEVEL_INDEX")

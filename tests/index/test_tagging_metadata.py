@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from golden import Golden
 
 import hudi_fast as hf
 from hudi_fast.formats.parquet.base_file import open_base_file
@@ -20,6 +19,7 @@ from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.slices import FileSlice, latest_slices
+from tests.support.golden import Golden
 
 BLOOM = IndexSettings("GLOBAL_BLOOM", use_metadata=True)
 TABLES = ["mor_v9_record_index", "h015_cow_record_index"]

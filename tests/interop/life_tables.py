@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from mor_sides import mor_options
-from sides import trip_options, trips
-from small_tables import rows_of as rows_in_order
+
+from tests.interop.mor_sides import mor_options
+from tests.interop.sides import trip_options, trips
+from tests.support.small_tables import rows_of as rows_in_order
 
 __all__ = ["CITY", "NARROW", "RETAINED", "Case", "assert_rows", "can_go_back", "made", "rows_of"]
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from rows import assert_same_rows
-from sides import Sides, trip_options
+
+from tests.interop.sides import Sides, trip_options
+from tests.support.rows import assert_same_rows
 
 __all__ = ["QUERY", "MorSides", "mor_options"]
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from peer.client import RealHudi
-from rows import assert_same_rows
 
 import hudi_fast as hf
+from tests.peer.client import RealHudi
+from tests.support.rows import assert_same_rows
 
 __all__ = ["META", "Sides", "after_delete", "after_upsert", "data_columns", "trip_options", "trips"]
 

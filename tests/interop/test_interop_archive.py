@@ -7,9 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_sides import MorSides, mor_options
-from rows import assert_same_rows
-from sides import Sides, after_upsert, data_columns, trip_options, trips
 
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
@@ -17,6 +14,9 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.view.table_state import load_state
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import Sides, after_upsert, data_columns, trip_options, trips
+from tests.support.rows import assert_same_rows
 
 KEEP = {
     "hoodie.clean.automatic": True,

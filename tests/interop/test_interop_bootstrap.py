@@ -7,11 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
-from peer.client import RealHudi
-from rows import assert_same_rows
 
 import hudi_fast as hf
+from tests.peer.client import RealHudi
+from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
+from tests.support.rows import assert_same_rows
 
 W = "hoodie.datasource.write."
 SMALL = {

@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from mor_sides import MorSides, mor_options
-from sides import after_delete, after_upsert, trip_options, trips
 
 import hudi_fast as hf
 from hudi_fast.errors import CorruptTableError
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, trip_options, trips
 
 _STRATEGIES = "org.apache.hudi.client.clustering"
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 4, "hoodie.metadata.enable": False}

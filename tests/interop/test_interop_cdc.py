@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from all_types import all_types
-from peer.client import RealHudi
 
 import hudi_fast as hf
 from hudi_fast.reading.incremental.cdc import change_options
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.interop.all_types import all_types
+from tests.peer.client import RealHudi
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 MODES = ("OP_KEY_ONLY", "DATA_BEFORE", "DATA_BEFORE_AFTER")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from peer.client import RealHudi
 from pyarrow.compute import field
-from rows import assert_same_rows
-from sides import Sides, data_columns, trip_options, trips
 
 import hudi_fast as hf
+from tests.interop.sides import Sides, data_columns, trip_options, trips
+from tests.peer.client import RealHudi
+from tests.support.rows import assert_same_rows
 
 SQL_ORDER = ["id", "ts", "fare", "seats", "started", "day", "note", "city"]
 """Where Hudi's SQL takes a partition column to be; it writes rows by place."""

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_sides import MorSides, mor_options
-from sides import Sides, after_upsert, trip_options, trips
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
 from hudi_fast.view.table_state import load_state
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
 WRITERS = [("hudi_12", 9), pytest.param(("hudi_12", 6), marks=pytest.mark.long), ("hudi_015", 6)]
 VERSION = "hoodie.write.table.version"

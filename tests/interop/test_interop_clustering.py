@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from mor_sides import MorSides, mor_options
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, trip_options, trips
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import ClusteringPlan
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.table_state import load_state
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, trip_options, trips
+from tests.support.rows import assert_same_rows
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 CASES = [

@@ -5,9 +5,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from spark.programs import run_program
 
 import hudi_fast as hf
+from tests.spark.programs import run_program
 
 ANSWERS = Path(__file__).parents[1] / "spark" / "quick_start_answers.txt"
 NAME = {"hoodie.table.name": "t"}

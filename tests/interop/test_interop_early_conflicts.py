@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from peer.client import PeerError
-from sides import Sides, after_upsert, trip_options, trips
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -20,6 +18,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
+from tests.peer.client import PeerError
 
 EARLY = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from peer.client import PeerError, RealHudi
 
 import hudi_fast as hf
+from tests.peer.client import PeerError, RealHudi
 
 LONG = pytest.mark.long
 TABLES = [

@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sides import Sides, after_upsert, trip_options, trips
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitError
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
 
 WRITERS = [("hudi_12", 9), pytest.param(("hudi_015", 6), marks=pytest.mark.long)]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from hudi import HudiQueryType, HudiReadOptions, HudiTableBuilder
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, data_columns, trip_options, trips
 
 import hudi_fast as hf
+from tests.interop.sides import after_delete, after_upsert, data_columns, trip_options, trips
+from tests.support.rows import assert_same_rows
 
 PARTITION = "hoodie.datasource.write.partitionpath.field"
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from mor_sides import mor_options
-from rows import assert_same_rows
-from sides import Sides, trip_options, trips
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.interop.mor_sides import mor_options
+from tests.interop.sides import Sides, trip_options, trips
+from tests.support.rows import assert_same_rows
 
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"

@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from all_types import SPARK_TYPES, all_types
-from peer.client import RealHudi
-from sides import Sides, after_upsert, trip_options, trips
+
+from tests.interop.all_types import SPARK_TYPES, all_types
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
+from tests.peer.client import RealHudi
 
 INDEX = "hoodie.index.type"
 BLOOM = {INDEX: "BLOOM"}

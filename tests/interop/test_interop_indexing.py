@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from peer.client import RealHudi
-from sides import Sides, after_delete, after_upsert, trip_options, trips
+
+from tests.interop.sides import Sides, after_delete, after_upsert, trip_options, trips
+from tests.peer.client import RealHudi
 
 RECORD = {
     "hoodie.index.type": "GLOBAL_RECORD_LEVEL_INDEX",

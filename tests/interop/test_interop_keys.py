@@ -15,8 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from rows import assert_same_rows
-from sides import META, Sides, after_upsert, data_columns
+
+from tests.interop.sides import META, Sides, after_upsert, data_columns
+from tests.support.rows import assert_same_rows
 
 W = "hoodie.datasource.write."
 TIME = "hoodie.keygen.timebased."

@@ -8,9 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from life_tables import Case
-from mor_sides import MorSides
-from service_sides import Life
+
+from tests.interop.life_tables import Case
+from tests.interop.mor_sides import MorSides
+from tests.interop.service_sides import Life
 
 WRITES = ("upsert", "insert", "delete", "insert_overwrite", "delete_partition")
 SERVICES = ("clean", "archive", "cluster", "restore", "rollback", "failed_write", "pending_clustering")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from peer.client import RealHudi
-from sides import Sides, after_delete, after_upsert, trip_options, trips
+
+from tests.interop.sides import Sides, after_delete, after_upsert, trip_options, trips
+from tests.peer.client import RealHudi
 
 ORDERING = "hoodie.datasource.write.precombine.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"

@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 import pytest
-from metadata_truth import assert_metadata_true
-from peer.client import RealHudi
-from sides import Sides, after_upsert, trip_options, trips
-from small_tables import write_to
 
 from hudi_fast import HudiError
 from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
+from tests.peer.client import RealHudi
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import write_to
 
 THROUGH = {"hoodie.metadata.enable": True}
 RELEASES = [("hudi_12", 9), pytest.param("hudi_12", 8, marks=pytest.mark.long), ("hudi_12", 6), ("hudi_015", 6)]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from metadata_truth import assert_metadata_true
-from mor_sides import MorSides, mor_options
-from sides import after_delete, after_upsert, trip_options, trips
+
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, trip_options, trips
+from tests.support.metadata_checks import assert_metadata_true
 
 THROUGH = {
     "hoodie.metadata.enable": True,

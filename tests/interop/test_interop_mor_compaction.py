@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_sides import MorSides, mor_options
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, trips
+
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, trips
+from tests.support.rows import assert_same_rows
 
 LOG_COMPACT = {
     "hoodie.log.compaction.enable": True,

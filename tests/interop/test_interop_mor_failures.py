@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from mor_sides import MorSides, mor_options
-from rows import assert_same_rows
-from sides import after_upsert, data_columns, trips
+
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_upsert, data_columns, trips
+from tests.support.rows import assert_same_rows
 
 DIES = """
 import os, signal

@@ -7,11 +7,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
-from mor_sides import mor_options
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, data_columns, trips
 
 import hudi_fast as hf
+from tests.interop.mor_sides import mor_options
+from tests.interop.sides import after_delete, after_upsert, data_columns, trips
+from tests.support.rows import assert_same_rows
 
 
 def read(path: Path, options: HudiReadOptions | None = None) -> pa.Table:

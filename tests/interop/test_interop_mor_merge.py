@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from mor_sides import MorSides, mor_options
-from peer.client import RealHudi
-from rows import assert_same_rows
-from sides import after_upsert, trips
+
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_upsert, trips
+from tests.peer.client import RealHudi
+from tests.support.rows import assert_same_rows
 
 ORDERING = "hoodie.datasource.write.precombine.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from mor_sides import MorSides, mor_options
-from peer.client import RealHudi
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, data_columns, trips
 
 import hudi_fast as hf
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, data_columns, trips
+from tests.peer.client import RealHudi
+from tests.support.rows import assert_same_rows
 
 BY_INDEX = "hoodie.index.type"
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from all_types import all_types
-from growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
-from mor_sides import MorSides, mor_options
-from rows import assert_same_rows
-from sides import after_delete, after_upsert
+
+from tests.interop.all_types import all_types
+from tests.interop.growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert
+from tests.support.rows import assert_same_rows
 
 BLOCKS = "hoodie.logfile.data.block.format"
 

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from peer.client import RealHudi
-from rows import assert_same_rows
-from sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import commits_newest_first, load_state
+from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
+from tests.peer.client import RealHudi
+from tests.support.rows import assert_same_rows
 
 HIVE = "hoodie.datasource.write.hive_style_partitioning"
 MOVES = "hoodie.record.index.update.partition.path"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
-from peer.client import RealHudi
-from sides import META, Sides, after_upsert, trip_options
+
+from tests.interop.growing_rows import SMALL, WIDE, WIDEST, only, rows_of, widened
+from tests.interop.sides import META, Sides, after_upsert, trip_options
+from tests.peer.client import RealHudi
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from peer.client import RealHudi
-from sides import Sides, after_upsert, trip_options, trips
 
 import hudi_fast as hf
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
+from tests.peer.client import RealHudi
 
 SQL_ORDER = ["id", "ts", "fare", "seats", "started", "day", "note", "city"]
 COLUMNS = "id string, ts bigint, fare double, seats int, started timestamp, day date, note string, city string"

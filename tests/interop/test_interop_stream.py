@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from peer.client import RealHudi
 
 import hudi_fast as hf
 from hudi_fast.spark.streaming.entry import stream_reader, stream_writer
+from tests.peer.client import RealHudi
 
 COLUMNS = "id string, part string, ts long, number long"
 OPTIONS = {

@@ -7,8 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from rows import assert_same_rows
-from sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
+
+from tests.interop.sides import Sides, after_delete, after_upsert, data_columns, trip_options, trips
+from tests.support.rows import assert_same_rows
 
 BY_INDEX = "hoodie.index.type"
 WRITERS = [

@@ -7,9 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from all_types import SPARK_TYPES, all_types
-from peer.client import RealHudi
-from sides import Sides, after_upsert, trip_options
+
+from tests.interop.all_types import SPARK_TYPES, all_types
+from tests.interop.sides import Sides, after_upsert, trip_options
+from tests.peer.client import RealHudi
 
 
 def sides_of(hudi: RealHudi, version: int, path: Path) -> Sides:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from metadata_truth import assert_metadata_true
-from mor_sides import MorSides, mor_options
-from sides import Sides, after_upsert, trip_options, trips
-from undo_tables import QUIET, state_of
 
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.transition import revert_to_inflight
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import Sides, after_upsert, trip_options, trips
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rollback_tables import QUIET, state_of
 
 
 @dataclass(frozen=True)

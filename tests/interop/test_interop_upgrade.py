@@ -9,17 +9,17 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pytest
-from golden import Golden
-from mor_sides import MorSides, mor_options
-from peer.client import RealHudi
-from rows import assert_same_rows
-from sides import after_delete, after_upsert, data_columns, trips
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
+from tests.interop.mor_sides import MorSides, mor_options
+from tests.interop.sides import after_delete, after_upsert, data_columns, trips
+from tests.peer.client import RealHudi
+from tests.support.golden import Golden
+from tests.support.rows import assert_same_rows
 
 THROUGH = {"hoodie.metadata.enable": True}
 RECORD_INDEX = {

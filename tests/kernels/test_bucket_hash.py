@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import buffers
 from hudi_fast.kernels.bucket_hash import ANY_COLON, COMMA_AND_COLON, joined_hashes, list_hashes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import bucket_hash as naive
+
+from tests.kernels.arrow_buffers import buffers
+from tests.naive import bucket_hash as naive
 
 VALUES = st.one_of(
     st.sampled_from(["__null__", "__empty__", "", "a", "x,y", "10:30", "p,q:r", ",", ":", "é😀"]),

@@ -19,7 +19,8 @@ from hudi_fast.kernels.avro_structure import frame_records, read_branches, walk_
 from hudi_fast.kernels.avro_text import find_invalid_utf8
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive.avro_rows import minimal, varint
+
+from tests.naive.avro_rows import minimal, varint
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 63).map(lambda bits: -(2**bits)) | st.integers(-70, 70)
 NO_FLAGS, NO_OFFSETS, NO_PLACES = np.empty(0, np.uint8), np.empty(0, np.int32), np.empty(0, np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import buffers
 from hudi_fast.kernels.avro_encode import (
     find_wide_decimal,
     measure_decimals,
@@ -21,7 +20,9 @@ from hudi_fast.kernels.avro_encode import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive.avro_rows import minimal, varint
+
+from tests.kernels.arrow_buffers import buffers
+from tests.naive.avro_rows import minimal, varint
 
 LONGS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 63).map(lambda bits: -(2**bits)) | st.integers(-70, 70)
 DECIMALS = (

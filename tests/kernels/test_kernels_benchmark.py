@@ -19,8 +19,9 @@ from hudi_fast.kernels.java_hash import string_hash_codes
 from hudi_fast.kernels.key_table import KeyTable, hash_keys, pick_winners
 from hudi_fast.kernels.radix import radix_order
 from hudi_fast.kernels.seqno import format_sequence_numbers
-from naive import curves as naive_curves
-from naive import java_hash as naive_java
+
+from tests.naive import curves as naive_curves
+from tests.naive import java_hash as naive_java
 
 ROWS = 20_000
 BITS, HASHES = 862_656, 30  # 1e-9 at ROWS entries

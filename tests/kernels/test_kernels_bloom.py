@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, buffers
 from hudi_fast.kernels.bloom import bloom_add, bloom_probe, bloom_probe_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import bloom as naive
+
+from tests.kernels.arrow_buffers import KEYS, buffers
+from tests.naive import bloom as naive
 
 
 def naive_bits(keys, bit_count, hash_count):

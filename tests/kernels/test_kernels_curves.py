@@ -12,9 +12,9 @@ from hudi_fast.kernels.curves import hilbert_values, z_values
 from hudi_fast.kernels.radix import radix_order
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import curves as naive
 
 from hudi_fast.formats.varlen import varlen_buffers
+from tests.naive import curves as naive
 
 WORD = st.one_of(st.integers(0, 2**64 - 1), st.integers(0, 3), st.integers(2**64 - 3, 2**64 - 1))
 

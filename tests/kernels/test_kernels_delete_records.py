@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import TEXTS, buffers, values_of
 from hudi_fast.kernels.delete_records import (
     copy_values,
     locate_items,
@@ -17,7 +16,9 @@ from hudi_fast.kernels.delete_records import (
 from hudi_fast.kernels.delete_writing import assemble_deletes, decimal_items, number_items, varlen_items
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import delete_records as naive
+
+from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
+from tests.naive import delete_records as naive
 
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)
 VALUES = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import TEXTS, buffers, values_of
 from hudi_fast.kernels.file_ids import format_file_ids, measure_file_ids, parse_file_ids
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import file_ids as naive
+
+from tests.kernels.arrow_buffers import TEXTS, buffers, values_of
+from tests.naive import file_ids as naive
 
 UUID = "1f2e3d4c-0000-4fff-8abc-ffffffffffff"
 HALVES = st.integers(-(2**63), 2**63 - 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hudi_fast.kernels.fold_entries import (
-    BARE,
-    BARE_YIELDS,
     COMMIT_TIME,
     DELETE,
+    KEY_ONLY,
+    KEY_ONLY_LOSES,
     NO_KIND,
-    UNLIKE_YIELDS,
+    OTHER_KIND_LOSES,
     fold_entries,
 )
 
@@ -41,21 +41,21 @@ def test_a_delete_that_wins_ends_the_list_and_one_that_loses_does_nothing():
 
 def test_commit_time_deletes_win_and_yield_to_every_row_but_not_to_bare_deletes():
     assert fold([(ROW, 5), (DELETE | COMMIT_TIME, 0), (ROW, -9)]) == (2, [2])
-    assert fold([(DELETE | COMMIT_TIME | BARE, 0), (DELETE | BARE, 7), (ROW, 1)]) == (2, [2])
-    assert fold([(DELETE | COMMIT_TIME | BARE, 0), (DELETE, 7), (ROW, 1)]) == (1, [])
+    assert fold([(DELETE | COMMIT_TIME | KEY_ONLY, 0), (DELETE | KEY_ONLY, 7), (ROW, 1)]) == (2, [2])
+    assert fold([(DELETE | COMMIT_TIME | KEY_ONLY, 0), (DELETE, 7), (ROW, 1)]) == (1, [])
 
 
 def test_ordering_values_of_unlike_kinds():
-    assert fold([(ROW, 5, 0), (DELETE | BARE, 1, 1)]) == (1, [])
+    assert fold([(ROW, 5, 0), (DELETE | KEY_ONLY, 1, 1)]) == (1, [])
     assert fold([(ROW, 5, 0), (DELETE, 1, 1)]) == (0, [0])
     assert fold([(ROW, 5, 0), (ROW, 1, 1)]) == (0, [0, 1])
-    assert fold([(ROW, 5, 0), (ROW, 1, 1)], UNLIKE_YIELDS) == (1, [1, 0])
-    assert fold([(ROW, 5, 0), (DELETE | BARE, 0, NO_KIND), (ROW, 1, 0)]) == (2, [2])
+    assert fold([(ROW, 5, 0), (ROW, 1, 1)], OTHER_KIND_LOSES) == (1, [1, 0])
+    assert fold([(ROW, 5, 0), (DELETE | KEY_ONLY, 0, NO_KIND), (ROW, 1, 0)]) == (2, [2])
 
 
 def test_bare_deletes_may_yield_to_every_row():
-    assert fold([(DELETE | BARE, 5), (ROW, 1)]) == (0, [])
-    assert fold([(DELETE | BARE, 5), (ROW, 1)], BARE_YIELDS) == (1, [1])
+    assert fold([(DELETE | KEY_ONLY, 5), (ROW, 1)]) == (0, [])
+    assert fold([(DELETE | KEY_ONLY, 5), (ROW, 1)], KEY_ONLY_LOSES) == (1, [1])
 
 
 def test_keys_are_folded_each_for_itself():
@@ -75,7 +75,7 @@ def test_no_entries():
 
 def test_wrong_input_is_refused():
     keys, rank, flags = np.array([0, 5], np.int32), np.zeros(2, np.int64), np.zeros(2, np.uint8)
-    with pytest.raises(ValueError, match=r"key numbers have to be in 0\.\.1"):
+    with pytest.raises(ValueError, match=r"key numbers must be in 0\.\.1"):
         fold_entries(keys, rank, flags, flags, 0)
     with pytest.raises(ValueError, match="2 keys, 1 ranks"):
         fold_entries(keys, rank[:1], flags, flags, 0)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, buffers, values_of
 from hudi_fast.kernels.gather import gather_varlen, take_two_bits, take_two_fixed, take_two_varlen
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import gather as naive
+
+from tests.kernels.arrow_buffers import KEYS, buffers, values_of
+from tests.naive import gather as naive
 
 
 @st.composite

@@ -7,7 +7,8 @@ import pytest
 from hudi_fast.kernels.grouping import group_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import grouping as naive
+
+from tests.naive import grouping as naive
 
 
 @settings(max_examples=80, deadline=None)

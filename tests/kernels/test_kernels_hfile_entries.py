@@ -6,11 +6,12 @@ import struct
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, buffers, values_of
-from hudi_fast.kernels.hfile_entries import copy_entries, lay_entries, measure_entries
+from hudi_fast.kernels.hfile_entries import copy_entries, measure_entries, write_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import hfile as naive
+
+from tests.kernels.arrow_buffers import KEYS, buffers, values_of
+from tests.naive import hfile as naive
 
 
 def entries_of(raw):
@@ -81,7 +82,7 @@ def test_entries_are_laid_out_until_one_does_not_fit(entries, size, before):
             expected += naive.entry(*entries[following])
             following += 1
         out, filled = np.zeros(size, np.uint8), np.array([min(before, size)])
-        assert lay_entries(*keys, *values, row, out, filled) == following
+        assert write_entries(*keys, *values, row, out, filled) == following
         assert out[min(before, size) : filled[0]].tobytes() == expected
         row = max(following, row + 1)
 
@@ -89,5 +90,5 @@ def test_entries_are_laid_out_until_one_does_not_fit(entries, size, before):
 def test_a_key_may_have_32767_bytes():
     keys, values = buffers([b"k" * 32767]), buffers([b"v" * 70_000])
     out, filled = np.zeros(200_000, np.uint8), np.zeros(1, np.int64)
-    assert lay_entries(*keys, *values, 0, out, filled) == 1
+    assert write_entries(*keys, *values, 0, out, filled) == 1
     assert entries_of(out[: filled[0]].tobytes()) == [(b"k" * 32767, b"v" * 70_000)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, buffers
 from hudi_fast.kernels.hfile_search import (
     find_keys,
     find_prefixes,
@@ -15,7 +14,9 @@ from hudi_fast.kernels.hfile_search import (
 )
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from naive import hfile_search as naive
+
+from tests.kernels.arrow_buffers import KEYS, buffers
+from tests.naive import hfile_search as naive
 
 # Many keys share a long beginning and differ late, or not at all in their first bytes.
 ALIKE = st.builds(lambda a, b: a + b, st.sampled_from([b"", b"common-beginning-", b"common"]), st.binary(max_size=12))

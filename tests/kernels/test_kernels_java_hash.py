@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from arrow_buffers import TEXTS, buffers
 from hudi_fast.kernels.java_hash import list_hash_combine, string_hash_codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import java_hash as naive
+
+from tests.kernels.arrow_buffers import TEXTS, buffers
+from tests.naive import java_hash as naive
 
 
 def codes_of(texts, before=b""):

@@ -4,12 +4,11 @@ import struct
 
 import numpy as np
 import pytest
-from arrow_buffers import buffers, values_of
 from hudi_fast.kernels.java_doubles import POWERS, java_doubles
 from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
 from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
 from hudi_fast.kernels.json_text import (
-    BYTE_LISTS_MOST,
+    BYTE_LIST_WIDTH,
     base64_quoted,
     byte_lists,
     fill_quoted,
@@ -18,7 +17,9 @@ from hudi_fast.kernels.json_text import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import json_text as naive
+
+from tests.kernels.arrow_buffers import buffers, values_of
+from tests.naive import json_text as naive
 
 PLAIN = np.zeros(256, np.uint8)
 AVRO = PLAIN.copy()
@@ -56,7 +57,7 @@ def test_strings_are_escaped_as_java_escapes_them(values):
 def test_bytes_are_base64_or_characters_or_signed_numbers(values):
     offsets, data = buffers(values, b"before")
     size = sum(map(len, values))
-    ends, out = np.empty(len(values) + 1, np.int32), np.empty(BYTE_LISTS_MOST * size + 6 * len(values), np.uint8)
+    ends, out = np.empty(len(values) + 1, np.int32), np.empty(BYTE_LIST_WIDTH * size + 6 * len(values), np.uint8)
     base64_quoted(offsets, data, ends, out)
     assert [one.decode() for one in values_of(ends, out)] == [naive.value(one, avro=False) for one in values]
     latin_1(offsets, data, ends, out)

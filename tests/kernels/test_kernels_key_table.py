@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import KEYS, buffers
 from hudi_fast.kernels.key_table import (
     KeyTable,
     count_distinct,
@@ -15,7 +14,9 @@ from hudi_fast.kernels.key_table import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import key_table as naive
+
+from tests.kernels.arrow_buffers import KEYS, buffers
+from tests.naive import key_table as naive
 
 RANKS = st.one_of(st.integers(0, 2), st.integers(-(2**63), 2**63 - 1))
 

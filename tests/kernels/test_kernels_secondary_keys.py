@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from arrow_buffers import buffers, values_of
 from hudi_fast.kernels.secondary_keys import measure_joined, measure_parts, write_joined, write_parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import secondary_keys as naive
+
+from tests.kernels.arrow_buffers import buffers, values_of
+from tests.naive import secondary_keys as naive
 
 TEXTS = st.text(st.sampled_from("ab\\$\0é😀"), max_size=12)
 QUICK = settings(max_examples=150, deadline=None)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arrow_buffers import values_of
 from hudi_fast.kernels.seqno import format_sequence_numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import seqno as naive
+
+from tests.kernels.arrow_buffers import values_of
+from tests.naive import seqno as naive
 
 STARTS = st.one_of(
     st.integers(0, 2**62),

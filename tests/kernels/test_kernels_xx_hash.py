@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import xxhash
-from arrow_buffers import buffers
 from hudi_fast.kernels.xx_hash import xx_hash32, xx_hash64
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import xx_hash as naive
+
+from tests.kernels.arrow_buffers import buffers
+from tests.naive import xx_hash as naive
 
 SEED = 0xFFFFFFFFDABADABA
 

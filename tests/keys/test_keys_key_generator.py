@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden, golden_names
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import key_text as naive
 
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.key_generator import KeyConfig, infer_kind, parse_partition_spec, partition_paths, record_keys
+from tests.naive import key_text as naive
+from tests.support.golden import Golden, golden_names
 
 CLASSES = {"Simple": "SIMPLE", "Complex": "COMPLEX", "TimestampBased": "TIMESTAMP", "Nonpartitioned": "NON_PARTITION"}
 

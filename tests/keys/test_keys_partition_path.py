@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import key_text as naive
 
 from hudi_fast.keys.partition_path import decode, encode, hive_part, join, partition_values, path_fault
+from tests.naive import key_text as naive
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import key_text as naive
 
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.keys.value_text import to_text
 from hudi_fast.keys.zones import zone
+from tests.naive import key_text as naive
 
 JAVA_DOUBLES = {
     1e10: "1.0E10",

@@ -20,7 +20,7 @@ A peer is a process that takes one command per line and answers each with one li
     close                       closed                    the process ends
     anything that fails         error <class>: <message>
 
-:func:`python_lock` is a peer of this library (:mod:`locking.python_lock`), ``jvm_lock.py`` has those of Apache Hudi.
+:func:`python_lock` starts a peer of this library (:mod:`tests.locking.python_lock`), ``jvm_lock.py`` peers of Apache Hudi.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Any, Protocol
 
 __all__ = ["LinePeer", "Peer", "assert_exclusive", "contend", "contend_threads", "critical_section", "python_lock"]
 
-TESTS = Path(__file__).resolve().parents[1]
+PROJECT = Path(__file__).resolve().parents[2]
 COUNTER, INSIDE = "counter", "inside"
 
 
@@ -127,9 +127,8 @@ def python_lock(
 ) -> LinePeer:
     """A process that opens the provider that ``options`` (``hoodie.write.lock...``) name; not the machine's lock."""
     settings = {"uri": os.fspath(uri), "options": dict(options), "storage_options": dict(storage_options or {})}
-    script = Path(__file__).with_name("python_lock.py")
-    path = {"PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"}
-    return LinePeer([sys.executable, str(script), json.dumps(settings)], {**path, **(environment or {})})
+    command = [sys.executable, "-m", "tests.locking.python_lock", json.dumps(settings)]
+    return LinePeer(command, {"PYTHONPATH": str(PROJECT), **(environment or {})})
 
 
 def contend(folder: Path, peers: Sequence[Peer], rounds: int, seconds: float = 120.0, fresh: bool = False) -> None:

@@ -23,9 +23,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from locking.contention import LinePeer
-from peer.client import PROJECT, java_command
-from servers.maven_jars import MavenError, maven_jars
+
+from tests.locking.contention import LinePeer
+from tests.peer.client import PROJECT, java_command
+from tests.servers.maven_jars import MavenError, maven_jars
 
 __all__ = ["CACHE", "LAST_AWS", "hudi_aws_jars", "hudi_bundle", "jvm_lock", "peer_pyspark_jars"]
 

@@ -1,6 +1,6 @@
-"""A process that takes a lock of this library at command: see :mod:`locking.contention` for the commands.
+"""A process that takes a lock of this library at command: see :mod:`tests.locking.contention` for the commands.
 
-Usage: ``python python_lock.py '{"uri": ..., "options": {...}, "storage_options": {...}}'``.
+Usage: ``python -m tests.locking.python_lock '{"uri": ..., "options": {...}, "storage_options": {...}}'``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from locking.contention import critical_section
-
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import critical_section
 
 TRY_SECONDS = 30.0
 PAUSE_SECONDS = 0.002

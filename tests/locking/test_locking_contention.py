@@ -7,7 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from locking.contention import assert_exclusive, contend_threads, critical_section
+
+from tests.locking.contention import assert_exclusive, contend_threads, critical_section
 
 
 def test_threads_under_a_real_lock_pass(tmp_path: Path) -> None:

@@ -16,9 +16,6 @@ from typing import Any
 
 import boto3
 import pytest
-from locking.contention import LinePeer, contend, python_lock
-from servers.dynamodb import CREDENTIALS
-from servers.faulty_http import LOSE, REFUSE, Answer, FaultyHttp, faulty_http
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import create_properties
@@ -29,6 +26,9 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.path_hash import path_hash
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import LinePeer, contend, python_lock
+from tests.servers.dynamodb import CREDENTIALS
+from tests.servers.faulty_http import LOSE, REFUSE, Answer, FaultyHttp, faulty_http
 
 PROVIDER = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
 IMPLICIT = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking.contention import LinePeer, contend, python_lock
-from locking.jvm_lock import LAST_AWS, hudi_aws_jars, jvm_lock
-from servers.dynamodb import CREDENTIALS
-from servers.maven_jars import MavenError
+
+from tests.locking.contention import LinePeer, contend, python_lock
+from tests.locking.jvm_lock import LAST_AWS, hudi_aws_jars, jvm_lock
+from tests.servers.dynamodb import CREDENTIALS
+from tests.servers.maven_jars import MavenError
 
 PROVIDER = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider"
 LOCK = "hoodie.write.lock."

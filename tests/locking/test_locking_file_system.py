@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking.contention import LinePeer, contend, contend_threads, python_lock
-from locking.jvm_lock import jvm_lock
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.locking.file_system import FileSystemLock, open_file_system_lock
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import LinePeer, contend, contend_threads, python_lock
+from tests.locking.jvm_lock import jvm_lock
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider"
 

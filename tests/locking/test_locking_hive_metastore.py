@@ -11,10 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from locking.contention import contend, python_lock
-from locking.jvm_lock import CACHE, jvm_lock, peer_pyspark_jars
-from servers.hive_metastore import start_hive_metastore
-from servers.tcp_proxy import tcp_proxy
 
 from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.errors import ConfigError, LockError, LockTimeoutError, UnsupportedFeatureError
@@ -24,6 +20,10 @@ from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.locking.provider import LockProvider
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import contend, python_lock
+from tests.locking.jvm_lock import CACHE, jvm_lock, peer_pyspark_jars
+from tests.servers.hive_metastore import start_hive_metastore
+from tests.servers.tcp_proxy import tcp_proxy
 
 PROVIDER = "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider"
 LOCK = "hoodie.write.lock."

@@ -14,8 +14,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from locking.contention import LinePeer, contend, contend_threads, python_lock
-from servers.s3 import S3Server
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
@@ -24,6 +22,8 @@ from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record, encode_record, is_taken
 from hudi_fast.locking.open_provider import open_provider
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import LinePeer, contend, contend_threads, python_lock
+from tests.servers.s3 import S3Server
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 OPTIONS = {

@@ -11,14 +11,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from servers.faulty_proxy import DROP_ANSWER, DROP_REQUEST, Fault, FaultyProxy, answer, delay, late, start_faulty_proxy
-from servers.s3 import S3Server
 
 import hudi_fast as hf
 from hudi_fast.locking.audit import AUDIT_FOLDER, AUDIT_SWITCH
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, decode_record
 from hudi_fast.storage.base import Storage
+from tests.servers.faulty_proxy import (
+    DROP_ANSWER,
+    DROP_REQUEST,
+    Fault,
+    FaultyProxy,
+    answer,
+    delay,
+    late,
+    start_faulty_proxy,
+)
+from tests.servers.s3 import S3Server
 
 
 def one_more(*faults: Fault) -> list[Any]:

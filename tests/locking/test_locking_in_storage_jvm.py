@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from locking.contention import LinePeer, contend, python_lock
-from locking.jvm_lock import jvm_lock
-from servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 
 import hudi_fast as hf
 from hudi_fast.locking.audit import AUDIT_FOLDER, AUDIT_SWITCH
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, LockRecord, encode_record
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import LinePeer, contend, python_lock
+from tests.locking.jvm_lock import jvm_lock
+from tests.servers.s3 import ACCESS_KEY, REGION, SECRET_KEY, S3Server
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider"
 OPTIONS = {

@@ -14,12 +14,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from servers.s3 import S3Server
 
 import hudi_fast as hf
 from hudi_fast.locking.in_storage import StorageLock
 from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, decode_record
 from hudi_fast.storage.base import Storage
+from tests.servers.s3 import S3Server
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -16,8 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from servers.faulty_proxy import DROP_REQUEST, start_faulty_proxy
-from servers.s3 import S3Server
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
@@ -26,6 +24,8 @@ from hudi_fast.locking.lock_record import STORAGE_LOCK_PATH, decode_record
 from hudi_fast.locking.machine import LOCK_PATH, is_held, machine_lock
 from hudi_fast.locking.table_lock import no_lock, table_lock, writer_turn
 from hudi_fast.storage.base import Storage
+from tests.servers.faulty_proxy import DROP_REQUEST, start_faulty_proxy
+from tests.servers.s3 import S3Server
 
 CLASSES = "org.apache.hudi.client.transaction.lock."
 FILE, OBJECT = f"{CLASSES}FileSystemBasedLockProvider", f"{CLASSES}StorageBasedLockProvider"

@@ -17,12 +17,6 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
-from locking.contention import LinePeer, contend, python_lock
-from locking.jvm_lock import jvm_lock, peer_pyspark_jars
-from servers.tcp_proxy import tcp_proxy
-from servers.zookeeper import ZookeeperServer, start_zookeeper
-from small_tables import options as table_options
-from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.lock_options import LockOptions
@@ -34,6 +28,12 @@ from hudi_fast.locking.provider import LockProvider
 from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.locking.zookeeper import in_line
 from hudi_fast.storage.base import Storage
+from tests.locking.contention import LinePeer, contend, python_lock
+from tests.locking.jvm_lock import jvm_lock, peer_pyspark_jars
+from tests.servers.tcp_proxy import tcp_proxy
+from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
+from tests.support.small_tables import options as table_options
+from tests.support.small_tables import plain_rows
 
 PROVIDER = "org.apache.hudi.client.transaction.lock.ZookeeperBasedLockProvider"
 IMPLICIT = "org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider"

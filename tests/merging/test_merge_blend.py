@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.merging.blend import fill_gaps, has_say
+from hudi_fast.merging.blend import fill_gaps, effective_values
 from hudi_fast.merging.rules import COMMIT_TIME, FILL_UNAVAILABLE, IGNORE_DEFAULTS, MergeRules
 
 
@@ -33,7 +33,7 @@ def test_a_default_says_nothing_and_null_beside_it_does(
     kind: pa.DataType, default: Any, is_default: Any, other: Any
 ) -> None:
     rules = MergeRules(COMMIT_TIME, partial_mode=IGNORE_DEFAULTS, defaults={"c": default})
-    say = has_say(rules, "c", pa.array([is_default, other, None], kind))
+    say = effective_values(rules, "c", pa.array([is_default, other, None], kind))
     assert say is not None
     assert say.tolist() == [False, True, True]
 
@@ -41,31 +41,31 @@ def test_a_default_says_nothing_and_null_beside_it_does(
 def test_without_a_default_null_says_nothing() -> None:
     rules = MergeRules(COMMIT_TIME, partial_mode=IGNORE_DEFAULTS)
     for kind in (pa.int32(), pa.list_(pa.int32()), pa.struct([("a", pa.int8())])):
-        say = has_say(rules, "c", pa.chunked_array([pa.nulls(2, kind)]))
+        say = effective_values(rules, "c", pa.chunked_array([pa.nulls(2, kind)]))
         assert say is not None
         assert say.tolist() == [False, False]
-    assert has_say(rules, "c", pa.array([0, 1])) is None
+    assert effective_values(rules, "c", pa.array([0, 1])) is None
 
 
 def test_a_default_of_several_values_lets_every_value_stand() -> None:
     rules = MergeRules(COMMIT_TIME, partial_mode=IGNORE_DEFAULTS, defaults={"c": []})
-    assert has_say(rules, "c", pa.array([[], None], pa.list_(pa.int32()))) is None
+    assert effective_values(rules, "c", pa.array([[], None], pa.list_(pa.int32()))) is None
 
 
 def test_a_default_that_is_no_value_of_the_column_is_refused_by_name() -> None:
     rules = MergeRules(COMMIT_TIME, partial_mode=IGNORE_DEFAULTS, defaults={"c": "x"})
     with pytest.raises(UnsupportedFeatureError, match=r"default 'x' of column 'c' \(int32\)"):
-        has_say(rules, "c", pa.array([1], pa.int32()))
+        effective_values(rules, "c", pa.array([1], pa.int32()))
 
 
 def test_the_text_for_what_was_not_sent_counts_in_texts_and_bytes_alone() -> None:
     rules = MergeRules(COMMIT_TIME, partial_mode=FILL_UNAVAILABLE, unavailable_value="7é")
     for column in (pa.array(["7é", "7", None]), pa.array(["7é".encode(), b"7", None])):
-        say = has_say(rules, "c", column)
+        say = effective_values(rules, "c", column)
         assert say is not None
         assert say.tolist() == [False, True, True]
-    assert has_say(rules, "c", pa.array([7])) is None
-    assert has_say(MergeRules(COMMIT_TIME, partial_mode=FILL_UNAVAILABLE), "c", pa.array(["7"])) is None
+    assert effective_values(rules, "c", pa.array([7])) is None
+    assert effective_values(MergeRules(COMMIT_TIME, partial_mode=FILL_UNAVAILABLE), "c", pa.array(["7"])) is None
 
 
 def test_either_side_may_be_the_winner() -> None:

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from naive.merge import NaiveRules, Version, naive_fold, naive_slice
 
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.parquet.base_file import BaseFileReader
@@ -31,6 +30,7 @@ from hudi_fast.merging.rules import (
     ordering_columns,
     ordering_rank,
 )
+from tests.naive.merge import NaiveRules, Version, naive_fold, naive_slice
 
 COLUMNS = {
     "_hoodie_commit_time": pa.string(),

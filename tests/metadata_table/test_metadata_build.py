@@ -7,10 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
-from metadata_truth import assert_metadata_true
-from small_tables import options, plain_rows
-from stored_metadata import metadata_at
 
 import hudi_fast as hf
 from hudi_fast.config.metadata_options import MetadataOptions
@@ -21,6 +17,10 @@ from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_s
 from hudi_fast.metadata_table.updates.build import group_count, initial_instant
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import read_commit
+from tests.metadata_table.stored_metadata import metadata_at
+from tests.support.golden import Golden
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import options, plain_rows
 
 RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}
 REAL = {"9": "cow_v9_mixed", "8": "cow_v8_mixed", "6": "h015_mor"}

@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from metadata_truth import assert_metadata_true
-from small_tables import assert_tidy, options, plain_rows
-from stored_metadata import metadata_at
 
 import hudi_fast as hf
 from hudi_fast.view.table_state import read_commit
+from tests.metadata_table.stored_metadata import metadata_at
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import assert_tidy, options, plain_rows
 
 INDEXES = {
     "hoodie.metadata.record.index.enable": "true",

@@ -10,10 +10,10 @@ import pytest
 import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from naive import secondary_keys as naive
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table import keys
+from tests.naive import secondary_keys as naive
 
 TEXTS = st.text(st.sampled_from("ab\\$\0é😀"), max_size=12)
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from golden import Golden, golden_names
 
 import hudi_fast as hf
 from hudi_fast.errors import HudiWarning
@@ -18,6 +17,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
+from tests.support.golden import Golden, golden_names
 
 Unzip = Callable[[str], Golden]
 WITHOUT = (

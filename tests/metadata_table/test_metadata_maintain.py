@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
-from stored_metadata import begin_data, clock_of, commit_files, live_files, log_files, metadata_at, records, state_of
 
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.updates.maintain import (
@@ -21,6 +19,17 @@ from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import read_commit
+from tests.metadata_table.stored_metadata import (
+    begin_data,
+    clock_of,
+    commit_files,
+    live_files,
+    log_files,
+    metadata_at,
+    records,
+    state_of,
+)
+from tests.support.golden import Golden
 
 TABLES = ["mor_v9_secondary_index", "mor_v9_record_index", "cow_v8_mixed", "mor_v6_compacted", "h015_cow_record_index"]
 

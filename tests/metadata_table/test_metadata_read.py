@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden, golden_names
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError
@@ -23,6 +22,7 @@ from hudi_fast.metadata_table.read import lookup, prefix, scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
+from tests.support.golden import Golden, golden_names
 
 Unzip = Callable[[str], Golden]
 WITH_INDEXES = [

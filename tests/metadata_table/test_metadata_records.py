@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_records import stored_records
 
 from hudi_fast.errors import CorruptTableError, InvalidDataError, SchemaMismatchError, UnsupportedFeatureError
 from hudi_fast.formats.avro.rows import AvroEncoder
@@ -32,6 +31,7 @@ from hudi_fast.metadata_table.records import (
     schema_of_commits,
 )
 from hudi_fast.metadata_table.stat_values import STAT_VALUE, wrap_values
+from tests.metadata_table.stored_records import stored_records
 
 UUID = "1f2e3d4c-5b6a-4978-8a9b-acbdcedf0011"
 NAMES = st.text(st.sampled_from("abé-_.="), min_size=1, max_size=8)

@@ -7,18 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
-from stored_metadata import (
-    begin_data,
-    clock_of,
-    commit_files,
-    complete_data,
-    live_files,
-    log_files,
-    metadata_at,
-    records,
-    state_of,
-)
 
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, scan_log_blocks
 from hudi_fast.metadata_table.table import metadata_storage
@@ -29,6 +17,18 @@ from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_rollback_metadata, decode_rollback_plan
 from hudi_fast.writing.rollback import roll_back
+from tests.metadata_table.stored_metadata import (
+    begin_data,
+    clock_of,
+    commit_files,
+    complete_data,
+    live_files,
+    log_files,
+    metadata_at,
+    records,
+    state_of,
+)
+from tests.support.golden import Golden
 
 TABLES = ["cow_v6_mixed", "h015_mor", "cow_v8_mixed", "mor_v9_mixed"]
 NEW = [("p0", "new.parquet", 7, False)]

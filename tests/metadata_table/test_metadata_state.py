@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Callable
 
 import pytest
-from golden import Golden
 
 from hudi_fast.errors import HudiWarning, TableNotFoundError
 from hudi_fast.metadata_table.lister import MetadataLister
@@ -17,6 +16,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden
 
 Unzip = Callable[[str], Golden]
 

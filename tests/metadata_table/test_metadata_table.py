@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
 
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.config.table_config import TableConfig
@@ -17,6 +16,7 @@ from hudi_fast.errors import CorruptTableError, HudiWarning
 from hudi_fast.metadata_table.table import MetadataTable, metadata_storage, open_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
+from tests.support.golden import Golden
 
 Unzip = Callable[[str], Golden]
 

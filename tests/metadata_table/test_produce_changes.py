@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from golden import Golden
-from producer_runs import before, context_of, flat_rows, logged, produced
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -28,6 +26,8 @@ from hudi_fast.view.table_state import read_commit
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.metadata_table.producer_runs import before, context_of, flat_rows, logged, produced
+from tests.support.golden import Golden
 
 TABLES = [
     "cow_v6_mixed",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from golden import Golden
-from producer_runs import Rows, context_of, flat_rows, produced
 
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.records import RECORD_SCHEMA, RECORD_SCHEMA_0_15
 from hudi_fast.metadata_table.updates.produce import record_counts, sources_of_table
 from hudi_fast.storage.base import Storage
+from tests.metadata_table.producer_runs import Rows, context_of, flat_rows, produced
+from tests.support.golden import Golden
 
 TABLES = [
     "cow_v6_mixed",

@@ -8,7 +8,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from producer_runs import Rows, context_of, flat_rows, produced
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.read import scan
@@ -16,6 +15,7 @@ from hudi_fast.metadata_table.table import open_metadata
 from hudi_fast.metadata_table.updates.produce import sources_of_table
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.metadata_table.producer_runs import Rows, context_of, flat_rows, produced
 
 INDEXES = {
     "hoodie.metadata.global.record.level.index.enable": "true",

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_records import stored_records
 
 from hudi_fast.errors import UnsupportedFeatureError
 from hudi_fast.metadata_table.layout import PartitionKind
@@ -25,6 +24,7 @@ from hudi_fast.metadata_table.stat_values import (
     unwrap_values,
     wrap_values,
 )
+from tests.metadata_table.stored_records import stored_records
 
 QUICK = settings(max_examples=60, deadline=None)
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

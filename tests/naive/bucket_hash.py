@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import xxhash
-from naive import java_hash
+
+from tests.naive import java_hash
 
 
 def hashed_values(key: str, fields: list[str]) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""Talk to real Apache Hudi in a process of its own (:mod:`peer.server`), in Arrow tables.
+"""Talk to real Apache Hudi in a process of its own (:mod:`tests.peer.server`), in Arrow tables.
 
 Data flow: a table to write goes into a Parquet file in a scratch folder, the request names it; a result comes back as
 a Parquet file that is read and deleted. The process starts with the first request and is kept until :meth:`close`.
@@ -258,7 +258,7 @@ class RealHudi:
             self._scratch = Path(tempfile.mkdtemp(prefix=f"hudi-{self.version}-"))
         with open(self._scratch / "peer.log", "ab") as log:
             self._process = subprocess.Popen(
-                [self._python, Path(__file__).with_name("server.py"), self.version, self._scratch],
+                [self._python, "-m", "tests.peer.server", self.version, self._scratch],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -339,6 +339,7 @@ def _take_result(answer: Mapping[str, Any], out: str) -> pa.Table:
 
 
 def _clean_environment() -> dict[str, str]:
-    """The environment without what another PySpark, in the tests' own process, may have put there."""
+    """The environment without variables of the tests' own PySpark; ``tests`` can be imported."""
     foreign = ("SPARK_", "PYSPARK_", "_PYSPARK", "PYTHONPATH", "PYTHONHOME")
-    return {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
+    return {**kept, "PYTHONPATH": str(PROJECT)}

@@ -8,7 +8,7 @@ Requests carry ``op`` (``info``, ``write``, ``read``, ``sql``, ``hfile``, ``stop
 of that name here; answers are ``{"ok": true, "result": {...}}`` or ``{"ok": false, "error": {...}}``. The first line,
 before any request, is the answer to ``info``: the peer is ready. End of input ends the process.
 
-Usage: ``python server.py <hudi version> <scratch folder>``.
+Usage: ``python -m tests.peer.server <hudi version> <scratch folder>``, with the checkout on the import path.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ import os
 import sys
 import traceback
 
-from hfile_scan import scan_hfile
 from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
+
+from tests.peer.hfile_scan import scan_hfile
 
 SPARK_LINE = "3.5"
 SCALA = "2.12"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from golden import golden_names
+
+from tests.support.golden import golden_names
 
 
 @pytest.mark.parametrize("name", golden_names())

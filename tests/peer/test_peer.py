@@ -10,8 +10,9 @@ from threading import Timer
 
 import pyarrow as pa
 import pytest
-from peer.client import REQUESTS_BETWEEN_LOOKS, PeerError, PeerProcessError, RealHudi
-from rows import assert_same_rows
+
+from tests.peer.client import REQUESTS_BETWEEN_LOOKS, PeerError, PeerProcessError, RealHudi
+from tests.support.rows import assert_same_rows
 
 META = (
     "_hoodie_commit_time",

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
-from rows import assert_same_rows
+
+from tests.support.rows import assert_same_rows
 
 BASE = pa.table({"id": ["a", "b", "c"], "n": [1, 2, 3]})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from properties.table_model import Counts, Key, Model, Row
+from tests.properties.table_model import Counts, Key, Model, Row
 
 __all__ = ["MorModel", "Stored"]
 

@@ -9,12 +9,12 @@ import hypothesis.strategies as st
 import pyarrow.parquet as pq
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import initialize, precondition, rule, run_state_machine_as_test
-from naive.bucket_hash import list_hash
-from properties.mor_model import MorModel
-from properties.table_model import Counts, Key, Row
-from properties.test_properties_table import BUCKETS, TableMachine, batches, changes, table_of
 
 import hudi_fast as hf
+from tests.naive.bucket_hash import list_hash
+from tests.properties.mor_model import MorModel
+from tests.properties.table_model import Counts, Key, Row
+from tests.properties.test_properties_table import BUCKETS, TableMachine, batches, changes, table_of
 
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 COUNT = int(BUCKETS["hoodie.bucket.index.num.buckets"])

@@ -19,8 +19,6 @@ import hypothesis.strategies as st
 import pyarrow as pa
 from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from metadata_truth import assert_metadata_true
-from small_tables import OPTIONS, rows_of, write_to
 
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
@@ -28,6 +26,8 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.view.table_state import load_state
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import OPTIONS, rows_of, write_to
 
 KEYS = 12
 TRAVELS = 3

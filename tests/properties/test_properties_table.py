@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from metadata_truth import assert_metadata_true
-from properties.table_model import Counts, Model, Row
-from small_tables import assert_tidy
 
 import hudi_fast as hf
+from tests.properties.table_model import Counts, Model, Row
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import assert_tidy
 
 IDS = [*(f"k{number:02d}" for number in range(24)), "ключ", "鍵", "😀", "k%/=1"]
 PARTS = ["a", "b c", "ü", None, ""]

@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from cdc_models import Model, changes_of
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.reading.incremental import cdc_logs
 from hudi_fast.reading.incremental.cdc import change_options, changes_batches, changes_table, plan_query
 from hudi_fast.reading.incremental.cdc_units import CdcCase
 from hudi_fast.storage.base import Storage
+from tests.reading.cdc_models import Model, changes_of
+from tests.support.small_tables import options, plain_rows
 
 TABLES = Path(__file__).with_name("cdc_tables")
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"

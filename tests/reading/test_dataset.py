@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
-from mor_tables import mor_options
-from small_tables import options
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.reading.dataset import Scan
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options
 
 ROWS = pa.table(
     {

@@ -9,8 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from mor_tables import mor_options
-from small_tables import options, plain_rows, rows_of
 
 import hudi_fast as hf
 from hudi_fast.config.read_options import ReadOptions
@@ -19,6 +17,8 @@ from hudi_fast.reading.incremental.query import incremental_options, plan_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows, rows_of
 
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 GLOB = "hoodie.datasource.read.incr.path.glob"

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden, golden_names
-from rows import assert_same_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden, golden_names
+from tests.support.rows import assert_same_rows
 
 TABLES = [name for name in golden_names() if not name.startswith("hudi_rs/")]
 FROM_PATHS = {"cow_v9_complex_keygen": ("name",), "mor_v9_merge_into_partial": ("part",)}

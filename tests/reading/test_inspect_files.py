@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from mor_tables import mor_options
-from small_tables import options, plain_rows
-
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 
 def make(path, *more):

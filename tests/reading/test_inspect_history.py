@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from mor_tables import mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.reading.inspecting.history import HISTORY_SCHEMA
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 CLASSIC = ["instant", "completion", "action", "state", "operation", "inserts", "updates", "deletes", "files", "bytes"]
 

@@ -6,10 +6,10 @@ import shutil
 from html.parser import HTMLParser
 
 import pyarrow as pa
-from mor_tables import mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 VOID = {"br"}
 

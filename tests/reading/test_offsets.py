@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from small_tables import options, plain_rows, rows_of
 
 import hudi_fast as hf
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
@@ -11,6 +10,7 @@ from hudi_fast.reading.incremental.offsets import BatchLimits, newest_readable, 
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
+from tests.support.small_tables import options, plain_rows, rows_of
 
 
 def table_of(path, commits, **changes):

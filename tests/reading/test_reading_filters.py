@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
-from small_tables import options
 
 import hudi_fast as hf
+from tests.support.small_tables import options
 
 NAN = float("nan")
 ROWS = pa.table(

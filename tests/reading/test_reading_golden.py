@@ -8,10 +8,10 @@ import hudi
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden, golden_names
-from rows import assert_same_rows
 
 import hudi_fast as hf
+from tests.support.golden import Golden, golden_names
+from tests.support.rows import assert_same_rows
 
 COW = [*golden_names("cow_"), *golden_names("h015_cow")]
 HUDI_RS = golden_names("hudi_rs/cow")

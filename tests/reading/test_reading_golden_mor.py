@@ -11,13 +11,13 @@ import hudi
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden, golden_names
-from rows import assert_same_rows
 
 import hudi_fast as hf
 from hudi_fast.reading.scan import ScanQuery, plan_scan, scan_table
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden, golden_names
+from tests.support.rows import assert_same_rows
 
 MOR = [*golden_names("mor_"), *golden_names("h015_mor")]
 HUDI_RS = [*golden_names("hudi_rs/mor"), *golden_names("hudi_rs/trips")]

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
@@ -24,6 +23,7 @@ from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.storage.base import Storage
+from tests.reading.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
 
 
 def entries_of(folder: Path, merge: SliceMerge, logs: list[Log], schema: pa.Schema = SCHEMA) -> LogEntries:

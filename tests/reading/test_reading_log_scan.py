@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from log_slices import Log, data, deletes, merge_of, rollback, slice_of
 
 from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.slice_merge import SliceMerge
+from tests.reading.log_slices import Log, data, deletes, merge_of, rollback, slice_of
 
 
 def row(instant: str) -> list[dict[str, object]]:

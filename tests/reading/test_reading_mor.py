@@ -8,10 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from log_slices import SCHEMA, base_of, data, deletes, merge_of, slice_of
-from mor_tables import log_files, mor_options
-from rows import assert_same_rows
-from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
@@ -20,6 +16,10 @@ from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
+from tests.reading.log_slices import SCHEMA, base_of, data, deletes, merge_of, slice_of
+from tests.support.mor_tables import log_files, mor_options
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import plain_rows
 
 CONFIG = TableConfig.from_properties(
     {"hoodie.table.name": "t", "hoodie.table.version": "9", "hoodie.table.type": "MERGE_ON_READ"}, "t"

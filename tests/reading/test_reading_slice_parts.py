@@ -6,16 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import golden_names
-from mor_tables import mor_options
-from rows import assert_same_rows
-from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.reading.scan import ScanQuery, plan_scan
 from hudi_fast.reading.slice_reader import hidden_rows, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import golden_names
+from tests.support.mor_tables import mor_options
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import plain_rows
 
 MODES = ("EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING")
 

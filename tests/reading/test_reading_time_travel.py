@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_tables import OPTIONS, options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
@@ -13,6 +12,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, SavepointMetadata, encode_clean_metadata, encode_savepoint
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
+from tests.support.small_tables import OPTIONS, options, plain_rows
 
 
 @pytest.mark.parametrize("version", ["6", "9"])

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden
 
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata_table.state import metadata_of
@@ -17,6 +16,7 @@ from hudi_fast.reading.slice_reader import read_slice
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import TableState
+from tests.support.golden import Golden
 
 TABLES = (
     "h015_cow_record_index",

@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from altered_tables import ALTERED, unzip_altered
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, SchemaMismatchError
@@ -19,6 +18,7 @@ from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.schema_history import schema_commits
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.support.altered_tables import ALTERED, unzip_altered
 
 TABLES = [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 6)]
 BOTH = pytest.mark.parametrize(("kind", "version"), TABLES)

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commit_schemas import base_files_of, commit_schemas
-from golden import Golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import assert_same_rows
 
 from hudi_fast.errors import InvalidDataError, SchemaMismatchError
 from hudi_fast.formats.avro.schema import avro_to_arrow, with_meta
 from hudi_fast.schema.conform import conform, plan_conform
+from tests.support.commit_schemas import base_files_of, commit_schemas
+from tests.support.golden import Golden
+from tests.support.rows import assert_same_rows
 
 
 def column(values, source, target, nullable=True):

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from commit_schemas import commit_schemas
-from golden import Golden
 
 from hudi_fast.errors import SchemaMismatchError
 from hudi_fast.formats.avro.schema import avro_to_arrow, with_meta
 from hudi_fast.schema.evolution import EvolutionRules, deduce_writer_schema
+from tests.support.commit_schemas import commit_schemas
+from tests.support.golden import Golden
 
 DEFAULT = EvolutionRules()
 NULLS = EvolutionRules(set_null_for_missing=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from altered_tables import ALTERED, rows_of, unzip_altered
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +41,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.table import HudiTable
 from hudi_fast.view.schema_history import schema_commits
 from hudi_fast.view.table_state import commits_newest_first, load_state, table_schema
+from tests.support.altered_tables import ALTERED, rows_of, unzip_altered
 
 NESTED = pa.schema(
     [

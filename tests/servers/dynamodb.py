@@ -20,9 +20,9 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from peer.client import java_command
-from servers.maven_jars import MavenError, maven_jars
-from servers.s3 import ServerError, free_port
+from tests.peer.client import java_command
+from tests.servers.maven_jars import MavenError, maven_jars
+from tests.servers.s3 import ServerError, free_port
 
 __all__ = ["CREDENTIALS", "start_dynamodb"]
 

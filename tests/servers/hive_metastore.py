@@ -17,10 +17,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from peer.client import java_command
-from servers.s3 import ServerError, free_port
-
 from hudi_fast.locking.hive_calls import Metastore
+from tests.peer.client import java_command
+from tests.servers.s3 import ServerError, free_port
 
 __all__ = ["HiveMetastore", "start_hive_metastore"]
 

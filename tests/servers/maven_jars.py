@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from peer.client import PROJECT, java_command
+from tests.peer.client import PROJECT, java_command
 
 __all__ = ["MavenError", "maven_jars"]
 

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from servers.s3 import BUILD_SECONDS, ServerError, free_port, wait_for
+from tests.servers.s3 import BUILD_SECONDS, ServerError, free_port, wait_for
 
 __all__ = ["start_azurite", "start_fake_gcs"]
 

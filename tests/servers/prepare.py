@@ -15,12 +15,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
-from servers.dynamodb import start_dynamodb
-from servers.hive_metastore import start_hive_metastore
-from servers.maven_jars import MavenError
-from servers.object_stores import start_fake_gcs
-from servers.s3 import ServerError, start_s3
+from tests.locking.jvm_lock import CACHE, hudi_aws_jars, hudi_bundle, peer_pyspark_jars
+from tests.servers.dynamodb import start_dynamodb
+from tests.servers.hive_metastore import start_hive_metastore
+from tests.servers.maven_jars import MavenError
+from tests.servers.object_stores import start_fake_gcs
+from tests.servers.s3 import ServerError, start_s3
 
 
 def once(server: AbstractContextManager[object]) -> None:

@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from peer.client import java_command
-from servers.s3 import ServerError, free_port
+from tests.peer.client import java_command
+from tests.servers.s3 import ServerError, free_port
 
 __all__ = ["ZookeeperServer", "start_zookeeper"]
 

@@ -6,9 +6,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mor_tables import mor_options
-from small_tables import options, plain_rows
-
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
@@ -19,6 +16,8 @@ from hudi_fast.timeline.plans import CleanMetadata, SavepointMetadata, decode_cl
 from hudi_fast.timeline.transition import complete, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 __all__ = [
     "COMMITS",

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
@@ -37,7 +37,7 @@ def work_of(
     """A clustering of every partition of a table: one group each, with all its slices."""
     storage = Storage(path)
     state = open_state(storage)
-    plan = service_plan(state, ServiceSettings.from_options(settings))
+    plan = service_plan(state, Settings.from_options(settings))
     plan = replace(plan, instant=INSTANT, stats_columns=tuple(measured))
     groups = [
         ClusteringGroup(tuple(_planned(storage, one) for one in latest_slices(state.view, partition)), outputs)

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from golden import Golden
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.timeline.service_plans import CompactionPlan, decode_compaction_plan
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.support.golden import Golden
 
 __all__ = ["Before", "before_compaction", "logical_stats", "rows_of_files"]
 

@@ -5,14 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from clean_tables import save, services, write_times, writes
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.archiving.run import archive_after_write
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -22,6 +20,8 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit, table_schema
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from tests.services.clean_tables import save, services, write_times, writes
+from tests.support.small_tables import plain_rows, table_rows
 
 KEEP = {
     "hoodie.keep.min.commits": "2",
@@ -267,8 +267,8 @@ def test_what_a_run_that_died_left_on_both_timelines_is_not_archived_twice(tmp_p
     assert active(tmp_path) == times[4:]
 
 
-def settings_of(options: dict[str, Any]) -> ServiceSettings:
-    return ServiceSettings.from_options(options)
+def settings_of(options: dict[str, Any]) -> Settings:
+    return Settings.from_options(options)
 
 
 def test_after_a_write_what_is_not_due_costs_one_listing(tmp_path):

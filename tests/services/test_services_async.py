@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_truth import assert_metadata_true
-from mor_tables import mor_options
-from small_tables import options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
 from hudi_fast.services.inline import serve
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 MORE = {
     "hoodie.log.compaction.blocks.threshold": "1",
@@ -200,7 +200,7 @@ def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: 
     case = CASES["compact"]
     make(tmp_path, case)
     storage = Storage(tmp_path)
-    settings = ServiceSettings.from_options(
+    settings = Settings.from_options(
         {**case.table, "hoodie.compact.inline": "true", "hoodie.write.lock.wait_time_ms": "20"}
         | {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.clean.automatic": "true"}
     )

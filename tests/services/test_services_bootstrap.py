@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from bootstrap_tables import BY_REGEX, FULL, bootstrap_options, changed, data, make_source, source_rows, unpack
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
@@ -20,6 +19,16 @@ from hudi_fast.timeline.avro_models import CLEANER_PLAN
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.support.bootstrap_tables import (
+    BY_REGEX,
+    FULL,
+    bootstrap_options,
+    changed,
+    data,
+    make_source,
+    source_rows,
+    unpack,
+)
 
 W = "hoodie.datasource.write."
 MOR = {f"{W}table.type": "MERGE_ON_READ"}

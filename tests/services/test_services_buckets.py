@@ -13,9 +13,6 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mor_tables import newest_commit
-from rows import assert_same_rows
-from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitError, ConfigError, UnsupportedFeatureError
@@ -30,7 +27,7 @@ from hudi_fast.index.consistent import (
 from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
 from hudi_fast.services.clustering.bucket_resize import resize_buckets
 from hudi_fast.services.clustering.groups import planned_group
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
@@ -39,6 +36,9 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import newest_commit
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 BUCKETS = {
     "hoodie.index.type": "BUCKET",
@@ -208,7 +208,7 @@ def test_a_resizing_that_does_not_become_visible_leaves_no_ranges(tmp_path):
     settings = settings_of()
     hf.write(plain_rows(range(20)), tmp_path, settings)
     with pytest.raises(CommitError):
-        resize_buckets(FullStorage(tmp_path), ServiceSettings.from_options({**settings, **SPLIT}))
+        resize_buckets(FullStorage(tmp_path), Settings.from_options({**settings, **SPLIT}))
     folder = (tmp_path / hashing_path("p0", "00000000000000")).parent
     assert [path.name for path in folder.iterdir() if not path.name.startswith(".")] == ["00000000000000.hashing_meta"]
     hf.write(plain_rows(range(5, 25), ts=2), tmp_path, settings)
@@ -229,7 +229,7 @@ def test_ranges_that_a_dead_resizing_left_behind_do_not_count(tmp_path):
 
 def test_other_tables_have_no_buckets_to_split(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path, {**options(), **MOR})
-    settings = ServiceSettings.from_options({})
+    settings = Settings.from_options({})
     with pytest.raises(UnsupportedFeatureError, match="no table of consistent hashing"):
         resize_buckets(Storage(tmp_path), settings)
     chosen = {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"}
@@ -254,7 +254,7 @@ def plan_like_hudi(path: Path, settings: dict[str, Any], more: dict[str, str]) -
     for name in state.view.lister.partitions():
         hashing = hashing_of(path, name)
         slices = {one.file_id: one for one in latest_slices(state.view, name)}
-        bounds = ResizeBounds.of(ServiceSettings.from_options({**settings, **more}).write)
+        bounds = ResizeBounds.of(Settings.from_options({**settings, **more}).write)
         resized = plan_partition(hashing, slices, bounds)
         assert resized is not None
         for group in resized.groups:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from clean_tables import (
+
+import hudi_fast as hf
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.instant import Instant, State
+from hudi_fast.timeline.plans import CleanPlan, encode_clean_plan
+from hudi_fast.timeline.transition import create_requested
+from hudi_fast.view.table_state import load_state
+from tests.services.clean_tables import (
     COMMITS,
     VERSIONS,
     clean_metadata,
@@ -16,16 +23,9 @@ from clean_tables import (
     write_times,
     writes,
 )
-from metadata_truth import assert_metadata_true
-from mor_tables import log_files
-from small_tables import listing, plain_rows, rows_of, table_rows
-
-import hudi_fast as hf
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.instant import Instant, State
-from hudi_fast.timeline.plans import CleanPlan, encode_clean_plan
-from hudi_fast.timeline.transition import create_requested
-from hudi_fast.view.table_state import load_state
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.mor_tables import log_files
+from tests.support.small_tables import listing, plain_rows, rows_of, table_rows
 
 KINDS = [("9", True), ("9", False), ("8", True), ("6", True), ("6", False)]
 

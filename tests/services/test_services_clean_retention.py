@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.services.cleaning.retention import HeldLock, earliest_to_retain, outdated
+from hudi_fast.services.cleaning.retention import RetainedFiles, earliest_to_retain, outdated
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.view.file_names import BaseFile, LogFile
@@ -90,7 +90,7 @@ def one_slice(file_id: str, begins: int, logs: int) -> PastSlice:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[dict[str, list[PastSlice]], dict[tuple[str, str], str], HeldLock]:
+def tables(draw: st.DrawFn) -> tuple[dict[str, list[PastSlice]], dict[tuple[str, str], str], RetainedFiles]:
     groups, replaced, compacted, saved, clustered = {}, {}, {}, set(), set()
     for number in range(draw(st.integers(1, 3))):
         file_id = f"g{number}"
@@ -107,13 +107,13 @@ def tables(draw: st.DrawFn) -> tuple[dict[str, list[PastSlice]], dict[tuple[str,
                 saved.add(draw(st.sampled_from(names)))
             elif fate == 1:
                 clustered.add(draw(st.sampled_from(names)))
-    return groups, replaced, HeldLock({"p": frozenset(saved)}, compacted, {"p": frozenset(clustered)})
+    return groups, replaced, RetainedFiles({"p": frozenset(saved)}, compacted, {"p": frozenset(clustered)})
 
 
 def kept_by_definition(
     groups: Mapping[str, Sequence[PastSlice]],
     replaced: Mapping[tuple[str, str], str],
-    held: HeldLock,
+    held: RetainedFiles,
     options: CleanOptions,
     earliest: str | None,
 ) -> set[tuple[str, str]]:
@@ -144,7 +144,7 @@ def kept_by_definition(
 @settings(max_examples=150, deadline=None)
 @given(tables(), st.sampled_from(POLICIES), st.integers(1, 3), st.integers(1, 9))
 def test_slices_stay_as_the_policies_say_in_words(
-    table: tuple[dict[str, list[PastSlice]], dict[tuple[str, str], str], HeldLock],
+    table: tuple[dict[str, list[PastSlice]], dict[tuple[str, str], str], RetainedFiles],
     policy: str,
     retained: int,
     earliest: int,

@@ -11,10 +11,6 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pytest
-from clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
-from golden import Golden
-from metadata_truth import assert_metadata_true
-from small_tables import plain_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
@@ -22,7 +18,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
 from hudi_fast.services.cleaning.work import CleanResult
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.heartbeat import heartbeat_path
@@ -33,6 +29,10 @@ from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.services.clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
+from tests.support.golden import Golden
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import plain_rows
 
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 HISTORY = ".hoodie/timeline/history"
@@ -50,7 +50,7 @@ class StuckStorage(RecordingStorage):
 
 
 def after_write(storage: Storage, options: dict[str, Any]) -> CleanResult | None:
-    return clean_after_write(storage, ServiceSettings.from_options(options), in_process())
+    return clean_after_write(storage, Settings.from_options(options), in_process())
 
 
 def bodies_read(storage: RecordingStorage) -> list[str]:
@@ -115,7 +115,7 @@ def test_a_write_may_ask_for_a_clean_or_a_rollback_before_it(tmp_path: Path) -> 
     settings = {**writes(), COMMITS: "1"}
 
     def before(policy: str) -> CleanResult | None:
-        asked = ServiceSettings.from_options({**settings, "hoodie.prewrite.cleaner.policy": policy})
+        asked = Settings.from_options({**settings, "hoodie.prewrite.cleaner.policy": policy})
         return clean_before_write(Storage(tmp_path / "t"), asked, in_process())
 
     assert before("CLEAN") is None  # there is no table yet

@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clean_tables import COMMITS, data_files, write_times, writes
-from metadata_truth import assert_metadata_true
-from small_tables import table_rows
-
 import hudi_fast as hf
 from hudi_fast.services.deleting import delete_files
 from hudi_fast.spark.services.deleting import delete_on
 from hudi_fast.storage.base import Storage
+from tests.services.clean_tables import COMMITS, data_files, write_times, writes
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import table_rows
 
 
 def test_tasks_delete_what_is_there_and_tell_what_is_not(spark: Any, tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import mor_options
-from small_tables import listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.clustering_options import ClusteringOptions
@@ -19,13 +17,15 @@ from hudi_fast.config.properties_file import update_properties
 from hudi_fast.services.clustering.groups import group_slices
 from hudi_fast.services.clustering.partitions import filter_partitions
 from hudi_fast.services.clustering.plan import plan_clustering
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.service_plans import ClusteringPlan, decode_requested_replace
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 PLAN = "hoodie.clustering.plan.strategy."
 FILTER = "hoodie.clustering.plan.partition.filter.mode"
@@ -75,7 +75,7 @@ def test_plans_are_those_that_real_hudi_made_of_the_same_files(golden: Any) -> N
         planned.unlink()
         theirs = decode_requested_replace(body).clustering
         assert theirs is not None
-        ours = plan_clustering(load_state(Storage(table)), ServiceSettings.from_options({}), 0)
+        ours = plan_clustering(load_state(Storage(table)), Settings.from_options({}), 0)
         assert ours is not None
         folder = theirs.groups[0].slices[0].base_path.partition("/p0/")[0]
         moved = tuple(

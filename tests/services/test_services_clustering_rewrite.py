@@ -15,13 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from clustering_work import INSTANT, work_of, written
-from golden import Golden
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
-from mor_tables import make_logs_alone, mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
@@ -40,6 +36,10 @@ from hudi_fast.timeline.service_plans import decode_requested_replace
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import marked_files
 from hudi_fast.writing.plan import TaskToken
+from tests.services.clustering_work import INSTANT, work_of, written
+from tests.support.golden import Golden
+from tests.support.mor_tables import make_logs_alone, mor_options
+from tests.support.small_tables import options, plain_rows
 
 KEY, FILE = "_hoodie_record_key", "_hoodie_file_name"
 TOKEN = TaskToken(7, 1, 2)

@@ -8,16 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import VERSIONS, mor_options, newest_commit
-from rows import assert_same_rows
-from small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.clustering.plan import ScheduledClustering
 from hudi_fast.services.clustering.run import cluster_after_write, run_clustering
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
@@ -25,6 +22,9 @@ from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from tests.support.mor_tables import VERSIONS, mor_options, newest_commit
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 PLAN = "hoodie.clustering.plan.strategy."
 ALLOW = {
@@ -301,7 +301,7 @@ def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(ve
         return stats
 
     with pytest.raises(hf.CommitConflictError, match="does not go with the table any more") as caught:
-        run_clustering(Storage(tmp_path), planned, ServiceSettings.from_options(settings), meanwhile)
+        run_clustering(Storage(tmp_path), planned, Settings.from_options(settings), meanwhile)
     assert not getattr(caught.value, "__notes__", [])
     rows |= rows_of(change)
     assert table_rows(tmp_path) == rows
@@ -322,7 +322,7 @@ def test_inserts_go_on_while_the_clustering_runs(version: str, tmp_path: Path) -
         return carriers.cluster(work)
 
     planned = services(tmp_path).plan_cluster(settings)
-    run_clustering(Storage(tmp_path), planned, ServiceSettings.from_options(settings), meanwhile)
+    run_clustering(Storage(tmp_path), planned, Settings.from_options(settings), meanwhile)
     assert table_rows(tmp_path) == {**rows, **rows_of(new)}
     assert len(file_groups(tmp_path)) == 4
     assert services(tmp_path).validate().ok
@@ -376,7 +376,7 @@ def test_old_clusterings_go_if_they_are_told_to_expire(version: str, tmp_path: P
 
 def after_write(path: Path, settings: dict[str, Any], more: dict[str, Any]) -> Any:
     carriers: Carriers = in_process()
-    return cluster_after_write(Storage(path), ServiceSettings.from_options({**settings, **more}), carriers)
+    return cluster_after_write(Storage(path), Settings.from_options({**settings, **more}), carriers)
 
 
 def test_inline_clustering_comes_after_so_many_writes(tmp_path: Path) -> None:
@@ -405,7 +405,7 @@ def test_inline_clustering_comes_after_so_many_writes(tmp_path: Path) -> None:
 def test_clustering_and_only_planning_it_after_a_write_are_not_both_possible() -> None:
     both = {"hoodie.clustering.inline": "true", "hoodie.clustering.schedule.inline": "true"}
     with pytest.raises(hf.ConfigError, match="not both"):
-        ServiceSettings.from_options(both)
+        Settings.from_options(both)
 
 
 def test_distant_tables_are_refused(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from mor_tables import VERSIONS, log_files, mor_options, newest_commit, stats_of
-from small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import update_properties
@@ -26,6 +24,8 @@ from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from tests.support.mor_tables import VERSIONS, log_files, mor_options, newest_commit, stats_of
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 
 def make(path: Path, version: str, more: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
 AUTO = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden import Golden, golden_names
-from golden_compactions import before_compaction, logical_stats, rows_of_files
-from mor_tables import blocks_of
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import HeaderKey
 from hudi_fast.services.compaction.log_run import schedule_log_compaction
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import CompactionPlan
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.services.golden_compactions import before_compaction, logical_stats, rows_of_files
+from tests.support.golden import Golden, golden_names
+from tests.support.mor_tables import blocks_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The metadata table of:hudi_fast.HudiWarning")
 
@@ -115,7 +115,7 @@ def same(one: pa.Table, other: pa.Table) -> bool:
 
 def test_log_compaction_is_not_due_before_enough_delta_commits(golden: Callable[[str], Golden]) -> None:
     before = before_compaction(golden("mor_v9_log_compacted"), 1, "LOG_COMPACT")
-    settings = ServiceSettings.from_options({**LOGS, "hoodie.log.compaction.blocks.threshold": "3"})
+    settings = Settings.from_options({**LOGS, "hoodie.log.compaction.blocks.threshold": "3"})
     storage = Storage(before.table.path)
     assert schedule_log_compaction(storage, settings, if_due=True) is None
     assert schedule_log_compaction(storage, settings, if_due=False) is not None

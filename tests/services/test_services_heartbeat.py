@@ -9,11 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
 import hudi_fast as hf
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.timeline.heartbeat import (
@@ -28,6 +26,8 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes, expired_writes
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
 POLICY = "hoodie.clean.failed.writes.policy"
 RULE = HeartbeatRule()
@@ -214,4 +214,4 @@ def test_a_lazy_writer_does_not_commit_after_too_long_a_silence(tmp_path: Path) 
 def test_the_default_costs_no_signs_of_life(tmp_path: Path) -> None:
     hf.write(plain_rows(range(4)), tmp_path, options())
     assert not list((tmp_path / ".hoodie").glob(".heartbeat/*"))
-    assert ServiceSettings.from_options({}).failed_writes == FailedWrites("EAGER", RULE)
+    assert Settings.from_options({}).failed_writes == FailedWrites("EAGER", RULE)

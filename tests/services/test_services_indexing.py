@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from metadata_truth import assert_metadata_true
-from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
@@ -20,13 +18,15 @@ from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.runner import Runner, in_threads
 from hudi_fast.services.indexing.request import IndexRequest
 from hudi_fast.services.indexing.run import build_index
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
 from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.table_state import load_state
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.small_tables import options, plain_rows, table_rows
 
 FILES_ONLY = {
     "hoodie.metadata.index.column.stats.enable": False,
@@ -75,7 +75,7 @@ def while_it_builds(act: Any) -> Runner:
 
 
 def build_with(path: Path, runner: Runner, kind: str = "record_index", **words: Any) -> Any:
-    settings = ServiceSettings.from_options(FILES_ONLY)
+    settings = Settings.from_options(FILES_ONLY)
     return build_index(Storage(path), IndexRequest(kind, **words), settings, runner)
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import VERSIONS, log_files, mor_options
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
@@ -15,6 +13,8 @@ from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.support.mor_tables import VERSIONS, log_files, mor_options
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 
 def mor(version: str = "9", **more: str) -> dict[str, Any]:

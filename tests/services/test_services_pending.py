@@ -8,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import log_files, mor_options
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import is_held, machine_lock, service_lock_path
@@ -18,6 +16,8 @@ from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import log_files, mor_options
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 MORE = {
     "hoodie.log.compaction.blocks.threshold": "1",

@@ -11,9 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from golden import golden_names
-from mor_tables import mor_options
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
@@ -27,6 +24,9 @@ from hudi_fast.timeline.plans import (
     encode_rollback_plan,
 )
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import golden_names
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 PLAIN = {"hoodie.metadata.enable": "false"}
 REAL = [name for name in golden_names() if not name.startswith("hudi_rs/") and name != "cow_v9_restored"]

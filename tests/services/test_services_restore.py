@@ -7,10 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden import Golden
-from metadata_truth import assert_metadata_true
-from small_tables import assert_tidy, listing, plain_rows, table_rows
-from undo_tables import COW, KINDS, MOR, instants_of, services, settings_of, state_of
 
 import hudi_fast as hf
 from hudi_fast.services.recovery.restore_plan import find_on
@@ -25,6 +21,10 @@ from hudi_fast.timeline.restore_plans import (
 )
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.golden import Golden
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, settings_of, state_of
+from tests.support.small_tables import assert_tidy, listing, plain_rows, table_rows
 
 
 def written(path: Path, settings: dict[str, Any], operation: str, *numbers: int, ts: int, text: str = "a") -> str:

@@ -10,11 +10,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden import Golden
-from metadata_truth import assert_metadata_true
-from mor_tables import VERSIONS, log_files
-from small_tables import assert_tidy, listing, plain_rows, table_rows
-from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -43,6 +38,11 @@ from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.golden import Golden
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.mor_tables import VERSIONS, log_files
+from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
+from tests.support.small_tables import assert_tidy, listing, plain_rows, table_rows
 
 LATER = "20990101000000000"
 

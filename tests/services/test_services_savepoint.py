@@ -7,9 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
-from small_tables import listing, plain_rows, table_rows
-from undo_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
 
 import hudi_fast as hf
 from hudi_fast.formats.avro.container import read_single_record
@@ -20,6 +17,9 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.golden import Golden
+from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
+from tests.support.small_tables import listing, plain_rows, table_rows
 
 OPERATION = "hoodie.datasource.write.operation"
 CLEAN = {"hoodie.clean.policy": "KEEP_LATEST_COMMITS", "hoodie.clean.commits.retained": "1"}

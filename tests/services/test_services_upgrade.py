@@ -11,10 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden import Golden
-from mor_tables import mor_options
-from rows import assert_same_rows
-from small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
@@ -34,6 +30,10 @@ from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state, read_commit
+from tests.support.golden import Golden
+from tests.support.mor_tables import mor_options
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 WAYS = {6: (8, 9, 8, 6), 8: (9, 8, 6, 8), 9: (8, 6, 9)}
 TABLES = [

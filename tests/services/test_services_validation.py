@@ -9,10 +9,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden
-from interleaving import LateEngine, settings_for, write_during
-from mor_tables import log_files
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
@@ -36,6 +32,10 @@ from hudi_fast.timeline.transition import complete, create_requested, to_infligh
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.golden import Golden
+from tests.support.interleaving import LateEngine, settings_for, write_during
+from tests.support.mor_tables import log_files
+from tests.support.small_tables import options, plain_rows
 
 EVERYTHING = {
     "hoodie.metadata.index.bloom.filter.enable": True,

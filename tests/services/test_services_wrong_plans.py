@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from mor_tables import mor_options
-from small_tables import listing, options, plain_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import listing, options, plain_rows
 
 SORT = "hoodie.clustering.plan.strategy.sort.columns"
 

@@ -1,6 +1,6 @@
 """Merges, updates and deletes on Spark, compared with the local engine; run by the tests of changes on Spark.
 
-Usage: ``python changing_on_spark.py FOLDER [all]``; prints Spark's version.
+Usage: ``python -m tests.spark.changing_on_spark FOLDER [all]``; prints Spark's version.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from rows import assert_same_rows
-from spark_writes import Step, assert_same_writes, batch, frame
-from stream_files import assert_streams
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
+from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
+from tests.spark.stream_files import assert_streams
+from tests.support.rows import assert_same_rows
 
 TABLE = {
     "hoodie.table.name": "t",

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from pathlib import Path
-
-sys.path.append(str(Path(__file__).parents[1] / "peer"))
-from server import start_session
 
 import hudi_fast as hf
+from tests.peer.server import start_session
 
 TABLE = {
     "hoodie.table.name": "t",

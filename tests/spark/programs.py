@@ -9,7 +9,7 @@ from pathlib import Path
 
 __all__ = ["environment_of", "run_program"]
 
-HERE = Path(__file__).parent
+PROJECT = Path(__file__).parents[2]
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 """For a JVM of small tables and a short life: its second compiler costs more than it gains."""
 
@@ -18,7 +18,7 @@ def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str,
     """The environment of such a process; the interpreter is that of Spark's workers, too."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent)]),
+        "PYTHONPATH": str(PROJECT),
         "PYSPARK_PYTHON": str(python),
         "PYTHONWARNINGS": "ignore",
         "SPARK_SUBMIT_OPTS": _QUICK_JVM,
@@ -31,12 +31,12 @@ def run_program(
     """The lines that the program printed; fails with its error output if it fails.
 
     Args:
-        name: of a file in this folder, without its suffix.
+        name: of a module in this folder.
         arguments: of the program.
         python: the interpreter, of Spark's workers too.
         seconds: how long it may take.
     """
-    command = [str(python), str(HERE / f"{name}.py"), *map(str, arguments)]
+    command = [str(python), "-m", f"tests.spark.{name}", *map(str, arguments)]
     done = subprocess.run(
         command, env=environment_of(python), capture_output=True, text=True, timeout=seconds, check=False
     )

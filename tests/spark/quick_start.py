@@ -8,7 +8,6 @@ same for all.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -111,8 +110,7 @@ def main(folder, kind):
         spark = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
         spark.sparkContext.setLogLevel("OFF")
     else:
-        sys.path.append(str(Path(__file__).parents[1] / "peer"))
-        from server import start_session
+        from tests.peer.server import start_session
 
         spark = start_session(kind, folder)
     if kind in ("connect", "classic"):

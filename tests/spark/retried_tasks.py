@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from flaky_storage import ALWAYS, LOG, FlakyStorage
 from pyspark.sql import SparkSession
-from rows import assert_same_rows
-from small_tables import assert_tidy
-from spark_writes import NOT_COMPARED, batch, frame, numbers_of
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.writing.engine import SparkEngine
 from hudi_fast.writing.flow import run_write
+from tests.spark.flaky_storage import ALWAYS, LOG, FlakyStorage
+from tests.spark.spark_writes import NOT_COMPARED, batch, frame, numbers_of
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from rows import assert_same_rows
-from small_tables import assert_tidy
 
 import hudi_fast as hf
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy
 
 __all__ = ["NOT_COMPARED", "Step", "assert_same_writes", "batch", "frame", "numbers_of"]
 

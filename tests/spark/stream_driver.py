@@ -1,4 +1,7 @@
-"""Program: a driver of a stream of files, to be killed. ``python stream_driver.py <folder> <table type>``."""
+"""Program: the driver of a stream of files, which a test kills.
+
+Usage: ``python -m tests.spark.stream_driver <folder> <table type>``.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from small_tables import options
-from stream_files import stream_of
 
 import hudi_fast as hf
+from tests.spark.stream_files import stream_of
+from tests.support.small_tables import options
 
 
 def main(folder: Path, kind: str) -> None:

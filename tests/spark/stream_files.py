@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_tables import options, table_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import options, table_rows
 
 __all__ = ["COLUMNS", "assert_streams", "numbered", "put_file", "stream_of"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
 from pyspark.sql import functions as F
-from rows import assert_same_rows
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
+from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, changed, data, make_source, unpack
+from tests.support.rows import assert_same_rows
 
 TASKS = {"hudi_fast.driver.max.bytes": 0}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from spark_writes import Step, assert_same_writes, batch, frame
 
 import hudi_fast as hf
 from hudi_fast.index.consistent import first_hashing
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.spark.writing.bucketed import lanes_of_buckets
+from tests.spark.spark_writes import Step, assert_same_writes, batch, frame
 
 TABLE = {
     "hoodie.table.name": "t",

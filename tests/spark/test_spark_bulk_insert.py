@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from rows import assert_same_rows
-from small_tables import assert_tidy
-from spark_writes import PARTS, batch
 
 import hudi_fast as hf
+from tests.spark.spark_writes import PARTS, batch
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -2,13 +2,13 @@
 
 import pyarrow.compute as pc
 import pytest
-from programs import run_program
 from pyspark.sql import functions as F
 
 import hudi_fast as hf
 from hudi_fast.reading.incremental.cdc import change_options, plan_query
 from hudi_fast.spark.reading.incremental import incremental_frame
 from hudi_fast.storage.base import Storage
+from tests.spark.programs import run_program
 
 CDC = change_options("earliest", None)
 

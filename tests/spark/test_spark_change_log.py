@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from change_logs import logged, stats_by_instant
-from spark_writes import Step, assert_same_writes, batch
 
 import hudi_fast as hf
 from hudi_fast.formats.avro.schema import META_FIELDS
+from tests.spark.spark_writes import Step, assert_same_writes, batch
+from tests.support.change_logs import logged, stats_by_instant
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from changing_on_spark import as_frame, compare_changes, compare_refusals, rows_of, source_rows, written
-from programs import run_program
 from pyarrow.compute import field
 
 import hudi_fast as hf
+from tests.spark.changing_on_spark import as_frame, compare_changes, compare_refusals, rows_of, source_rows, written
+from tests.spark.programs import run_program
 
 LONG = pytest.mark.long
 KINDS = [

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import log_files, mor_options, stats_of
-from small_tables import assert_tidy, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import log_files, mor_options, stats_of
+from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 
 def make(path: Path, version: str) -> dict[str, Any]:

@@ -6,10 +6,10 @@
 from pathlib import Path
 
 import pytest
-from programs import run_program
-from spark.quick_start import keyed, keyless
 
 import hudi_fast as hf
+from tests.spark.programs import run_program
+from tests.spark.quick_start import keyed, keyless
 
 ANSWERS = (Path(__file__).parent / "quick_start_answers.txt").read_text(encoding="utf-8")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
-from programs import run_program
 
 import hudi_fast as hf
+from tests.spark.programs import run_program
 
 TABLE = {"hoodie.datasource.write.recordkey.field": "id"}
 ANSWERS = [

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from small_tables import listing, options, plain_rows
-from spark_writes import frame
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitConflictError
@@ -17,6 +15,8 @@ from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from tests.spark.spark_writes import frame
+from tests.support.small_tables import listing, options, plain_rows
 
 OTHER = "20200101000000400"
 EARLY = {

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from altered_tables import ALTERED, rows_of, unzip_altered
 
 import hudi_fast as hf
+from tests.support.altered_tables import ALTERED, rows_of, unzip_altered
 
 STRUCT = pa.struct([("x", pa.int32()), ("z", pa.string())])
 WIDER_STRUCT = pa.struct([("x", pa.int64()), ("y", pa.string()), ("z", pa.string())])

@@ -5,10 +5,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
-from programs import run_program
 from pyspark.sql import functions as F
-from small_tables import assert_tidy, options
-from spark_writes import batch, frame
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -18,6 +15,9 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from tests.spark.programs import run_program
+from tests.spark.spark_writes import batch, frame
+from tests.support.small_tables import assert_tidy, options
 
 BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 

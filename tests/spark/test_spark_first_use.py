@@ -3,9 +3,9 @@
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import ArrayType, LongType, StructType, VariantType
-from small_tables import OPTIONS, plain_rows, rows_of
 
 import hudi_fast as hf
+from tests.support.small_tables import OPTIONS, plain_rows, rows_of
 
 
 def frame(spark, *numbers):

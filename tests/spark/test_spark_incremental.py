@@ -7,16 +7,16 @@ import re
 
 import pyarrow.compute as pc
 import pytest
-from golden import golden_names
-from mor_tables import mor_options
 from pyspark.sql import functions as F
-from rows import assert_same_rows
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import golden_names
+from tests.support.mor_tables import mor_options
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import options, plain_rows
 
 QUERY = "hoodie.datasource.query.type"
 BEGIN = "hoodie.datasource.read.begin.instanttime"

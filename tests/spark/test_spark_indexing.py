@@ -1,12 +1,12 @@
 """Indexes that are built by tasks of Spark are those that threads build."""
 
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
+from tests.support.small_tables import options, plain_rows
 
 
 def located(path, partition):

@@ -3,11 +3,11 @@
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
-from rows import assert_same_rows
-from small_tables import assert_tidy
-from spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 
 import hudi_fast as hf
+from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy
 
 TABLE = {
     "hoodie.table.name": "t",

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import (
+
+import hudi_fast as hf
+from hudi_fast.formats.log.blocks import BlockType
+from tests.spark.spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
+from tests.support.mor_tables import (
     blocks_of,
     log_files,
     make_key_logged_early,
@@ -14,12 +18,8 @@ from mor_tables import (
     mor_options,
     newest_commit,
 )
-from rows import assert_same_rows
-from small_tables import assert_tidy, plain_rows, table_rows
-from spark_writes import NOT_COMPARED, Step, assert_same_writes, batch, frame
-
-import hudi_fast as hf
-from hudi_fast.formats.log.blocks import BlockType
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 CHANGES = batch([*range(120), *range(10), 5], ts=[*[200] * 120, *[300] * 10, 1], deletes=[81, 95, 130])
 STEPS = [

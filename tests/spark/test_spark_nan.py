@@ -9,12 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import mor_options
 from pyspark.sql import functions as F
-from small_tables import options
-from spark_writes import frame
 
 import hudi_fast as hf
+from tests.spark.spark_writes import frame
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options
 
 NAN = math.nan
 FILTERS = [

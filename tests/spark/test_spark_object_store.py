@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from servers.s3 import SECRET_KEY, S3Server
-from small_tables import options
 
 import hudi_fast as hf
 from hudi_fast.spark.storage import reached_by_spark, split_options, storage_of, storage_settings
 from hudi_fast.storage.base import Storage
+from tests.servers.s3 import SECRET_KEY, S3Server
+from tests.support.small_tables import options
 
 
 def rows(spark: Any, start: int, ts: int) -> Any:

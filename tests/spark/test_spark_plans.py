@@ -2,9 +2,9 @@
 
 import pyarrow as pa
 import pytest
-from spark_writes import Step, assert_same_writes, batch
 
 import hudi_fast as hf
+from tests.spark.spark_writes import Step, assert_same_writes, batch
 
 TABLE = {
     "hoodie.table.name": "t",

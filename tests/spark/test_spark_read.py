@@ -4,13 +4,13 @@ import re
 
 import pyarrow as pa
 import pytest
-from golden import golden_names
 from pyspark.sql import functions as F
-from rows import assert_same_rows
-from spark_writes import batch
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
+from tests.spark.spark_writes import batch
+from tests.support.golden import golden_names
+from tests.support.rows import assert_same_rows
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -7,10 +7,6 @@ import zlib
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import golden_names
-from mor_tables import mor_options
-from rows import assert_same_rows
-from small_tables import plain_rows, rows_of
 
 import hudi_fast as hf
 from hudi_fast.reading.scan import plan_scan
@@ -20,6 +16,10 @@ from hudi_fast.spark.reading.merged_scan import beside_scan, core_scan, scan_wit
 from hudi_fast.spark.reading.scan import scan_slices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import golden_names
+from tests.support.mor_tables import mor_options
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import plain_rows, rows_of
 
 QUERY = "hoodie.datasource.query.type"
 MERGE_TYPE = "hoodie.datasource.merge.type"

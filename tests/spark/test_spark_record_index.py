@@ -4,12 +4,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
+from tests.spark.spark_writes import Step, assert_same_writes, batch, frame, numbers_of
 
 GLOBAL = "GLOBAL_RECORD_LEVEL_INDEX"
 TABLE = {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_tables import options
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -17,6 +16,7 @@ from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.markers import make_marker_folder
+from tests.support.small_tables import options
 
 PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
 

@@ -1,6 +1,6 @@
 """Sessions of other kinds, each in a process of its own."""
 
-from programs import run_program
+from tests.spark.programs import run_program
 
 
 def test_every_plan_on_spark_35(java, tmp_path, request):

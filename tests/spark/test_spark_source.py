@@ -13,14 +13,14 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F
-from small_tables import options, rows_of, table_rows
-from stream_files import numbered
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
 from hudi_fast.spark.streaming.entry import stream_reader
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.spark.stream_files import numbered
+from tests.support.small_tables import options, rows_of, table_rows
 
 PUSHDOWN = {"hudi_fast.source.pushdown": "true"}
 CDC = {"hoodie.table.cdc.enabled": "true"}

@@ -12,15 +12,15 @@ import time
 from pathlib import Path
 
 import pytest
-from programs import HERE, environment_of
-from small_tables import assert_tidy, options, rows_of, table_rows
-from stream_files import numbered, put_file, stream_of
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock
 from hudi_fast.spark.arrow import collect
 from hudi_fast.spark.streaming.entry import stream_writer
 from hudi_fast.storage.base import Storage
+from tests.spark.programs import environment_of
+from tests.spark.stream_files import numbered, put_file, stream_of
+from tests.support.small_tables import assert_tidy, options, rows_of, table_rows
 
 OPTIONS = options()
 MOR = {**OPTIONS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -241,7 +241,7 @@ def test_a_service_that_fails_beside_the_stream_is_a_warning(spark, tmp_path):
 
 
 def start_driver(folder, kind):
-    command = [sys.executable, str(HERE / "stream_driver.py"), str(folder), kind]
+    command = [sys.executable, "-m", "tests.spark.stream_driver", str(folder), kind]
     return subprocess.Popen(command, env=environment_of(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

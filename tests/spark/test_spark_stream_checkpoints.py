@@ -6,7 +6,6 @@ import json
 import threading
 
 import pytest
-from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
@@ -24,6 +23,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.local import LocalEngine
+from tests.support.small_tables import options, plain_rows, table_rows
 
 
 def found(path, identifier="default_single_writer", after=None):

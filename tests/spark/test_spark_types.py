@@ -7,10 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
-from rows import assert_same_rows
 
 import hudi_fast as hf
 from hudi_fast.spark.arrow import collect
+from tests.support.rows import assert_same_rows
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from peer.client import PROJECT
-from servers.object_stores import start_azurite, start_fake_gcs
-from servers.s3 import ServerError, start_s3
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ConditionalStore
+from tests.peer.client import PROJECT
+from tests.servers.object_stores import start_azurite, start_fake_gcs
+from tests.servers.s3 import ServerError, start_s3
+from tests.support.small_tables import options, plain_rows
 
 LONG = pytest.mark.long
 PLACES = ["local", "versitygw", *(pytest.param(name, marks=LONG) for name in ("moto", "gcs", "azure"))]

@@ -11,16 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import LOCK_PATH, machine_lock
 from hudi_fast.storage.base import Storage
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 WRITER = """
 import sys
 sys.path[:0] = {path!r}
-from small_tables import options, plain_rows
+from tests.support.small_tables import options, plain_rows
 import hudi_fast as hf
 sys.stdin.readline()
 for turn in range({turns}):

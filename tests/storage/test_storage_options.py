@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servers.s3 import S3Server
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.azure import AzureOptions
@@ -22,6 +20,8 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.storage.gcs import GcsOptions
 from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.s3_options import S3Options
+from tests.servers.s3 import S3Server
+from tests.support.small_tables import options, plain_rows
 
 KEYS = {"access_key": "AKIA-SECRET-1", "secret_key": "hush-SECRET-2", "session_token": "SECRET-3"}
 

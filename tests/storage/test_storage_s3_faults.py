@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from servers.http_faults import FAULTS, Faults, http_faults
-from servers.s3 import S3Server
-from small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.conditional import ThrottledError
+from tests.servers.http_faults import FAULTS, Faults, http_faults
+from tests.servers.s3 import S3Server
+from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 CHANGE = plain_rows(range(5, 15), ts=3, text="b")
 NEXT = plain_rows([1, 40], ts=4, text="c")

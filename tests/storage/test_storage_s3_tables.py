@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
-from servers.s3 import SECRET_KEY, S3Server
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.cli.main import cli
 from hudi_fast.storage.base import Storage
+from tests.servers.s3 import SECRET_KEY, S3Server
+from tests.support.small_tables import options, plain_rows
 
 SERVED = {
     "hoodie.metadata.record.index.enable": "true",

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.hfile.reader import HFileReader
 from hudi_fast.formats.hfile.writer import encode_hfile
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.plans import CleanPlan, encode_clean_plan
+from tests.support.small_tables import options, plain_rows
 
 PACKAGE = Path(hf.__file__).parent
 HOSTILE = [

@@ -2,11 +2,11 @@ import os
 import pickle
 
 import pytest
-from stored_timelines import NAMES, unzip_timeline
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms
+from tests.timeline.stored_timelines import NAMES, unzip_timeline
 
 DONE = State.COMPLETED
 

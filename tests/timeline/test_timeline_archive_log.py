@@ -5,7 +5,6 @@ import json
 
 import fastavro
 import pytest
-from archives import made_up, new_archive, time_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from hudi_fast.timeline.service_plans import (
     encode_compaction_plan,
     encode_requested_replace,
 )
+from tests.timeline.archives import made_up, new_archive, time_of
 
 PLAIN = ArchiveOptions()
 MERGE = ArchiveOptions(merge=True, merge_files=3)

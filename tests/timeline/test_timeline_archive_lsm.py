@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import pytest
-from archives import made_up, new_archive, time_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
 from hudi_fast.timeline.archive.writer import append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
+from tests.timeline.archives import made_up, new_archive, time_of
 
 THREE = ArchiveOptions(compaction_files=3)
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import fastavro
 import pyarrow.parquet as pq
 import pytest
-from archives import archive_of, made_up, new_archive, opened, time_of
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.errors import CorruptTableError, LockError
@@ -24,6 +23,7 @@ from hudi_fast.timeline.archive.writer import append_archive
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_clean_metadata, decode_clean_plan
+from tests.timeline.archives import archive_of, made_up, new_archive, opened, time_of
 
 LSM, LOG = "cow_v9_archived", "h015_cow_archived"
 

@@ -3,9 +3,9 @@ import json
 
 import fastavro
 import pytest
-from stored_timelines import NAMES, bodies
 
 from hudi_fast.timeline import avro_models
+from tests.timeline.stored_timelines import NAMES, bodies
 
 SCHEMAS = {getattr(avro_models, name)["name"]: getattr(avro_models, name) for name in avro_models.__all__}
 

@@ -4,7 +4,6 @@ import pickle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_timelines import NAMES, unzip_timeline
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import read_single_record
@@ -18,6 +17,7 @@ from hudi_fast.timeline.commit_metadata import (
     encode_workload_profile,
 )
 from hudi_fast.timeline.instant import State, with_state
+from tests.timeline.stored_timelines import NAMES, unzip_timeline
 
 
 def commits(name, folder):

@@ -8,7 +8,6 @@ from typing import Any
 
 import fastavro
 import pytest
-from golden import Golden
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.storage.base import Storage
@@ -21,6 +20,7 @@ from hudi_fast.timeline.index_plans import (
     encode_index_plan,
 )
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden
 
 
 def records(body: bytes) -> tuple[object, list[object]]:

@@ -1,10 +1,10 @@
 import pytest
-from stored_timelines import NAMES, bodies
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.timeline import plans, service_plans
 from hudi_fast.timeline.service_plans import RequestedReplace
+from tests.timeline.stored_timelines import NAMES, bodies
 
 KINDS = {
     "rollback.requested": (plans.decode_rollback_plan, plans.encode_rollback_plan, 2),

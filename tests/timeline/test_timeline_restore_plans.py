@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stored_timelines import bodies
 
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.formats.avro.container import read_single_record
@@ -18,6 +17,7 @@ from hudi_fast.timeline.restore_plans import (
     encode_restore_metadata,
     encode_restore_plan,
 )
+from tests.timeline.stored_timelines import bodies
 
 TIMES = st.text("0123456789", min_size=17, max_size=17)
 INSTANTS = st.lists(st.tuples(TIMES, st.sampled_from(["commit", "deltacommit", "replacecommit"]))).map(tuple)

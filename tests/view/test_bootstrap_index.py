@@ -9,10 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from bootstrap_tables import unpack
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rows import assert_same_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
@@ -23,6 +21,8 @@ from hudi_fast.view.base_files import folder_values, open_base
 from hudi_fast.view.bootstrap_index import SourceFile, find_source, read_sources, write_bootstrap_index
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.bootstrap_tables import unpack
+from tests.support.rows import assert_same_rows
 
 REAL = ("bootstrapped_v9", "bootstrapped_0_15")
 NAMES = st.text(st.characters(exclude_characters="\0", codec="utf-8"), max_size=12)

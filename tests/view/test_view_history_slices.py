@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from golden import Golden
 
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden
 
 TABLES = [
     "cow_v9_mixed",

@@ -11,9 +11,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from change_logs import Replay, change_logs, entries_of, logged, stats_by_instant
-from golden import Golden
-from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import open_state
@@ -22,6 +19,9 @@ from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.rollback_plan import plan_rollback
+from tests.support.change_logs import Replay, change_logs, entries_of, logged, stats_by_instant
+from tests.support.golden import Golden
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 MODE = "hoodie.table.cdc.supplemental.logging.mode"
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline": "false"}

@@ -9,15 +9,15 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import VERSIONS, log_files, stats_of
-from rows import assert_same_rows
-from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.errors import ConfigError, DuplicateKeyError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.index.bucket import bucket_number, bucket_of_keys
 from hudi_fast.index.consistent import first_hashing
 from hudi_fast.index.tagging import BucketSettings
+from tests.support.mor_tables import VERSIONS, log_files, stats_of
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 BUCKETS = 3
 SIMPLE = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(BUCKETS)}

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -33,6 +32,7 @@ from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
 
 NOW = "20300101000000000"
 

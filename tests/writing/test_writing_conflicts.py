@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import mor_options
-from small_tables import options, plain_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
@@ -24,6 +22,8 @@ from hudi_fast.timeline.service_plans import RequestedReplace, encode_requested_
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.writing.conflicts.resolve import OwnWrite, candidates, require_no_conflict
 from hudi_fast.writing.conflicts.touched import touched_groups
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows
 
 VERSIONS = ("6", "8", "9")
 OWN = "20300101000000500"

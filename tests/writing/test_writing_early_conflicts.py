@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mor_tables import mor_options
-from small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
@@ -34,6 +32,8 @@ from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_in_partition, marker_instants
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 EARLIER, OWN, LATER = "20200101000000400", "20200101000000500", "20200101000000600"
 SHARED = {

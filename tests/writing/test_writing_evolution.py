@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from small_tables import OPTIONS, assert_tidy, listing, options, plain_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows
 
 INT = pa.int32()
 SET_NULL = {"hoodie.write.set.null.for.missing.columns": "true"}

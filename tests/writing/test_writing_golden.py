@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden, golden_names
-from metadata_truth import assert_metadata_true
-from rows import assert_same_rows
-from small_tables import listing
 
 import hudi_fast as hf
+from tests.support.golden import Golden, golden_names
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import listing
 
 Unzip = Callable[[str], Golden]
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from small_tables import assert_tidy, options
 
 import hudi_fast as hf
+from tests.support.small_tables import assert_tidy, options
 
 SOURCE = pa.table(
     {

@@ -8,10 +8,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from mor_tables import make_key_logged_early, mor_options
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import make_key_logged_early, mor_options
+from tests.support.small_tables import plain_rows, table_rows
 
 INDEXES = ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "GLOBAL_RECORD_LEVEL_INDEX")
 

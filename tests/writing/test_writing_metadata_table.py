@@ -8,16 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from golden import Golden
-from metadata_truth import assert_metadata_true
-from mor_tables import mor_options
-from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.errors import CorruptTableError
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
+from tests.support.golden import Golden
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options, plain_rows, table_rows
 
 RECORD_INDEX = {"hoodie.metadata.record.index.enable": "true"}
 

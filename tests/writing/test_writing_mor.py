@@ -8,13 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
-from small_tables import assert_tidy, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_base_file
+from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
+from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
 DATA_KIND = {"avro": BlockType.AVRO_DATA, "parquet": BlockType.PARQUET_DATA}

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
-from small_tables import assert_tidy, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -33,6 +31,8 @@ from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.rollback import roll_back
+from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
+from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 LATER = "20300101000000000"
 

@@ -8,12 +8,18 @@ from collections.abc import Callable
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from golden import Golden, golden_names
-from metadata_truth import assert_metadata_true
-from rows import assert_same_rows
-from test_writing_golden import changed_rows, key_and_place, merged_by_hand, needed, untouched_keep_their_commit
 
 import hudi_fast as hf
+from tests.support.golden import Golden, golden_names
+from tests.support.metadata_checks import assert_metadata_true
+from tests.support.rows import assert_same_rows
+from tests.writing.test_writing_golden import (
+    changed_rows,
+    key_and_place,
+    merged_by_hand,
+    needed,
+    untouched_keep_their_commit,
+)
 
 Unzip = Callable[[str], Golden]
 

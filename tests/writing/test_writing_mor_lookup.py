@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from mor_tables import VERSIONS, blocks_of, log_files, make_logs_alone, mor_options, newest_commit, stats_of
-from small_tables import plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.support.mor_tables import (
+    VERSIONS,
+    blocks_of,
+    log_files,
+    make_logs_alone,
+    mor_options,
+    newest_commit,
+    stats_of,
+)
+from tests.support.small_tables import plain_rows, table_rows
 
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])

@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import blocks_of, log_files, mor_options, stats_of
-from small_tables import assert_tidy, listing, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
+from tests.support.mor_tables import blocks_of, log_files, mor_options, stats_of
+from tests.support.small_tables import assert_tidy, listing, plain_rows, table_rows
 
 PARTIAL = {"hudi_fast.partial.update": "true"}
 

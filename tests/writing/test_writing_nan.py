@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from mor_tables import mor_options
-from small_tables import options
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, read_content, scan_log_blocks
@@ -20,6 +18,8 @@ from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.table import open_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import options
 
 NAN = math.nan
 STATS = {"hoodie.metadata.index.column.stats.enable": "true"}

@@ -11,13 +11,13 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.table_state import commits_newest_first, load_state
+from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows, write_to
 
 INSERT = {"hoodie.datasource.write.operation": "insert"}
 BULK = {"hoodie.datasource.write.operation": "bulk_insert"}

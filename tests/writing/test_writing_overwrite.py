@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_tables import assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.writing.overwrite import discard, empty_table, exchange, stage
+from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 
 @pytest.fixture

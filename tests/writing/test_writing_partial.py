@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from naive.merge import NaiveRules, Version, naive_fold, naive_slice
-from small_tables import options
 
 import hudi_fast as hf
+from tests.naive.merge import NaiveRules, Version, naive_fold, naive_slice
+from tests.support.small_tables import options
 
 MODEL = "org.apache.hudi.common.model."
 SCHEMA = pa.schema(

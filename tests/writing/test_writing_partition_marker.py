@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.properties import parse_properties
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.listing import StorageLister
+from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows
 
 MARKER = ".hoodie_partition_metadata"
 

@@ -12,9 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from golden import Golden
-from mor_tables import stats_of
-from small_tables import OPTIONS, plain_rows, table_rows, write_to
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -28,6 +25,9 @@ from hudi_fast.writing.global_index import assign_table
 from hudi_fast.writing.located import match_slices, with_row_numbers
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
+from tests.support.golden import Golden
+from tests.support.mor_tables import stats_of
+from tests.support.small_tables import OPTIONS, plain_rows, table_rows, write_to
 
 INDEX = "hoodie.index.type"
 GLOBAL = "GLOBAL_RECORD_LEVEL_INDEX"

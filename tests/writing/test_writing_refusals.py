@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from small_tables import listing, options, plain_rows, table_rows
 
 import hudi_fast as hf
+from tests.support.small_tables import listing, options, plain_rows, table_rows
 
 GOOD = plain_rows(range(6))
 

@@ -11,10 +11,10 @@ import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
-from rows import assert_same_rows
-from small_tables import options
 
 import hudi_fast as hf
+from tests.support.rows import assert_same_rows
+from tests.support.small_tables import options
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 MICROS = st.integers(-(10**15), 4 * 10**15)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from mor_tables import blocks_of, mor_options, newest_commit
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import HeaderKey
+from tests.support.mor_tables import blocks_of, mor_options, newest_commit
 
 POINT = pa.struct([("x", pa.int64())])
 UNION = pa.struct([("member0", pa.int32()), ("member1", pa.string()), ("member2", POINT)])

@@ -11,7 +11,6 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
-from small_tables import options, plain_rows, table_rows
 
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
@@ -22,6 +21,7 @@ from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.table_state import commits_newest_first, load_state
+from tests.support.small_tables import options, plain_rows, table_rows
 
 __all__ = [
     "Block",

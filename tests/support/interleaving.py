@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from mor_tables import mor_options
-from small_tables import assert_tidy, options, table_rows
 
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
@@ -28,6 +26,8 @@ from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.mor_tables import mor_options
+from tests.support.small_tables import assert_tidy, options, table_rows
 
 __all__ = [
     "NBCC",

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 META = 5
-REAL = Path(__file__).parent / "view" / "data"
+REAL = Path(__file__).parents[1] / "view" / "data"
 FULL = {"hoodie.bootstrap.mode.selector": "FullRecordBootstrapModeSelector"}
 BY_REGEX = {
     "hoodie.bootstrap.mode.selector": "org.apache.hudi.client.bootstrap.selector.BootstrapRegexModeSelector",

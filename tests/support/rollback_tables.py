@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mor_tables import VERSIONS, mor_options
-from small_tables import options
-
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState, load_state
+from tests.support.mor_tables import VERSIONS, mor_options
+from tests.support.small_tables import options
 
 __all__ = ["COW", "EVERY_INDEX", "KINDS", "MOR", "instants_of", "services", "services_on", "settings_of", "state_of"]
 

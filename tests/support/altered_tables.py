@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["ALTERED", "AlteredTable", "rows_of", "unzip_altered"]
 
-DATA = Path(__file__).parent / "schema" / "data"
+DATA = Path(__file__).parents[1] / "schema" / "data"
 ALTERED = ("cow_v9_altered", "h015_mor_altered", "mor_v6_altered")
 
 

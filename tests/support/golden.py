@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 __all__ = ["TABLES", "Golden", "golden_names", "unzip_golden"]
 
-TABLES = Path(__file__).with_name("tables")
+TABLES = Path(__file__).parents[1] / "tables"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 
 import fastavro
-from golden import Golden
+
+from tests.support.golden import Golden
 
 __all__ = ["base_files_of", "commit_schemas"]
 
