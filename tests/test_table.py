@@ -12,8 +12,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.reading.scan import plan_scan, scan_batches
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import OPTIONS, listing, options, plain_rows, table_rows
 
 META = [f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")]

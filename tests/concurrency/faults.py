@@ -33,9 +33,9 @@ import hudi_fast.timeline.transition as transition_module
 import hudi_fast.writing.failed_writes as failed_writes_module
 import hudi_fast.writing.flow as flow_module
 from hudi_fast.errors import LockError
-from hudi_fast.storage.instrumented import InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
 from tests.concurrency.worlds import Fault
+from tests.support.instrumented_storage import InjectedFaultError, RecordingStorage
 
 __all__ = ["MUTATIONS", "LeaseLock", "WitnessStorage", "clock_off", "hasty", "leased", "step_of", "unmade"]
 

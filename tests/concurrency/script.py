@@ -26,10 +26,10 @@ import pyarrow.compute as pc
 
 import hudi_fast as hf
 from hudi_fast.errors import CommitStateUnknownError, HudiError
-from hudi_fast.storage.instrumented import InjectedFaultError
 from hudi_fast.timeline.instant import WRITE_ACTIONS
 from tests.concurrency.faults import WitnessStorage, clock_off, hasty, leased, unmade
 from tests.concurrency.worlds import Op, World, rows_for
+from tests.support.instrumented_storage import InjectedFaultError
 
 __all__ = ["Event", "rows_seen", "run_first", "run_script"]
 

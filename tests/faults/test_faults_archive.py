@@ -13,11 +13,11 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.view.table_state import load_state
 from tests.faults.test_faults_write import interesting
 from tests.support import small_tables
+from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 KEEP = {

@@ -12,9 +12,9 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.bootstrapping.run import BootstrapResult, in_process, run_bootstrap
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.faults.test_faults_write import interesting
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, data, make_source
+from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 
 PLAIN = {"hoodie.metadata.enable": "false", "hudi_fast.threads": 1}
 

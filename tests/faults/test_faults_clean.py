@@ -14,11 +14,17 @@ from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage, StorageCall
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state
 from tests.faults.test_faults_write import interesting
+from tests.support.instrumented_storage import (
+    FAULT_KINDS,
+    FaultyStorage,
+    InjectedFaultError,
+    RecordingStorage,
+    StorageCall,
+)
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import options, plain_rows, table_rows
 

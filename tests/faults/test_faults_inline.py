@@ -12,11 +12,11 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.inline import serve
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, RecordingStorage
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.settings import Settings
 from tests.faults.test_faults_write import interesting
+from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 

@@ -16,8 +16,14 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage, StorageCall
 from tests.faults.test_faults_write import interesting
+from tests.support.instrumented_storage import (
+    FAULT_KINDS,
+    FaultyStorage,
+    InjectedFaultError,
+    RecordingStorage,
+    StorageCall,
+)
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.rollback_tables import COW, MOR, services, services_on, settings_of, state_of
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows

@@ -15,15 +15,15 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import (
+from hudi_fast.view.table_state import load_state
+from tests.support.golden import Golden
+from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,
     InjectedFaultError,
     RecordingStorage,
     StorageCall,
 )
-from hudi_fast.view.table_state import load_state
-from tests.support.golden import Golden
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 
 EVERY_WAY = False

@@ -14,9 +14,9 @@ from hudi_fast.errors import InvalidDataError
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey, read_content, scan_log_blocks
 from hudi_fast.formats.log.writer import LogFileWriter, command_block, encode_block
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError
 from tests.formats.format_files import log_files, real_files
 from tests.naive import log_blocks as naive
+from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError
 
 REAL = real_files("log_files")
 KINDS = [kind for kind in BlockType if kind != BlockType.CORRUPT]

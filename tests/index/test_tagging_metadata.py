@@ -17,9 +17,9 @@ from hudi_fast.index.tagging import IncomingKeys, IndexSettings, file_keys, matc
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.slices import FileSlice, latest_slices
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import RecordingStorage
 
 BLOOM = IndexSettings("GLOBAL_BLOOM", use_metadata=True)
 TABLES = ["mor_v9_record_index", "h015_cow_record_index"]

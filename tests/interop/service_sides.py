@@ -20,13 +20,13 @@ import pyarrow.compute as pc
 from hudi_fast.errors import HudiError, HudiWarning
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.timeline.transition import revert_to_inflight
 from hudi_fast.view.table_state import TableState, load_state
 from tests.interop.life_tables import CITY, RETAINED, assert_rows, can_go_back, made, rows_of
 from tests.interop.mor_sides import MorSides
 from tests.interop.sides import data_columns, trips
+from tests.support.instrumented_storage import FaultyStorage
 from tests.support.small_tables import write_to
 
 __all__ = ["Life"]

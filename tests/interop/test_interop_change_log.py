@@ -15,10 +15,10 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.view.table_state import load_state
 from tests.interop.mor_sides import MorSides
 from tests.support.change_logs import Replay, change_logs
+from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import plain_rows, write_to
 
 OPTIONS = {

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hudi_fast import HudiError
-from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 from tests.peer.client import RealHudi
+from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import write_to
 

@@ -20,7 +20,7 @@ A peer is a process that takes one command per line and answers each with one li
     close                       closed                    the process ends
     anything that fails         error <class>: <message>
 
-:func:`python_lock` starts a peer of this library (:mod:`tests.locking.python_lock`), ``jvm_lock.py`` peers of Apache Hudi.
+:func:`python_lock` starts a peer of hudi_fast (:mod:`tests.locking.python_lock`), ``jvm_lock.py`` peers of Apache Hudi.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from hudi_fast.metadata_table import lister as lister_module
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from tests.support.golden import Golden, golden_names
+from tests.support.instrumented_storage import RecordingStorage
 
 Unzip = Callable[[str], Golden]
 WITHOUT = (

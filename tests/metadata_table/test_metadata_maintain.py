@@ -15,7 +15,6 @@ from hudi_fast.metadata_table.updates.maintain import (
     compaction_due,
     finish_pending_metadata,
 )
-from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import read_commit
@@ -30,6 +29,7 @@ from tests.metadata_table.stored_metadata import (
     state_of,
 )
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
 
 TABLES = ["mor_v9_secondary_index", "mor_v9_record_index", "cow_v8_mixed", "mor_v6_compacted", "h015_cow_record_index"]
 

@@ -13,7 +13,6 @@ from hudi_fast.metadata_table.table import metadata_storage
 from hudi_fast.metadata_table.updates.maintain import finish_pending_metadata
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage, RecordingStorage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_rollback_metadata, decode_rollback_plan
 from hudi_fast.writing.rollback import roll_back
@@ -29,6 +28,7 @@ from tests.metadata_table.stored_metadata import (
     state_of,
 )
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
 
 TABLES = ["cow_v6_mixed", "h015_mor", "cow_v8_mixed", "mor_v9_mixed"]
 NEW = [("p0", "new.parquet", 7, False)]

@@ -24,8 +24,8 @@ import hudi_fast as hf
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.view.table_state import load_state
+from tests.support.instrumented_storage import FaultyStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import OPTIONS, rows_of, write_to
 

@@ -15,8 +15,8 @@ from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.reading.incremental.commit_range import newest_offset, resolve_range
 from hudi_fast.reading.incremental.query import incremental_options, plan_query
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.table_state import load_state
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import options, plain_rows, rows_of
 

@@ -101,8 +101,8 @@ def test_meta_columns_can_be_filtered_by(table: hf.HudiTable) -> None:
 
 def test_partitions_and_files_that_cannot_match_are_not_opened(tmp_path: Path) -> None:
     from hudi_fast.reading.scan import plan_scan, scan_table
-    from hudi_fast.storage.instrumented import RecordingStorage
     from hudi_fast.view.table_state import load_state
+    from tests.support.instrumented_storage import RecordingStorage
 
     hf.write(ROWS, tmp_path / "t", options())
     storage = RecordingStorage(tmp_path / "t")

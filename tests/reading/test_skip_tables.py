@@ -20,7 +20,7 @@ from hudi_fast.errors import HudiWarning
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
+from tests.support.instrumented_storage import RecordingStorage
 
 M = "hoodie.metadata."
 OPTIONS = {

@@ -10,9 +10,7 @@ import hudi_fast as hf
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.archiving.run import archive_after_write
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
@@ -20,7 +18,9 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state, read_commit, table_schema
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from hudi_fast.writing.settings import Settings
 from tests.services.clean_tables import save, services, write_times, writes
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import plain_rows, table_rows
 
 KEEP = {

@@ -18,9 +18,7 @@ from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
 from hudi_fast.services.cleaning.work import CleanResult
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, encode_clean_metadata
@@ -29,8 +27,10 @@ from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.settings import Settings
 from tests.services.clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.small_tables import plain_rows
 

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage
 from hudi_fast.timeline.heartbeat import (
     Heartbeat,
     HeartbeatRule,
@@ -26,6 +24,8 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.failed_writes import FailedWrites, abandoned_writes, expired_writes
+from hudi_fast.writing.settings import Settings
+from tests.support.instrumented_storage import FaultyStorage
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
 

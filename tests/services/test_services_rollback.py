@@ -16,7 +16,6 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.index.consistent import HashingMetadata, load_hashing
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
@@ -39,6 +38,7 @@ from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from hudi_fast.writing.rollback_plan import plan_rollback
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import VERSIONS, log_files
 from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of

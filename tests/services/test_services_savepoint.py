@@ -11,13 +11,13 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.services.recovery.savepoints import read_savepoint
-from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
 from tests.support.small_tables import listing, plain_rows, table_rows
 

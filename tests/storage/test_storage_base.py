@@ -12,9 +12,9 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage, check_relative
-from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.storage.local_exchange import exchange_by_renames, exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
+from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 
 
 @pytest.fixture(params=[Storage, RecordingStorage, FaultyStorage])

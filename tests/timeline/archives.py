@@ -9,10 +9,10 @@ from typing import Any
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.timeline.archive.timeline import ArchivedInstant, ArchivedTimeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat, encode_commit_metadata
 from hudi_fast.timeline.plans import CleanMetadata, CleanPlan, encode_clean_metadata, encode_clean_plan
+from tests.support.instrumented_storage import RecordingStorage
 
 __all__ = ["archive_of", "config_of", "made_up", "new_archive", "opened", "time_of"]
 

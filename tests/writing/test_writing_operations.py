@@ -15,8 +15,8 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.table_state import commits_newest_first, load_state
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.small_tables import OPTIONS, assert_tidy, options, plain_rows, table_rows, write_to
 
 INSERT = {"hoodie.datasource.write.operation": "insert"}

@@ -9,8 +9,8 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import FaultyStorage, InjectedFaultError, RecordingStorage
 from hudi_fast.writing.overwrite import discard, empty_table, exchange, stage
+from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 

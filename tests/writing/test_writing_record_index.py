@@ -18,7 +18,6 @@ from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.index.record_index import KeyLocations, is_by_partition, locate_keys
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from hudi_fast.storage.instrumented import RecordingStorage
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.draft import draft_plan
 from hudi_fast.writing.global_index import assign_table
@@ -26,6 +25,7 @@ from hudi_fast.writing.located import match_slices, with_row_numbers
 from hudi_fast.writing.plan import FileGroupWork, Incoming, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows
 from tests.support.golden import Golden
+from tests.support.instrumented_storage import RecordingStorage
 from tests.support.mor_tables import stats_of
 from tests.support.small_tables import OPTIONS, plain_rows, table_rows, write_to
 
