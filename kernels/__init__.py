@@ -2,27 +2,32 @@
 
 ::
 
-    bloom.py       Hudi's bloom filter: add keys, probe keys
-    java_hash.py   String.hashCode and List.hashCode
-    bucket_hash.py  the hashes of record keys that buckets follow from
-    key_table.py   exact hash tables over byte keys: look up, pick one row per key
-    gather.py      take rows of one source, or interleave two
-    fold_entries.py  the entries of a log, folded into one state per key
-    hfile_entries.py  entries of a block of an HFile, taken out and laid out
-    hfile_search.py   sorted keys: which blocks and which entries have given keys or prefixes
-    grouping.py    rows by group number
-    seqno.py       sequence number texts
-    xx_hash.py     xxHash32 and xxHash64
-    file_ids.py    file ids as the numbers that the record index stores
-    secondary_keys.py  keys of secondary indexes, joined and parted
-    _bytes.py      byte helpers that they share; _machine_ops.py: the same as machine instructions
-    _jit.py        how kernels are compiled, cached and loaded
+    avro_decode.py, avro_structure.py, avro_cursor.py, avro_text.py   Avro binary to Arrow buffers
+    avro_encode.py        Arrow buffers to Avro binary
+    bloom.py              Hudi's bloom filter: add keys, probe keys
+    bucket_hash.py        hashes of record keys that select buckets
+    byte_words.py, curves.py, radix.py   sort keys: words that order like bytes, space-filling curves, radix sort
+    delete_records.py, delete_writing.py   entries of delete blocks: read, write
+    file_ids.py           file ids as the numbers that the record index stores
+    fold_entries.py       fold the entries of log files into one state per key
+    gather.py             take rows of one source, or interleave two
+    grouping.py           rows by group number
+    hfile_entries.py      read and write the entries of an HFile block
+    hfile_search.py       find the blocks and entries of given keys or prefixes
+    java_doubles.py, java_numbers.py, json_parts.py, json_text.py   JSON text as Java writes it
+    java_hash.py          String.hashCode and List.hashCode
+    key_table.py          exact hash tables over byte keys: look up, pick one row per key
+    secondary_keys.py     join and split keys of secondary indexes
+    seqno.py              sequence number strings
+    xx_hash.py            xxHash32 and xxHash64
+    _bytes.py             shared byte helpers; _machine_ops.py: the same as machine instructions
+    _jit.py               compile, cache and load kernels
 
-Variable-length values come as Arrow buffers: ``offsets`` int32[n + 1] and ``data`` uint8[]. The offsets of a sliced
-array need not start at 0, and ``offsets`` is already cut to the slice. Kernels read only inside the offsets, so
-well-formed buffers cannot make them leave the arrays; the value of a null is what its offsets say.
+Variable-length values are Arrow buffers: ``offsets`` int32[n + 1] and ``data`` uint8[]. ``offsets`` is already cut to
+the slice and need not start at 0. Kernels read only inside the offsets, so well-formed buffers keep them within the
+arrays. A null has the bytes that its offsets span.
 
-Importing is cheap; the first call of a kernel loads it from the cache or compiles it (see ``_jit``).
+Importing is cheap: the first call of a kernel loads it from the cache or compiles it (see ``_jit``).
 """
 
 from __future__ import annotations

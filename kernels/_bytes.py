@@ -1,7 +1,7 @@
-"""Byte-level helpers that kernels share: words at any address, short copies, comparison, hashing of one key.
+"""Byte-level helpers for kernels: unaligned words, short copies, comparison, hashing of one key.
 
-The machine operations assume a little-endian CPU, as Arrow buffers in practice do. They do no bounds checks: callers
-stay inside ``[offsets[i], offsets[i + 1])`` of well-formed Arrow buffers.
+The machine operations require a little-endian CPU, as Arrow buffers in practice do. They check no bounds: callers stay
+inside ``[offsets[i], offsets[i + 1])`` of well-formed Arrow buffers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 
-# Odd 64-bit constants with about half of their bits set: the fractional digits of the square roots of 2, 3 and 5.
+# Odd 64-bit constants with about half of their bits set: fractional digits of the square roots of 2, 3 and 5.
 _SALT_A = np.uint64(0x6A09E667F3BCC909)
 _SALT_B = np.uint64(0xBB67AE8584CAA73B)
 _SALT_C = np.uint64(0x3C6EF372FE94F82B)
@@ -74,20 +74,20 @@ def store_u64(data: Bytes, position: Int, value: Any) -> None:
 
 @machine_op
 def fold_multiply(left: Any, right: Any) -> Any:
-    """The high half xor the low half of the 128-bit product of two uint64."""
+    """High half xor low half of the 128-bit product of two uint64."""
     product = int(left) * int(right)
     return np.uint64((product >> 64) ^ (product & 0xFFFFFFFFFFFFFFFF))
 
 
 @machine_op
 def multiply_high(left: Int, right: Int) -> Any:
-    """The high half of the 128-bit product of two int64 that are not negative, as int64."""
+    """High half of the 128-bit product of two non-negative int64, as int64."""
     return np.int64((int(left) * int(right)) >> 64)
 
 
 @machine_op
 def prefetch(array: npt.NDArray[Any], index: Int) -> None:
-    """Ask the CPU for the cache line of ``array[index]``; no effect in Python."""
+    """Prefetch the cache line of ``array[index]``; no effect in Python."""
 
 
 @machine_op
@@ -114,10 +114,10 @@ def bytes_equal(left: Bytes, left_start: Int, right: Bytes, right_start: Int, le
 
 @helper
 def hash_bytes(data: Bytes, start: Int, length: Int, seed: Any) -> Any:
-    """A 64-bit hash of ``data[start : start + length]``: 128-bit products folded, 16 bytes a step.
+    """A 64-bit hash of ``data[start : start + length]``: folded 128-bit products, 16 bytes a step.
 
-    For tables in memory only; it is stored nowhere and may change. Not for hostile keys: an exact comparison follows
-    wherever it is used, so collisions cost time, not correctness.
+    For tables in memory only; never stored, may change between releases. It does not resist chosen keys: callers
+    compare the bytes after a match, so collisions cost time, not correctness.
     """
     state = np.uint64(seed) ^ (np.uint64(length) * _SALT_A)
     if length >= 8:

@@ -1,38 +1,39 @@
-"""How kernels are compiled, cached and loaded: decided here and nowhere else.
+"""Compilation, caching and loading of kernels.
 
 ::
 
-    @kernel("i8(ri4, ru1, wu1)")        one function, one signature, nothing compiled yet
+    @kernel("i8(ri4, ru1, wu1)")        one function, one signature; nothing is compiled yet
     def some_kernel(offsets, data, out): ...
           |
           | first call (or Kernel.load, or warm_up)
           v
-    cache folder has it? --yes--> load machine code
+    in the cache folder? --yes--> load machine code
           | no
           v
     compile with numba, save, run
 
-Importing a kernel module imports neither numba nor llvmlite; only a first call does. The flags are the same for all
-kernels: nogil, no fastmath, no parallel loops, numpy's error model (kernels reproduce Java's wrap-around arithmetic to
-the bit).
+Importing a kernel module imports neither numba nor llvmlite; the first call does. All kernels share their flags: nogil,
+no fastmath, no parallel loops, numpy's error model (kernels reproduce Java's wrap-around arithmetic exactly).
 
-The cache folder. ``<root>/hudi_fast-kernels/<key>``, where the key is a digest of all sources of this package, the
-versions of Python, numba and numpy, the CPU with its features, and the bounds check flag. numba's own choice (beside
-the module, keyed by that one module's content) would run stale code when only a helper in another module changed,
-fails where no folder is writable, and lets machines of different CPU types that share a home folder overwrite each
+Cache folder: ``<root>/hudi_fast-kernels/<key>``. The key is a digest of all sources of this package, the versions of
+Python, numba and numpy, the CPU with its features, and the bounds check flag. numba's default cache (beside the module,
+keyed by the content of that module alone) would run stale code after a change to a helper in another module, fails
+where the package folder is read-only, and lets machines of different CPU types that share a home folder overwrite each
 other's code.
-Roots tried in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that
-only this user can write. The first that already holds the key or can be created is used, so a prepared read-only
-cache works (an image build calls :func:`warm_up`). If there is none, kernels are compiled in memory.
 
-Many processes at once. numba writes to a temporary name and renames. Each function has a folder entry of its own with
-exactly one signature, so two writers can only replace a file by one with the same meaning. A damaged entry counts as
-absent.
+Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
+this user can write. The first root that already holds the key, or in which its folder can be created, is used: a
+prepared read-only cache works (call :func:`warm_up` in an image build). Without a usable root, kernels are compiled in
+memory.
 
-Cost on one core of an AMD EPYC (Zen 5), numba 0.68, Python 3.11; ``benchmarks/import_time.py`` measures it again:
-importing the kernel modules 15 ms (numpy itself 45 ms); then the first call of a process 0.22 s from the cache
-(importing numba 0.10 s, starting it 0.11 s) and each further kernel 2 to 4 ms. Without a cache a kernel costs 0.1 to
-1.2 s to compile, all of them 7.5 s.
+Concurrent processes can share the cache. numba writes to a temporary name and renames. Each function has a folder entry
+of its own with exactly one signature, so two writers can only replace a file by an equivalent one. A damaged entry
+counts as absent.
+
+Cost on one core of an AMD EPYC (Zen 5), numba 0.68, Python 3.11 (``benchmarks/import_time.py`` repeats the
+measurement): importing the kernel modules 15 ms (numpy itself 45 ms); the first call of a process 0.22 s from the cache
+(importing numba 0.10 s, starting it 0.11 s); each further kernel 2 to 4 ms. Without a cache a kernel compiles in 0.1 to
+1.2 s, all of them in 7.5 s.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ _UNREADABLE = (OSError, EOFError, pickle.UnpicklingError, AttributeError, Import
 
 
 class Helper(Generic[P, R]):
-    """A function for use inside kernels; compiled into each kernel that calls it.
+    """A function that kernels call; compiled into each of its callers.
 
     From Python it runs as plain Python.
 
@@ -94,7 +95,7 @@ class Helper(Generic[P, R]):
 
 
 class Kernel(Generic[P, R]):
-    """A compiled loop: callable like the function that it was made of; loaded or compiled by the first call.
+    """A compiled loop with the signature of its function, loaded or compiled by the first call.
 
     Pickles by name. Safe to call from many threads; runs without the GIL.
 
@@ -118,7 +119,7 @@ class Kernel(Generic[P, R]):
         return self.function.__qualname__
 
     def load(self) -> Callable[..., Any]:
-        """Load the machine code from the cache, or compile and save it; returns numba's dispatcher."""
+        """Load the machine code from the cache, or compile and save it; return numba's dispatcher."""
         with self._lock:
             if self._compiled is None:
                 self._compiled = _compile(self)
@@ -129,13 +130,13 @@ def kernel(signature: str) -> Callable[[Callable[P, R]], Kernel[P, R]]:
     """Declare a kernel.
 
     Args:
-        signature: ``"<result>(<argument>, ...)"`` with the codes b1 (bool), u1, u4, u8, i4, i8, f8 for scalars,
-            the same prefixed with ``r`` for a one-dimensional C-contiguous array that the kernel reads (pyarrow
-            buffers are read-only for numpy; writable arrays are accepted too) or ``w`` for one that it writes,
-            and ``void`` for no result. Arrays must be aligned to their item size.
+        signature: ``"<result>(<argument>, ...)"``. Scalars: b1 (bool), u1, u4, u8, i4, i8, f8. Arrays are
+            one-dimensional, C-contiguous, aligned to their item size: a scalar code prefixed with ``r`` for one that
+            the kernel reads (read-only, as numpy sees pyarrow buffers, or writable) or with ``w`` for one that it
+            writes. ``void`` for no result.
 
     Returns:
-        A decorator that makes a :class:`Kernel`. Calls with other types than declared raise ``TypeError``.
+        A decorator that makes a :class:`Kernel`. Calls with other types raise ``TypeError``.
     """
     return lambda function: Kernel(function, signature)
 
@@ -146,12 +147,12 @@ def helper(function: Callable[P, R]) -> Helper[P, R]:
 
 
 def machine_op(function: Callable[P, R]) -> Helper[P, R]:
-    """Declare a helper that has a twin of the same name, as machine instructions, in ``_machine_ops``."""
+    """Declare a helper that ``_machine_ops`` implements under the same name as machine instructions."""
     return Helper(function, function.__name__)
 
 
 def warm_up() -> int:
-    """Load, or compile and save, every kernel of the package; returns how many there are.
+    """Load, or compile and save, every kernel of the package; return their number.
 
     For image builds, for long-lived workers before their first task, and for tests.
     """
@@ -159,7 +160,7 @@ def warm_up() -> int:
     kernels: dict[int, Kernel[..., Any]] = {}
     for entry in pkgutil.iter_modules(importlib.import_module(package).__path__):
         if entry.name.startswith("_"):
-            continue  # no kernels there, and ``_machine_ops`` would need numba
+            continue  # holds no kernels; importing ``_machine_ops`` requires numba
         for value in vars(importlib.import_module(f"{package}.{entry.name}")).values():
             if isinstance(value, Kernel):
                 kernels[id(value)] = value
@@ -168,7 +169,7 @@ def warm_up() -> int:
     return len(kernels)
 
 
-# ---- compiling
+# ---- compilation
 
 
 def _compile(declared: Kernel[..., Any]) -> Callable[..., Any]:
@@ -191,7 +192,7 @@ def _compile(declared: Kernel[..., Any]) -> Callable[..., Any]:
 
 
 def _with_helpers(function: Callable[..., Any], done: dict[int, Any]) -> Callable[..., Any]:
-    """A copy of ``function`` whose globals hold numba's objects in the place of :class:`Helper` objects."""
+    """Copy ``function`` with numba's objects in place of the :class:`Helper` objects among its globals."""
     import numba
 
     replaced = dict(function.__globals__)
@@ -237,7 +238,7 @@ def _numba_types(signature: str) -> tuple[Any, list[Any]]:
 
 
 def _digest(declared: Kernel[..., Any]) -> str:
-    """Tells apart kernels of one name: by signature, and by source where that is not part of the folder's key."""
+    """Distinguish kernels of one name: by signature, and by source where the folder's key does not cover it."""
     digest = hashlib.sha256(declared.signature.encode())
     source = Path(declared.function.__code__.co_filename)
     if source.parent != Path(__file__).parent:
@@ -246,7 +247,7 @@ def _digest(declared: Kernel[..., Any]) -> str:
 
 
 class _Locator:
-    """What numba asks for a function's place in the cache; one instance per kernel."""
+    """A function's location in numba's cache; one instance per kernel."""
 
     def __init__(self, folder: Path, disambiguator: str) -> None:
         self._folder = folder
@@ -273,7 +274,7 @@ def _load_overload(self: Any, sig: Any, target_context: Any) -> Any:
     try:
         return self._load_overload(sig, target_context)
     except _UNREADABLE:
-        return None  # damaged: compile, and replace it
+        return None  # damaged: compile and replace
 
 
 def _save_overload(self: Any, sig: Any, data: Any) -> None:
@@ -281,10 +282,10 @@ def _save_overload(self: Any, sig: Any, data: Any) -> None:
         try:
             self._save_overload(sig, data)
         except _UNREADABLE:
-            self.flush()  # a damaged index: begin a new one
+            self.flush()  # damaged index: start a new one
             self._save_overload(sig, data)
     except OSError:
-        return  # full or read-only disk: the code in memory is fine
+        return  # full or read-only disk: keep the code in memory
 
 
 _FORGIVING: dict[str, Any] = {"load_overload": _load_overload, "save_overload": _save_overload}
@@ -292,7 +293,7 @@ _FORGIVING: dict[str, Any] = {"load_overload": _load_overload, "save_overload": 
 
 @functools.cache
 def cache_folder() -> Path | None:
-    """The folder of this process's compiled kernels, or None when no folder can be had (see the module docstring)."""
+    """The folder of this process's compiled kernels; None if no folder is usable (see the module docstring)."""
     key = _cache_key()
     for root in _cache_roots():
         folder = root / "hudi_fast-kernels" / key
@@ -339,7 +340,7 @@ def _cache_roots() -> list[Path]:
 
 
 def _is_private(folder: Path) -> bool:
-    """Make ``folder`` for this user alone; False if somebody else owns it or may write to it: it holds code."""
+    """Create ``folder`` for this user alone; False if another user owns it or can write to it, as it holds code."""
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         status = folder.lstat()

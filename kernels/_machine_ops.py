@@ -1,7 +1,7 @@
-"""Operations that numba has no spelling for, as LLVM instructions.
+"""Operations that numba cannot express, as LLVM instructions.
 
-Imports numba, so ``_jit`` imports this module only when a kernel is compiled. Python definitions of the same
-operations, which kernels import, are in ``_bytes``.
+Imports numba, so ``_jit`` imports this module only to compile a kernel. ``_bytes`` has Python definitions of the same
+operations; kernels import those.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def fold_multiply(typingctx: Any, left: Any, right: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def multiply_high(typingctx: Any, left: Any, right: Any) -> Any:
-    """High half of the 128-bit product of two int64 that are not negative."""
+    """High half of the 128-bit product of two non-negative int64."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         wide = ir.IntType(128)
@@ -104,7 +104,7 @@ def multiply_high(typingctx: Any, left: Any, right: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
-    """Ask for the cache line of ``array[index]``; never faults."""
+    """Prefetch the cache line of ``array[index]``; never faults."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, args[0]).data

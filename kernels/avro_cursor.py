@@ -1,13 +1,15 @@
-"""Avro binary under a cursor: varints, lengths, and walking over values that nobody wants.
+"""Avro binary under a cursor: varints, lengths, union branches, and programs that skip values.
 
-Shared by ``avro_decode``. A *cursor* is a byte position per record (or per list item); a *fault* is what is wrong with
-the bytes under one. Every step checks against the end of its own record, so no bytes, however damaged, lead outside.
+Shared by ``avro_decode`` and ``avro_structure``. A *cursor* is a byte position per record (or per list item). A *fault*
+is the reason why the bytes under a cursor are invalid. Every step checks the end of its own record, so damaged bytes
+cannot lead outside.
 
-A *walk program* is a flat int64 array that says how the values of a type follow each other: ``VARINT``, ``BYTES``,
-``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``, ``LIST next`` (of the ``NEXT`` at
-the end of the items' own steps), ``NEXT first-of-items marked``, ``END``. With ``ITEM`` in front of the items' steps
-and ``marked`` 1, the places of the items are noted; that may be for one list, not within another. Items take one byte
-or more: who makes programs sees to that. Source: Avro 1.11 specification, "Binary Encoding".
+A *walk program* is a flat int64 array that describes how the values of a type follow each other: ``VARINT``, ``BYTES``,
+``FIXED n``, ``NULLABLE null-byte after``, ``UNION count target...``, ``JUMP target``, ``LIST next`` (the position of
+the ``NEXT`` that ends the items' steps), ``NEXT first-of-items marked``, ``END``. With ``ITEM`` before the items' steps
+and ``marked`` 1, the positions of the items are recorded; only one list per program may be marked, and not a nested
+one. Items take at least one byte; the code that builds programs ensures it. Source: Avro 1.11 specification, "Binary
+Encoding".
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from ._jit import helper
 
 __all__ = [
     "IS_NULL",
-    "MOST_ITEMS",
+    "MAX_ITEMS",
     "enter_value",
     "fault",
     "swapped",
@@ -31,7 +33,7 @@ __all__ = [
     "word_at",
 ]
 
-# What is wrong with bytes; the numbers leave kernels in faults, see `fault`.
+# Reasons of faults; kernels return them through `fault`.
 CUT_OFF = 1
 BAD_VARINT = 2
 BAD_LENGTH = 3
@@ -42,9 +44,9 @@ BAD_BLOCK = 7
 BAD_DECIMAL = 8
 TOO_LARGE = 9
 
-IS_NULL = -16  # no reason of a fault, so that one number says both
+IS_NULL = -16  # not the reason of any fault, so one number can say either
 
-MOST_ITEMS = 2**31 - 1  # that 32-bit Arrow offsets can count
+MAX_ITEMS = 2**31 - 1  # of 32-bit Arrow offsets
 
 VARINT = 0
 BYTES = 1
@@ -65,17 +67,17 @@ _ONE = np.uint64(1)
 
 @helper
 def fault(row: Int, reason: Int) -> Int:
-    """What a kernel returns that stops at ``row`` for ``reason`` (1 to 15): a negative number that holds both."""
+    """The result of a kernel that stops at ``row`` for ``reason`` (1 to 15): a negative number that encodes both."""
     return -(np.int64(row) * 16 + reason)
 
 
-# These take and give numbers, have no loops, and so become part of the loops that call them. A function that is called
-# with an array costs more than what it does here: the array's references are counted.
+# These helpers take and return numbers and have no loops, so they are inlined. Passing an array to a function costs
+# more than the work here, because the array's references are counted.
 
 
 @helper
 def word_at(data: Bytes, at: Int) -> Any:
-    """Eight bytes of ``data`` uint8[8 or more] from ``at`` on, little endian, as uint64; behind its end are zeros."""
+    """Eight bytes of ``data`` uint8[8 or more] from ``at`` on, little endian, as uint64; zeros after its end."""
     if at + 8 <= data.size:
         return load_u64(data, at)
     missing = at + 8 - data.size
@@ -86,7 +88,7 @@ def word_at(data: Bytes, at: Int) -> Any:
 
 @helper
 def swapped(word: Any) -> Any:
-    """The eight bytes of ``word`` uint64 in the other order."""
+    """``word`` uint64 with its bytes reversed."""
     word = ((word & np.uint64(0x00FF00FF00FF00FF)) << np.uint64(8)) | (
         (word >> np.uint64(8)) & np.uint64(0x00FF00FF00FF00FF)
     )
@@ -98,11 +100,11 @@ def swapped(word: Any) -> Any:
 
 @helper
 def varint_size(word: Any, more: Any) -> Int:
-    """The bytes of a zig-zag number, 1 to 10; or -BAD_VARINT.
+    """The size of a zig-zag number in bytes, 1 to 10; or -BAD_VARINT.
 
     Args:
-        word: the eight bytes from where it begins.
-        more: the eight bytes behind those; looked at if ``word`` does not hold the number's end.
+        word: the number's first eight bytes.
+        more: the next eight bytes; read if ``word`` does not hold the number's end.
     """
     if word & np.uint64(0x80) == np.uint64(0):
         return np.int64(1)
@@ -135,16 +137,16 @@ def varint_value(word: Any, more: Any, size: Int) -> Int:
 
 @helper
 def enter_value(data: Bytes, at: Int, end: Int, null: Int) -> Int:
-    """The branch of a union of null and one type.
+    """Read the branch of a union of null and one type.
 
     Args:
         data: uint8[].
-        at: where the branch is; not negative.
-        end: of the record, at most ``data.size``.
-        null: the byte that stands for null, 0 or 2; -1 when there is no union.
+        at: position of the branch; not negative.
+        end: end of the record, at most ``data.size``.
+        null: the branch byte of null, 0 or 2; -1 without a union.
 
     Returns:
-        Where the value begins; IS_NULL; or another negative reason.
+        The position of the value; IS_NULL; or another negative reason.
     """
     if null < 0:
         return np.int64(at)

@@ -1,23 +1,22 @@
-"""Avro binary to Arrow buffers, a column at a time: each kernel reads one column of many records.
+"""Avro binary to Arrow buffers by column: each kernel reads one column of many records.
 
 ::
 
     data  ..[record 0][record 1][record 2]..
-              ^pos[0]   ^pos[1]   ^pos[2]        one cursor per record; ends[i] is where record i ends
-    read_longs(...)      reads a value at every cursor, writes out[i], and moves every cursor behind its value
-    measure_bytes(...)   the same for strings: where each one is and how long; copy_values then fills exact buffers
-    avro_structure       records within records; lists: each item gets a cursor, and they are the rows of the next level
+              ^pos[0]   ^pos[1]   ^pos[2]        one cursor per record; ends[i] is the end of record i
+    read_longs(...)      reads a value at every cursor, writes out[i], and moves every cursor past its value
+    measure_bytes(...)   the same for strings: their positions and lengths; copy_values then fills exact buffers
+    avro_structure       nested records; lists: each item gets a cursor, and the items are the rows of the next level
 
-Records do not depend on each other, so a CPU works on many at once, and a loop knows its type: there is nothing to
-dispatch on. What is read of a column is checked against the end of its record before it is used.
+Records are independent, so the CPU overlaps the work on many of them, and each loop handles one type without dispatch.
+All bytes of a column are checked against the end of their record before use.
 
 Shared arguments: ``data`` uint8[8 or more]; ``pos`` int64[n], cursors, ``0 <= pos[i] <= ends[i] <= data.size``;
-``ends`` int64[n]; ``null`` the byte that stands for null, 0 or 2 by the union's order, or -1 for a column without
-union; ``valid`` uint8[n], set to 0 or 1 (untouched, and may be empty, when ``null`` is -1). Null values are written as
-zeros.
+``ends`` int64[n]; ``null`` the branch byte of null, 0 or 2 by the union's order, or -1 for a column without union;
+``valid`` uint8[n], set to 0 or 1 (unchanged, may be empty, when ``null`` is -1). Nulls are written as zeros.
 
-Results: the number of nulls (or what a kernel says), or a fault (``avro_cursor.fault``): then ``pos`` of the row at
-fault is where its value begins, and rows behind it are untouched.
+Results: the number of nulls (unless a kernel documents another), or a fault (``avro_cursor.fault``). After a fault,
+``pos`` of the faulty row is the position of its value, and later rows are unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from .avro_cursor import (
     BAD_NUMBER,
     CUT_OFF,
     IS_NULL,
-    MOST_ITEMS,
+    MAX_ITEMS,
     TOO_LARGE,
     enter_value,
     fault,
@@ -58,7 +57,7 @@ __all__ = [
 ]
 
 COPY_SLACK = 64
-"""Bytes that :func:`copy_values` may use behind the last value."""
+"""Bytes that :func:`copy_values` may overwrite after the last value."""
 
 _NULL = -16
 _HIGH_BITS = np.uint64(0x8080808080808080)
@@ -66,7 +65,7 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 @kernel("i8(ru1, wi8, ri8, i8, wu1, i8, i8, wi4)")
 def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, low: Int, high: Int, out: Int32s) -> Int:
-    """Read ints or an enum's indices into ``out`` int32[n]; each must be ``low`` or more and ``high`` or less.
+    """Read ints or an enum's indices in ``low``..``high`` into ``out`` int32[n].
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -100,7 +99,7 @@ def read_ints(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, l
 def read_longs(
     data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, low: Int, high: Int, out: Int64s
 ) -> Int:
-    """Read longs into ``out`` int64[n]; each must be ``low`` or more and ``high`` or less.
+    """Read longs in ``low``..``high`` into ``out`` int64[n].
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -188,7 +187,7 @@ def _read_items(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes,
 
 @kernel("i8(ru1, wi8, ri8, i8, wu1, i8, wu1)")
 def read_fixed(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, width: Int, out: Bytes) -> Int:
-    """Read values of ``width`` bytes (floats, doubles, fixed) as they are into ``out`` uint8[n * width].
+    """Copy values of ``width`` bytes (floats, doubles, fixed) unchanged into ``out`` uint8[n * width].
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -203,18 +202,18 @@ def read_fixed(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, 
 
 @helper
 def _big_endian(data: Bytes, at: Int, width: Int) -> Any:
-    """The signed number in ``width`` (1 to 8) bytes, as int64."""
+    """The signed number in ``width`` (1 to 8) bytes as int64."""
     return np.int64(swapped(word_at(data, at))) >> np.int64(64 - 8 * width)
 
 
 @helper
-def _within(high: Any, low: Any, most_high: Any, most_low: Any) -> bool:
-    """Whether the 128-bit number is at most the limit, both without their signs."""
+def _within(high: Any, low: Any, max_high: Any, max_low: Any) -> bool:
+    """Whether the absolute value of a 128-bit number is at most the limit."""
     top, rest = np.uint64(high), low
     if high < 0:
         rest = ~rest + np.uint64(1)
         top = ~top + (np.uint64(1) if rest == np.uint64(0) else np.uint64(0))
-    return bool(top < most_high or (top == most_high and rest <= most_low))
+    return bool(top < max_high or (top == max_high and rest <= max_low))
 
 
 @kernel("i8(ru1, wi8, ri8, i8, wu1, i8, u8, u8, wu8)")
@@ -225,14 +224,14 @@ def read_decimals(
     null: Int,
     valid: Bytes,
     width: Int,
-    most_high: Any,
-    most_low: Any,
+    max_high: Any,
+    max_low: Any,
     out: Any,
 ) -> Int:
     """Read unscaled numbers, big endian two's complement, into ``out`` uint64[2 * n]: low half, high half.
 
-    ``width`` is that of a fixed, or -1 for bytes with a length in front; ``most_high`` and ``most_low`` are the halves
-    of the largest number that the precision allows.
+    ``width`` is the size of a fixed, or -1 for bytes with a length prefix; ``max_high`` and ``max_low`` are the halves
+    of the largest number of the precision.
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -274,7 +273,7 @@ def read_decimals(
         else:
             high = sign
             low = np.uint64(_big_endian(data, at, after - at))
-        if not _within(high, low, most_high, most_low):
+        if not _within(high, low, max_high, max_low):
             return fault(row, BAD_DECIMAL)
         out[2 * row] = low
         out[2 * row + 1] = np.uint64(high)
@@ -288,7 +287,7 @@ def read_decimals(
 def measure_bytes(
     data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes, starts: Int64s, offsets: Offsets
 ) -> Int:
-    """Read where strings or bytes are: ``starts`` int64[n] in ``data``, and the column's ``offsets`` int32[n + 1].
+    """Read the positions of strings or bytes: ``starts`` int64[n] in ``data``, and ``offsets`` int32[n + 1].
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see the module docstring.
     """
@@ -308,7 +307,7 @@ def measure_bytes(
                 return fault(row, BAD_LENGTH)
             starts[row] = after
             total += length
-            if total > MOST_ITEMS:
+            if total > MAX_ITEMS:
                 return fault(row, TOO_LARGE)
             if null >= 0:
                 valid[row] = 1
@@ -339,10 +338,10 @@ def copy_values(data: Bytes, starts: Int64s, offsets: Offsets, out: Bytes) -> No
     """Copy the values that :func:`measure_bytes` found.
 
     Args:
-        data: uint8[], what they are in.
-        starts: int64[n], where each begins.
+        data: uint8[], the records.
+        starts: int64[n], the start of each value.
         offsets: int32[n + 1], from 0.
-        out: uint8[offsets[n] + COPY_SLACK or more]; what lies behind the last value is overwritten.
+        out: uint8[offsets[n] + COPY_SLACK or more]; bytes after the last value are overwritten.
     """
     if out.size < np.int64(offsets[starts.size]) + COPY_SLACK:
         return
@@ -351,7 +350,7 @@ def copy_values(data: Bytes, starts: Int64s, offsets: Offsets, out: Bytes) -> No
         start = starts[row]
         at = np.int64(offsets[row])
         length = np.int64(offsets[row + 1]) - at
-        # whole words at once; what is too much of them, the next value overwrites
+        # copies whole words; the next value overwrites the excess
         if length <= 64 and start <= last_load:
             _copy_32(out, at, data, start)
             if length > 32:

@@ -1,17 +1,17 @@
-"""Arrow buffers to Avro binary, a column at a time: sizes first, then every column into the gaps left for it.
+"""Arrow buffers to Avro binary by column: first the sizes, then each column into the gaps left for it.
 
 ::
 
     measure_longs, measure_texts ...   sizes[i] += bytes of the column's value in record i
-    (sizes are summed up: record i is out[bounds[i]:bounds[i + 1]])
-    write_longs, write_texts ...       write a value at every cursor and move it behind the value, in the columns' order
+    (cumulative sizes: record i is out[bounds[i]:bounds[i + 1]])
+    write_longs, write_texts ...       write a value at every cursor and move it past the value, in the columns' order
 
-Shared arguments: ``valid`` uint8[n], 0 for null; empty when nothing is null. ``null`` the byte that stands for null, 0
-or 2 by the union's order, or -1 for a column without union. ``sizes`` int64[n]; the bytes of unions are not counted.
-``pos`` int64[n], cursors; ``ends`` int64[n], where the record, or the item of a list, ends; ``out`` uint8[]. Words that
-are stored whole may spill over a value's end, yet never over its record's: what follows there is written later.
+Shared arguments: ``valid`` uint8[n], 0 for null; empty without nulls. ``null`` the branch byte of null, 0 or 2 by the
+union's order, or -1 for a column without union. ``sizes`` int64[n], without the bytes of unions. ``pos`` int64[n],
+cursors; ``ends`` int64[n], the end of each record, or of each list item; ``out`` uint8[]. Words stored whole may spill
+over the end of a value but not of its record: later columns overwrite the excess.
 
-Sizes and writes must come from the same values; buffers are well-formed Arrow.
+Sizes and writes must use the same values; buffers are well-formed Arrow.
 """
 
 from __future__ import annotations
@@ -59,24 +59,24 @@ def _varint_size(raw: Any) -> Int:
 
 @helper
 def _varint_word(raw: Any, size: Int) -> Any:
-    """The first eight bytes of the number, of ``size`` bytes in all."""
+    """The first eight bytes of a number that takes ``size`` bytes."""
     word = (raw & np.uint64(0x000000000FFFFFFF)) | ((raw & np.uint64(0x00FFFFFFF0000000)) << np.uint64(4))
     word = (word & np.uint64(0x00003FFF00003FFF)) | ((word & np.uint64(0x0FFFC0000FFFC000)) << np.uint64(2))
     word = (word & np.uint64(0x007F007F007F007F)) | ((word & np.uint64(0x3F803F803F803F80)) << _ONE)
-    # bits of the bytes that another follows
+    # continuation bits: one in every byte but the last
     continued = (_ONE << np.uint64(8 * (size - 1))) - _ONE if size <= 8 else ~np.uint64(0)
     return word | (_CONTINUED & continued)
 
 
 @helper
 def _ninth(raw: Any, size: Int) -> Any:
-    """The ninth byte of a number of nine or ten bytes."""
+    """The ninth byte of a nine- or ten-byte number."""
     return np.uint8((raw >> np.uint64(56)) & np.uint64(0x7F)) | np.uint8(0x80 if size > 9 else 0)
 
 
 @helper
 def _enter(out: Bytes, at: Int, null: Int, valid: Bytes, row: Int) -> Int:
-    """Write the union's branch, if there is one; returns where the value begins, or -1 for null."""
+    """Write the branch of a union, if any; return the position of the value, or -1 for null."""
     if null < 0:
         return np.int64(at)
     if valid.size > 0 and valid[row] == 0:
@@ -111,7 +111,7 @@ def measure_texts(offsets: Offsets, valid: Bytes, sizes: Int64s) -> None:
 
 @helper
 def _decimal_bytes(low: Any, high: Any) -> Int:
-    """The fewest bytes of a two's complement number, one or more; as BigInteger.toByteArray."""
+    """Bytes of the shortest two's complement form, at least 1; as BigInteger.toByteArray."""
     sign = np.uint64(np.int64(high) >> 63)
     flipped = high ^ sign
     size = np.int64(8)
@@ -125,22 +125,22 @@ def _decimal_bytes(low: Any, high: Any) -> Int:
 
 @kernel("void(ru8, ru1, wi8)")
 def measure_decimals(values: UInt64s, valid: Bytes, sizes: Int64s) -> None:
-    """Add the sizes of decimals on bytes, ``values`` uint64[2 * n]; ``valid``, ``sizes``: see the module docstring."""
+    """Add the sizes of decimals, ``values`` uint64[2 * n]; ``valid``, ``sizes``: see the module docstring."""
     for row in range(sizes.size):
         if valid.size == 0 or valid[row] != 0:
             sizes[row] += 1 + _decimal_bytes(values[2 * row], values[2 * row + 1])
 
 
 @kernel("i8(ru8, ru1, i8, u8, u8)")
-def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, most_high: Any, most_low: Any) -> Int:
-    """The first row whose number does not fit, or -1.
+def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, max_high: Any, max_low: Any) -> Int:
+    """The first row with a number that does not fit, or -1.
 
     Args:
         values: uint64[2 * n], low half and high half of each unscaled number.
-        valid: uint8[n], 0 for null; empty when nothing is null.
-        width: bytes that there are.
-        most_high: upper half of the largest number that the precision allows.
-        most_low: its lower half.
+        valid: uint8[n], 0 for null; empty without nulls.
+        width: available bytes.
+        max_high: upper half of the largest number of the precision.
+        max_low: its lower half.
     """
     for row in range(values.size // 2):
         if valid.size == 0 or valid[row] != 0:
@@ -150,7 +150,7 @@ def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, most_high: Any,
             if np.int64(high) < 0:
                 low = ~low + _ONE
                 high = ~high + (_ONE if low == np.uint64(0) else np.uint64(0))
-            if high > most_high or (high == most_high and low > most_low):
+            if high > max_high or (high == max_high and low > max_low):
                 return np.int64(row)
     return np.int64(-1)
 
@@ -161,7 +161,7 @@ def measure_items(offsets: Offsets, item_bounds: Int64s, valid: Bytes, sizes: In
 
     Args:
         offsets: int32[n + 1], from 0: the items of each row.
-        item_bounds: int64[m + 1], the sizes of the m items summed up, from 0.
+        item_bounds: int64[m + 1], cumulative sizes of the m items, from 0.
         valid: see the module docstring.
         sizes: int64[n].
     """
@@ -173,15 +173,15 @@ def measure_items(offsets: Offsets, item_bounds: Int64s, valid: Bytes, sizes: In
                 sizes[row] += _varint_size(_zigzag(after - first)) + item_bounds[after] - item_bounds[first]
 
 
-# ---- writing
+# ---- values
 
 
 @kernel("void(ri8, wu1)")
 def write_frames(bounds: Int64s, out: Bytes) -> None:
-    """Write the length in front of each record, int32 big endian.
+    """Write the length prefix of each record, int32 big endian.
 
     Args:
-        bounds: int64[n + 1], where each record with its length begins.
+        bounds: int64[n + 1], the start of each record, at its length prefix.
         out: uint8[bounds[n]].
     """
     for row in range(bounds.size - 1):
@@ -297,7 +297,7 @@ def _write_items(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s
 
 @kernel("void(ru1, i8, ru1, i8, wi8, wu1)")
 def write_fixed(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s, out: Bytes) -> None:
-    """Write ``values`` uint8[n * width] of ``width`` bytes each as they are: floats, doubles, fixed, booleans.
+    """Write ``values`` uint8[n * width] of ``width`` bytes each unchanged: floats, doubles, fixed, booleans.
 
     ``valid``, ``null``, ``pos``, ``out``: see the module docstring.
     """
@@ -315,8 +315,8 @@ def write_fixed(values: Bytes, width: Int, valid: Bytes, null: Int, pos: Int64s,
 def write_decimals(values: UInt64s, width: Int, valid: Bytes, null: Int, pos: Int64s, ends: Int64s, out: Bytes) -> None:
     """Write unscaled numbers big endian, ``values`` uint64[2 * n] (low half, high half).
 
-    ``width`` is that of the fixed, or -1 for as few bytes as it takes, with their number in front. ``valid``, ``null``,
-    ``pos``, ``ends``, ``out``: see the module docstring.
+    ``width`` is the size of the fixed, or -1 for the shortest form with a length prefix. ``valid``, ``null``, ``pos``,
+    ``ends``, ``out``: see the module docstring.
     """
     some_null = valid.size > 0
     for row in range(pos.size):
@@ -356,16 +356,16 @@ def write_items(
     item_ends: Int64s,
     out: Bytes,
 ) -> None:
-    """Write what stands around the items of arrays or maps, and place the items.
+    """Write the block headers of arrays or maps, and position the items.
 
     Args:
         offsets: int32[n + 1], the items of each row.
-        item_bounds: int64[m + 1], the sizes of the items summed up; item ``offsets[0]`` is its first.
+        item_bounds: int64[m + 1], cumulative sizes of the items; item ``offsets[0]`` is the first.
         valid: see the module docstring.
         null: see the module docstring.
         pos: int64[n], cursors.
         item_pos: int64[m], filled with the items' cursors.
-        item_ends: int64[m], filled with where they end.
+        item_ends: int64[m], filled with the items' ends.
         out: uint8[].
     """
     base = np.int64(offsets[0])

@@ -1,6 +1,6 @@
-"""The structure of Avro records for ``avro_decode``: frames, unions around records, items of lists, columns to skip.
+"""The structure of Avro records for ``avro_decode``: frames, unions around records, items of lists, skipped columns.
 
-Shared arguments and results: those of ``avro_decode``.
+Shared arguments and results: see ``avro_decode``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .avro_cursor import (
     ITEM,
     JUMP,
     LIST,
-    MOST_ITEMS,
+    MAX_ITEMS,
     NEXT,
     NULLABLE,
     TOO_LARGE,
@@ -39,19 +39,19 @@ __all__ = ["frame_records", "read_branches", "walk_values"]
 
 
 @kernel("i8(ru1, i8, i8, i8, wi8, wi8)")
-def frame_records(data: Bytes, at: Int, count: Int, most_bytes: Int, starts: Int64s, ends: Int64s) -> Int:
+def frame_records(data: Bytes, at: Int, count: Int, max_bytes: Int, starts: Int64s, ends: Int64s) -> Int:
     """Find length-framed records (int32 big endian, then the record).
 
     Args:
         data: uint8[].
-        at: where the first length begins.
-        count: most records to find; at most the size of ``starts`` and ``ends``.
-        most_bytes: stop behind the record that reaches so many bytes.
-        starts: int64[], filled with where records begin.
-        ends: int64[], filled with where they end.
+        at: position of the first length.
+        count: maximum number of records; at most the size of ``starts`` and ``ends``.
+        max_bytes: stop after the record that reaches this number of bytes.
+        starts: int64[], filled with the records' starts.
+        ends: int64[], filled with the records' ends.
 
     Returns:
-        How many were found (one or more when ``count`` is), or a fault.
+        The number of records found (at least one if ``count`` is), or a fault.
     """
     first = at
     for row in range(count):
@@ -65,14 +65,14 @@ def frame_records(data: Bytes, at: Int, count: Int, most_bytes: Int, starts: Int
         starts[row] = at + 4
         at += 4 + length
         ends[row] = at
-        if at - first >= most_bytes:
+        if at - first >= max_bytes:
             return np.int64(row + 1)
     return np.int64(count)
 
 
 @kernel("i8(ru1, wi8, ri8, i8, wu1)")
 def read_branches(data: Bytes, pos: Int64s, ends: Int64s, null: Int, valid: Bytes) -> Int:
-    """Read the branches of a union of null and one type, and leave the cursors at the values.
+    """Read the branches of a union of null and one type, and move the cursors to the values.
 
     ``data``, ``pos``, ``ends``, ``null``, ``valid``: see ``avro_decode``.
     """
@@ -103,24 +103,24 @@ def walk_values(
     starts: Int64s,
     item_ends: Int64s,
 ) -> Int:
-    """Move cursors behind values nobody wants, or behind arrays and maps whose items are to be found.
+    """Move cursors past skipped values, or past arrays and maps whose items it locates.
 
-    One long function, since a call that hands on arrays takes longer than a step of a program.
+    One long function, because a call that passes arrays takes longer than a step of a program.
 
     Args:
         data: uint8[8 or more].
         pos: int64[n], cursors.
         ends: int64[n].
-        valid: uint8[n], set to 0 where the program's first step is the branch of null, else to 1; or empty.
+        valid: uint8[n], set to 0 where the program's first step reads null, else to 1; or empty.
         program: int64[], see ``avro_cursor``.
-        depth: of lists within lists in it.
-        offsets: int32[n + 1], filled with the Arrow column's offsets by the program's marks; or empty.
-        starts: int64[room], filled with where marked items begin, as far as there is room.
-        item_ends: int64[room], filled with where they end.
+        depth: levels of nested lists in the program.
+        offsets: int32[n + 1], filled with the Arrow offsets of the marked list; or empty.
+        starts: int64[room], filled with the starts of marked items, as far as there is room.
+        item_ends: int64[room], filled with their ends.
 
     Returns:
-        The number of nulls, or a fault. When ``offsets[n]`` is more than the room, call again from the first cursors
-        with enough.
+        The number of nulls, or a fault. If ``offsets[n]`` exceeds the room, call again with the original cursors and
+        enough room.
     """
     stack = np.zeros(depth + 1, np.int64)
     room = min(starts.size, item_ends.size)
@@ -222,7 +222,7 @@ def walk_values(
                 if count < 0 or count > end - at:
                     reason = BAD_LENGTH
                     break
-                if marked and total + count > MOST_ITEMS:
+                if marked and total + count > MAX_ITEMS:
                     reason = TOO_LARGE
                     break
                 stack[level] = count

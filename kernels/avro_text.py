@@ -1,4 +1,4 @@
-"""Whether bytes are UTF-8: all at once while they are ASCII, else value by value."""
+"""UTF-8 validation: in one pass while the bytes are ASCII, else value by value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 @helper
 def _utf8_length(data: Bytes, at: Int, end: Int) -> Int:
-    """Bytes of the character at ``at``, or 0 if there is none that UTF-8 allows (Unicode 15, table 3-7)."""
+    """Bytes of the character at ``at``, or 0 if it is not valid UTF-8 (Unicode 15, table 3-7)."""
     first = np.int64(data[at])
     if first < 0x80:
         return np.int64(1)
@@ -29,9 +29,9 @@ def _utf8_length(data: Bytes, at: Int, end: Int) -> Int:
             return np.int64(0)
     second = np.int64(data[at + 1])
     wrong = (
-        (first == 0xE0 and second < 0xA0)  # more bytes than needed
+        (first == 0xE0 and second < 0xA0)  # overlong
         or (first == 0xED and second > 0x9F)  # surrogates
-        or (first == 0xF0 and second < 0x90)
+        or (first == 0xF0 and second < 0x90)  # overlong
         or (first == 0xF4 and second > 0x8F)  # above U+10FFFF
     )
     return np.int64(0) if wrong else np.int64(size)
@@ -39,10 +39,10 @@ def _utf8_length(data: Bytes, at: Int, end: Int) -> Int:
 
 @kernel("i8(ri4, ru1)")
 def find_invalid_utf8(offsets: Offsets, data: Bytes) -> Int:
-    """The first of n values that is not UTF-8, or -1.
+    """The first value that is not valid UTF-8, or -1.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
     """
     rows = offsets.size - 1

@@ -4,9 +4,9 @@ The hash is the chained MurmurHash 2 variant of ``org.apache.hudi.common.bloom``
 is 0, each next seed is the previous hash, the bit is ``abs(seed % bit_count)`` in Java's signed 32-bit arithmetic. The
 tail bytes of a key (length modulo 4) are read from its end and sign-extended.
 
-Two properties make it quick. What a 4-byte word contributes does not depend on the seed, so each word is mixed once
-per key and not once per hash. And keys are independent, so ``LANES`` of them advance together, word by word, in
-vector registers; a batch ends early when every key of it has met an unset bit.
+Two properties make it fast. The contribution of a 4-byte word does not depend on the seed, so each word is mixed once
+per key and not once per hash. And keys are independent: ``LANES`` of them advance together, word by word, in vector
+registers. A batch ends early once every key in it has met an unset bit.
 
 ::
 
@@ -37,7 +37,7 @@ _M = np.uint32(0x5BD1E995)
 def _load_lanes(
     offsets: Offsets, data: Bytes, first: Int, count: Int, words: Lanes, word_counts: Any, lengths: Lanes, tails: Lanes
 ) -> Any:
-    """Mix the words of ``count`` keys from row ``first`` into lanes; returns (fewest, most) words of a key."""
+    """Mix the words of ``count`` keys from row ``first`` on into lanes; return (fewest, most) words of a key."""
     fewest, most = np.int64(1 << 40), np.int64(0)
     for lane in range(LANES):
         row = first + min(lane, count - 1)
@@ -122,8 +122,8 @@ def bloom_add(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash_c
     """Set the bits of every key.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
         bits: uint8[(bit_count + 7) // 8], changed in place; bit i is byte i >> 3, mask 1 << (i & 7).
         bit_count: bits in the filter, at least 1 and below 2**31.
         hash_count: hashes per key.
@@ -180,11 +180,11 @@ def _probe(
 
 @kernel("void(ri4, ru1, ru1, i8, i8, wu1)")
 def bloom_probe(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash_count: Int, out: Bytes) -> None:
-    """Whether each key may be in a filter of one row.
+    """Test whether each key may be in a filter of one row.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
         bits: uint8[(bit_count + 7) // 8], the filter.
         bit_count: bits in the filter, at least 1 and below 2**31.
         hash_count: hashes per key.
@@ -197,13 +197,13 @@ def bloom_probe(offsets: Offsets, data: Bytes, bits: Bytes, bit_count: Int, hash
 def bloom_probe_rows(
     offsets: Offsets, data: Bytes, filters: Bytes, filter_count: Int, bit_count: Int, hash_count: Int, out: Bytes
 ) -> None:
-    """Whether each key may be in any of several filters of one shape, such as the rows of a dynamic filter.
+    """Test whether each key may be in any of several filters of one shape, such as the rows of a dynamic filter.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
-        filters: uint8[filter_count * ((bit_count + 7) // 8)], the filters one after the other.
-        filter_count: how many there are.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
+        filters: uint8[filter_count * ((bit_count + 7) // 8)], the concatenated filters.
+        filter_count: number of filters.
         bit_count: bits in one filter, at least 1 and below 2**31.
         hash_count: hashes per key.
         out: uint8[n], set to 1 where all bits of the key are set in one of the filters, else 0.

@@ -1,14 +1,15 @@
-"""Hashes that choose the bucket of a record key, for many keys at a time.
+"""Hashes that select the bucket of a record key, for many keys at a time.
 
-A key of several fields reads ``f1:v1,f2:v2``; the values of the hashed fields count, in the key's order. A key of
-another form counts whole. Values may hold commas and colons: a value ends at the last comma before the next colon.
+A key of several fields reads ``f1:v1,f2:v2``: the values of the hashed fields are hashed, in the key's order. A key of
+another form is hashed whole. Values may contain commas and colons: a value ends at the last comma before the next
+colon.
 
 ::
 
-    keys ─► values of the hashed fields ─┬─► Java's List.hashCode of them           fixed buckets
-                                         └─► the values, joined ─► xxHash32          consistent hashing
+    keys ─► values of the hashed fields ─┬─► Java's List.hashCode of the values     fixed buckets
+                                         └─► the joined values ─► xxHash32          consistent hashing
 
-Releases differ in what a key of several fields is: see :data:`ANY_COLON`.
+Releases detect keys of several fields differently: see :data:`ANY_COLON`.
 
 Source: ``BucketIdentifier``, ``ConsistentBucketIdentifier``, ``KeyGenUtils.extractRecordKeysByFields`` (Hudi 0.15.0
 and 1.2.0).
@@ -30,10 +31,10 @@ from .xx_hash import xx_hash32
 __all__ = ["ANY_COLON", "COMMA_AND_COLON", "joined_hashes", "list_hashes"]
 
 COMMA_AND_COLON = 0
-"""Keys with a comma and a colon are of several fields (Hudi 1.x)."""
+"""Keys with a comma and a colon have several fields (Hudi 1.x)."""
 
 ANY_COLON = 1
-"""Keys with a colon are, and are cut at every comma (Hudi 0.x): parts without a colon count whole."""
+"""Keys with a colon have several fields, split at every comma (Hudi 0.x); parts without a colon count whole."""
 
 _NULL = np.frombuffer(b"__null__", np.uint8)
 _EMPTY = np.frombuffer(b"__empty__", np.uint8)
@@ -45,7 +46,7 @@ _HIGH_BITS = np.uint64(0x8080808080808080)
 
 @helper
 def _find(data: Bytes, start: Int, end: Int, byte: Int) -> Any:
-    """Where ``byte`` is first in ``data[start:end]``; -1 for nowhere."""
+    """Position of the first ``byte`` in ``data[start:end]``; -1 if absent."""
     at = np.int64(start)
     pattern = np.uint64(byte) * _LOW_BITS
     while at + 8 <= end:
@@ -62,7 +63,7 @@ def _find(data: Bytes, start: Int, end: Int, byte: Int) -> Any:
 
 @helper
 def _last_comma(data: Bytes, start: Int, end: Int) -> Any:
-    """Where the last comma is in ``data[start:end]``; -1 for nowhere."""
+    """Position of the last comma in ``data[start:end]``; -1 if absent."""
     at = np.int64(end) - 1
     while at >= start:
         if data[at] == _COMMA:
@@ -88,7 +89,7 @@ def _is_text(data: Bytes, start: Int, end: Int, text: Bytes) -> bool:
 
 @helper
 def _value_end(data: Bytes, colon: Int, end: Int) -> Any:
-    """Where the value ends that follows ``colon``: at the last comma before a later colon, or with the key."""
+    """The end of the value after ``colon``: the last comma before the next colon, or the end of the key."""
     later = _find(data, colon + 1, end, _COLON)
     while later >= 0:
         comma = _last_comma(data, colon + 1, later)
@@ -100,7 +101,7 @@ def _value_end(data: Bytes, colon: Int, end: Int) -> Any:
 
 @helper
 def _has_fields(data: Bytes, start: Int, end: Int, rule: Int) -> bool:
-    """Whether the key is of several fields."""
+    """Whether the key has several fields."""
     if _find(data, start, end, _COLON) < 0:
         return False
     return bool(rule == ANY_COLON) or bool(_find(data, start, end, _COMMA) >= 0)
@@ -108,7 +109,7 @@ def _has_fields(data: Bytes, start: Int, end: Int, rule: Int) -> bool:
 
 @helper
 def _fields_end(data: Bytes, start: Int, end: Int, rule: Int) -> Any:
-    """Where the last field ends: Java's ``split``, which :data:`ANY_COLON` stands for, drops empty parts at the end."""
+    """The end of the last field: Java's ``split`` (:data:`ANY_COLON`) drops empty parts at the end."""
     last = np.int64(end)
     while rule == ANY_COLON and last > start and data[last - 1] == _COMMA:
         last -= 1
@@ -117,7 +118,7 @@ def _fields_end(data: Bytes, start: Int, end: Int, rule: Int) -> Any:
 
 @helper
 def _part(data: Bytes, at: Int, end: Int, rule: Int) -> Any:
-    """One ``field:value`` that begins at ``at``: its colon (-1 for none) and where it ends."""
+    """The ``field:value`` that begins at ``at``: position of its colon (-1 if absent), and its end."""
     if rule == ANY_COLON:
         comma = _find(data, at, end, _COMMA)
         stop = np.int64(end) if comma < 0 else comma
@@ -159,7 +160,7 @@ def _list_hashes(offsets: Offsets, data: Bytes, name_offsets: Offsets, names: By
 def _joined_values(
     offsets: Offsets, data: Bytes, name_offsets: Offsets, names: Bytes, rule: Int, out_offsets: Int32s, out: Bytes
 ) -> None:
-    """The hashed values of each key, one after the other; ``null`` for a null, which is shorter than its mark."""
+    """The concatenated hashed values of each key; ``null`` for null, which is shorter than its placeholder."""
     filled = np.int64(0)
     out_offsets[0] = 0
     for row in range(offsets.size - 1):
@@ -197,11 +198,10 @@ def list_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int 
     """``List.hashCode`` of the values of the hashed fields.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the record keys as UTF-8.
         fields: names of the hashed fields.
-        rule: what a key of several fields is.
-
+        rule: :data:`COMMA_AND_COLON` or :data:`ANY_COLON`.
     Returns:
         int32[n].
     """
@@ -211,16 +211,16 @@ def list_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int 
 
 
 def joined_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int = COMMA_AND_COLON) -> Int32s:
-    """xxHash32, without its highest bit, of the values of the hashed fields, joined.
+    """xxHash32 of the joined values of the hashed fields, without its highest bit.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the record keys as UTF-8.
         fields: names of the hashed fields.
-        rule: what a key of several fields is.
+        rule: :data:`COMMA_AND_COLON` or :data:`ANY_COLON`.
 
     Returns:
-        int32[n], none of them negative.
+        int32[n], not negative.
     """
     size = int(offsets[-1]) - int(offsets[0])
     joined_offsets, joined = np.empty(len(offsets), np.int32), np.empty(size, np.uint8)

@@ -1,4 +1,4 @@
-"""Texts and runs of bytes as words that sort like them."""
+"""Strings and byte sequences as 64-bit words with the same sort order."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _byte_words(offsets: Offsets, data: Bytes, rows: Int64s, skip: Int, words: U
 
 
 def common_prefix(offsets: Offsets, data: Bytes) -> int:
-    """How many bytes all values begin with alike; 0 without values.
+    """Length in bytes of the prefix that all values share; 0 without values.
 
     Args:
         offsets: int32[n+1].
@@ -56,17 +56,17 @@ def common_prefix(offsets: Offsets, data: Bytes) -> int:
 
 
 def byte_words(offsets: Offsets, data: Bytes, rows: Int64s, skip: int) -> tuple[UInt64s, UInt64s]:
-    """Eight bytes of each value as a big-endian word, zeros behind its end.
+    """Eight bytes of each value as a big-endian word, padded with zeros.
 
     Args:
         offsets: int32[n+1].
         data: uint8[at least offsets[n]].
-        rows: int64[k], which of the n values.
-        skip: bytes in front of those eight.
+        rows: int64[k], rows to take.
+        skip: bytes to skip at the start of each value.
 
     Returns:
-        uint64[k] words, and uint64[k] how many bytes of each are the value's, 0 to 8: of two values with one word the
-        one with fewer is the smaller one, as long as it is fewer than 8.
+        uint64[k] words, and uint64[k] lengths: how many of the eight bytes belong to the value, 0 to 8. Of two values
+        with equal words, the one with the smaller length (below 8) sorts first.
     """
     words, lengths = np.empty(rows.size, np.uint64), np.empty(rows.size, np.uint64)
     _byte_words(offsets, data, rows, skip, words, lengths)

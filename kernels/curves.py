@@ -1,12 +1,12 @@
-"""Space-filling curves: rows with several coordinates get one place each, near where rows like them are.
+"""Space-filling curves: map the coordinates of a row to one position that is close to the positions of similar rows.
 
 ::
 
-    n coordinates of 64 bits ── z_values ──────► bits of the coordinates in turns, highest first: n words
-                             └─ hilbert_values ► the same after turning each cell's corner to its neighbour's: n words
+    n coordinates of 64 bits ── z_values ──────► interleaved bits of the coordinates, highest first: n words
+                             └─ hilbert_values ► the same after the Hilbert transform of the coordinates: n words
 
-Coordinates and words lie in planes: first those of all rows for the first coordinate, then for the second. Words are
-ordered as numbers, the first plane before the second; as big-endian bytes, row by row, they sort as bytes do.
+Coordinates and words are stored in planes: the first coordinate of all rows, then the second, and so on. Positions
+order as numbers, the first plane before the second; as big-endian bytes, row by row, they sort the same way.
 
 The transform between coordinates and the Hilbert curve is the one of J. Skilling, "Programming the Hilbert curve"
 (AIP Conference Proceedings 707, 2004).
@@ -24,15 +24,15 @@ from ._jit import kernel
 __all__ = ["hilbert_values", "z_values"]
 
 _BY_TABLE = 8
-"""Most coordinates whose bytes spread over one word."""
+"""Maximum number of coordinates whose spread bytes fit one word."""
 
 
 @kernel("void(ru8, i8, i8, ru8, wu8)")
 def _interleave_bytes(planes: UInt64s, count: Int, rows: Int, spread: UInt64s, out: UInt64s) -> None:
-    """Up to 8 coordinates: ``spread`` has each byte with ``count - 1`` zeros behind each bit."""
+    """Up to 8 coordinates: ``spread`` maps a byte to its bits with ``count - 1`` zeros after each."""
     step = 8 * count
     for row in range(rows):
-        filled = 0  # bits of the word under way
+        filled = 0  # bits of the current word
         word = np.uint64(0)
         plane = 0
         for shift in range(56, -8, -8):
@@ -64,8 +64,8 @@ def _interleave_bits(planes: UInt64s, count: Int, rows: Int, out: UInt64s) -> No
 
 
 @kernel("void(wu8, i8, i8, i8)")
-def _turn_cells(planes: UInt64s, count: Int, rows: Int, bits: Int) -> None:
-    """Coordinates to the transposed Hilbert index, in place; only the ``bits`` highest bits are looked at."""
+def _hilbert_transform(planes: UInt64s, count: Int, rows: Int, bits: Int) -> None:
+    """Turn coordinates into the transposed Hilbert index, in place; only the highest ``bits`` bits are used."""
     one = np.uint64(1)
     shift = np.uint64(64 - bits)
     values = np.empty(count, np.uint64)
@@ -96,7 +96,7 @@ def _turn_cells(planes: UInt64s, count: Int, rows: Int, bits: Int) -> None:
 
 
 def z_values(planes: UInt64s, count: int) -> UInt64s:
-    """The place of each row on the Z-order curve.
+    """The position of each row on the Z-order curve.
 
     Args:
         planes: uint64[count * n]: the first coordinate of each of n rows, then the second ...
@@ -115,19 +115,19 @@ def z_values(planes: UInt64s, count: int) -> UInt64s:
 
 
 def hilbert_values(planes: UInt64s, count: int, bits: int = 64) -> UInt64s:
-    """The place of each row on the Hilbert curve.
+    """The position of each row on the Hilbert curve.
 
     Args:
         planes: uint64[count * n], as for :func:`z_values`.
         count: coordinates of a row, at least 1.
-        bits: highest bits of the coordinates that are looked at, 1 to 64; those below count as 0.
+        bits: highest bits of the coordinates to use, 1 to 64; lower bits count as 0.
 
     Returns:
         uint64[count * n]: the highest word of each row, then the next ...
     """
     turned = planes.copy()
     if count > 1:
-        _turn_cells(turned, count, planes.size // count, bits)
+        _hilbert_transform(turned, count, planes.size // count, bits)
     return z_values(turned, count)
 
 

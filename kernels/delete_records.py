@@ -1,9 +1,9 @@
-"""Entries of Hudi's delete blocks: Avro bytes to columns (``delete_writing`` is the way back).
+"""Entries of Hudi's delete blocks: Avro bytes to columns (``delete_writing`` does the reverse).
 
 ::
 
-    measure_deletes   checks every byte; how many entries, how many bytes of keys and of partition paths
-    read_deletes      keys and partition paths copied out; per entry: which kind of ordering value, and where
+    measure_deletes   checks every byte; counts entries, bytes of keys and bytes of partition paths
+    read_deletes      copies keys and partition paths; per entry: kind and position of the ordering value
     locate_items      several ordering values: the same per value
     read_numbers, measure_values + copy_values, read_decimals
                       one column of values of one kind
@@ -13,8 +13,8 @@ number of the ordering value's union branch (0 null, 1 boolean, 2 int, 3 long, 4
 8 date, 9 decimal, 10 time, 11 timestamp, 12 array at the top and date inside an array). Source: spec section 6.5;
 HoodieDeleteRecordList, Hudi 1.2.0.
 
-Only :func:`measure_deletes` checks bytes; the other kernels rely on it. Counts are never trusted: an entry or item
-takes at least one byte, so that a loop ends with the bytes.
+Only :func:`measure_deletes` checks bytes; the other kernels rely on it. Counts in the data are never trusted: an entry
+or item takes at least one byte, so every loop ends with the bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ARRAY = 12
 
 @helper
 def _read_long(data: Bytes, at: Int, end: Int) -> Any:
-    """(value, position behind it) of the Avro int or long at ``at``; the position is -1 if there is none."""
+    """(value, next position) of the Avro int or long at ``at``; the position is -1 if it is cut off."""
     bits = np.uint64(0)
     shift = np.uint64(0)
     while at < end and shift < np.uint64(64):
@@ -57,7 +57,7 @@ def _read_long(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _read_size(data: Bytes, at: Int, end: Int) -> Any:
-    """(length, position of the first byte) of the Avro bytes or string at ``at``; the position is -1 if it is cut."""
+    """(length, position of the first byte) of the Avro bytes or string at ``at``; the position is -1 if cut off."""
     length, at = _read_long(data, at, end)
     if at < 0 or length < 0 or length > end - at:
         return np.int64(0), np.int64(-1)
@@ -66,7 +66,7 @@ def _read_size(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _read_optional(data: Bytes, at: Int, end: Int) -> Any:
-    """(length, position of the first byte) of the union of null and string at ``at``; length -1 for null."""
+    """(length, position of the first byte) of the nullable string at ``at``; length -1 for null."""
     branch, at = _read_long(data, at, end)
     if at < 0 or branch == 0:
         return np.int64(-1), at
@@ -77,7 +77,7 @@ def _read_optional(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _block_count(data: Bytes, at: Int, end: Int) -> Any:
-    """(items, position of the first) of the array block at ``at``; the position is -1 if there is none."""
+    """(items, position of the first) of the array block at ``at``; the position is -1 if it is malformed."""
     count, at = _read_long(data, at, end)
     if at >= 0 and count < 0:
         count = -count
@@ -89,7 +89,7 @@ def _block_count(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _after_value(data: Bytes, at: Int, end: Int, branch: Int) -> Any:
-    """Position behind the plain value at ``at``; -1 if it is cut off or there is no such branch."""
+    """Position after the scalar value at ``at``; -1 if it is cut off or the branch does not exist."""
     if branch == 0:
         return np.int64(at)
     if branch == 1:
@@ -112,7 +112,7 @@ def _after_value(data: Bytes, at: Int, end: Int, branch: Int) -> Any:
 
 @helper
 def _after_array(data: Bytes, at: Int, end: Int) -> Any:
-    """(items, position behind the array wrapper at ``at``); the position is -1 if it is malformed or empty."""
+    """(items, position after the array wrapper at ``at``); the position is -1 if it is malformed or empty."""
     items = np.int64(0)
     present, at = _read_long(data, at, end)
     if at < 0 or present != 1:
@@ -134,7 +134,7 @@ def _after_array(data: Bytes, at: Int, end: Int) -> Any:
 
 @helper
 def _after_ordering(data: Bytes, at: Int, end: Int) -> Any:
-    """Position behind the ordering value whose branch number is at ``at``; -1 if it is malformed."""
+    """Position after the ordering value with its branch number at ``at``; -1 if it is malformed."""
     branch, at = _read_long(data, at, end)
     if at < 0:
         return at
@@ -146,14 +146,14 @@ def _after_ordering(data: Bytes, at: Int, end: Int) -> Any:
 
 @kernel("i8(ru1, wi8)")
 def measure_deletes(data: Bytes, sizes: Int64s) -> Int:
-    """Check the list of entries that ``data`` is.
+    """Check a list of entries.
 
     Args:
         data: uint8[], the Avro bytes.
-        sizes: int64[3], filled with the bytes of all keys, the bytes of all partition paths, and where the list ends.
+        sizes: int64[3], filled with the bytes of all keys, the bytes of all partition paths, and the end of the list.
 
     Returns:
-        The number of entries; or ``-1 - i``, where the entry or array block at byte ``i`` is malformed or has no key.
+        The number of entries; or ``-1 - i`` if the entry or array block at byte ``i`` is malformed or has no key.
     """
     end = data.size
     at = np.int64(0)
@@ -199,7 +199,7 @@ def read_deletes(
     value_at: Int64s,
     items: Int64s,
 ) -> None:
-    """Take apart the n entries that :func:`measure_deletes` has checked.
+    """Split the n entries that :func:`measure_deletes` has checked.
 
     Args:
         data: uint8[], the Avro bytes.
@@ -207,11 +207,11 @@ def read_deletes(
         keys: uint8[], filled with the keys.
         partition_offsets: int32[n + 1], filled with the partition paths' Arrow offsets.
         partitions: uint8[], filled with the partition paths.
-        has_partition: bool[n], filled with whether there is one.
+        has_partition: bool[n], filled with whether the partition path is not null.
         is_default: bool[n], filled with whether the ordering value is the int 0 or null.
         branch: int32[n], filled with the ordering value's branch.
-        value_at: int64[n], filled with where its value begins; an array's, at its first block.
-        items: int64[n], filled with the number of an array's items; 0 for plain values.
+        value_at: int64[n], filled with the position of the ordering value; for arrays, of the first block.
+        items: int64[n], filled with the number of an array's items; 0 for scalars.
     """
     end = data.size
     at = np.int64(0)
@@ -238,7 +238,7 @@ def read_deletes(
             is_default[row] = kind == 0
             if kind == _ARRAY:
                 items[row], after = _after_array(data, at, end)
-                _, value_at[row] = _read_long(data, at, end)  # behind the branch of the array itself
+                _, value_at[row] = _read_long(data, at, end)  # after the branch of the array itself
             else:
                 after = _after_value(data, at, end, kind)
                 if kind == 2:
@@ -254,11 +254,11 @@ def locate_items(data: Bytes, value_at: Int64s, present: Bools, branch: Int32s, 
 
     Args:
         data: uint8[], the Avro bytes.
-        value_at: int64[n], where the arrays begin.
+        value_at: int64[n], positions of the arrays.
         present: bool[n], which rows have an array.
-        branch: int32[k * n], filled with the branches of all first items, then of all second ones, and so on; 0 in
+        branch: int32[k * n], filled with the branches of all first items, then of all second items, and so on; 0 in
             rows without an array.
-        item_at: int64[k * n], filled with where their values begin, in the same order.
+        item_at: int64[k * n], filled with the positions of their values, in the same order.
     """
     end = data.size
     rows = value_at.size
@@ -287,10 +287,10 @@ def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out:
 
     Args:
         data: uint8[], the Avro bytes.
-        value_at: int64[n], where they are.
+        value_at: int64[n], positions of the numbers.
         present: bool[n], which rows have one.
-        width: 0 for Avro ints and longs; 1, 4 or 8 for a boolean, float or double: its bytes.
-        out: int64[n], filled with the numbers, of floats and doubles the bits; 0 where there is none.
+        width: 0 for Avro ints and longs; 1, 4 or 8 bytes for booleans, floats or doubles.
+        out: int64[n], filled with the numbers (floats and doubles as bits); 0 for rows without one.
     """
     for row in range(value_at.size):
         at = value_at[row]
@@ -308,13 +308,13 @@ def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out:
 
 @kernel("i8(ru1, ri8, rb1, wi4)")
 def measure_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets) -> Int:
-    """Measure checked bytes or strings; returns how many bytes they have together.
+    """Measure checked bytes or strings; return their total size in bytes.
 
     Args:
         data: uint8[], the Avro bytes.
-        value_at: int64[n], where they are.
+        value_at: int64[n], positions of the values.
         present: bool[n], which rows have one.
-        offsets: int32[n + 1], filled with their Arrow offsets.
+        offsets: int32[n + 1], filled with Arrow offsets.
     """
     total = np.int64(0)
     offsets[0] = 0
@@ -332,10 +332,10 @@ def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets,
 
     Args:
         data: uint8[], the Avro bytes.
-        value_at: int64[n], where they are.
+        value_at: int64[n], positions of the values.
         present: bool[n], which rows have one.
         offsets: int32[n + 1], from :func:`measure_values`.
-        out: uint8[], filled with them.
+        out: uint8[], filled with the values.
     """
     for row in range(value_at.size):
         if present[row]:
@@ -345,16 +345,16 @@ def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets,
 
 @kernel("i8(ru1, ri8, rb1, wu8)")
 def read_decimals(data: Bytes, value_at: Int64s, present: Bools, out: UInt64s) -> Int:
-    """Read decimals, which are big-endian two's complement numbers of any length.
+    """Read decimals: big-endian two's complement numbers of any length.
 
     Args:
         data: uint8[], the Avro bytes.
-        value_at: int64[n], where they are.
+        value_at: int64[n], positions of the decimals.
         present: bool[n], which rows have one.
-        out: uint64[2 * n], filled with 128-bit numbers, the low word first; 0 where there is none.
+        out: uint64[2 * n], filled with 128-bit numbers, the low word first; 0 for rows without one.
 
     Returns:
-        -1; or the first row whose number has no bytes or more than 128 bits.
+        -1; or the first row with a number of no bytes or more than 128 bits.
     """
     for row in range(value_at.size):
         out[2 * row] = np.uint64(0)

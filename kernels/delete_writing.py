@@ -1,11 +1,11 @@
-"""Entries of Hudi's delete blocks: columns to Avro bytes (``delete_records`` is the way back, and tells the format).
+"""Entries of Hudi's delete blocks: columns to Avro bytes (``delete_records`` reads them and describes the format).
 
 ::
 
-    number_items, varlen_items, decimal_items   one column of ordering values, each as the bytes that an entry holds
+    number_items, varlen_items, decimal_items   one column of ordering values, as the bytes that an entry holds
     assemble_deletes                            keys, partition paths and those bytes, entry by entry
 
-The caller allocates as much as the worst case takes; every kernel returns how much it used.
+The caller allocates the worst case; every kernel returns how many bytes it used.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ARRAY = 12
 
 @helper
 def _write_long(out: Bytes, at: Int, value: Any) -> Any:
-    """Write an Avro int or long; returns the position behind it."""
+    """Write an Avro int or long; return the next position."""
     bits = np.uint64(value << np.int64(1)) ^ np.uint64(value >> np.int64(63))
     while bits >= np.uint64(0x80):
         out[at] = np.uint8(bits & np.uint64(0x7F)) | np.uint8(0x80)
@@ -37,14 +37,14 @@ def _write_long(out: Bytes, at: Int, value: Any) -> Any:
 
 @kernel("i8(ri8, rb1, i8, i8, wi8, wu1)")
 def number_items(values: Int64s, present: Bools, branch: Int, width: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write numbers, each behind its branch; returns how many bytes were written.
+    """Write numbers, each after its branch; return the bytes written.
 
     Args:
-        values: int64[n], as :func:`read_numbers` gives them.
-        present: bool[n], which rows have one; the others take no bytes.
-        branch: of the union.
+        values: int64[n], as :func:`read_numbers` returns them.
+        present: bool[n], which rows have one; other rows take no bytes.
+        branch: branch of the union.
         width: 0, 1, 4 or 8, as for :func:`read_numbers`.
-        offsets: int64[n + 1], filled with where each begins.
+        offsets: int64[n + 1], filled with the start of each.
         out: uint8[11 * n], filled from the front.
     """
     at = np.int64(0)
@@ -70,14 +70,14 @@ def number_items(values: Int64s, present: Bools, branch: Int, width: Int, offset
 
 @kernel("i8(ri4, ru1, rb1, i8, wi8, wu1)")
 def varlen_items(value_offsets: Offsets, data: Bytes, present: Bools, branch: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write bytes or strings, each behind its branch and length; returns how many bytes were written.
+    """Write bytes or strings, each after its branch and length; return the bytes written.
 
     Args:
-        value_offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        value_offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the values.
-        present: bool[n], which rows have one; the others take no bytes.
-        branch: of the union.
-        offsets: int64[n + 1], filled with where each begins.
+        present: bool[n], which rows have one; other rows take no bytes.
+        branch: branch of the union.
+        offsets: int64[n + 1], filled with the start of each.
         out: uint8[6 * n + bytes of all values], filled from the front.
     """
     at = np.int64(0)
@@ -96,20 +96,20 @@ def varlen_items(value_offsets: Offsets, data: Bytes, present: Bools, branch: In
 
 @helper
 def _byte(low: Any, high: Any, index: Int) -> Any:
-    """Byte ``index`` of a 128-bit number, 0 being the lowest."""
+    """Byte ``index`` of a 128-bit number; byte 0 is the lowest."""
     word = high if index > 7 else low
     return np.uint8((word >> np.uint64(8 * (index % 8))) & np.uint64(0xFF))
 
 
 @kernel("i8(ru8, rb1, i8, wi8, wu1)")
 def decimal_items(words: UInt64s, present: Bools, branch: Int, offsets: Int64s, out: Bytes) -> Int:
-    """Write decimals, each behind its branch and length, in as few bytes as Java's BigInteger; returns their bytes.
+    """Write decimals, each after its branch and length, in the shortest form, as Java's BigInteger; return the bytes.
 
     Args:
         words: uint64[2 * n], 128-bit two's complement numbers, the low word first.
-        present: bool[n], which rows have one; the others take no bytes.
-        branch: of the union.
-        offsets: int64[n + 1], filled with where each begins.
+        present: bool[n], which rows have one; other rows take no bytes.
+        branch: branch of the union.
+        offsets: int64[n + 1], filled with the start of each.
         out: uint8[18 * n], filled from the front.
     """
     at = np.int64(0)
@@ -121,7 +121,7 @@ def decimal_items(words: UInt64s, present: Bools, branch: Int, offsets: Int64s, 
         negative = high >> np.uint64(63) != np.uint64(0)
         sign = np.uint8(0xFF if negative else 0)
         length = np.int64(16)
-        # A leading byte that only repeats the sign of the next one is left out.
+        # Drop leading bytes that only repeat the sign of the next byte.
         while length > 1 and _byte(low, high, length - 1) == sign:
             if (_byte(low, high, length - 2) >= 0x80) != negative:
                 break
@@ -148,18 +148,18 @@ def assemble_deletes(
     columns: Int,
     out: Bytes,
 ) -> Int:
-    """Write the list of n entries; returns how many bytes were written.
+    """Write the list of n entries; return the bytes written.
 
     Args:
-        key_offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        key_offsets: int32[n + 1], Arrow offsets.
         keys: uint8[], the keys.
-        partition_offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        partition_offsets: int32[n + 1], Arrow offsets.
         partitions: uint8[], the partition paths.
-        has_partition: bool[n], whether there is one.
-        is_default: bool[n], which entries take the int 0 as ordering value.
-        item_offsets: int64[columns * (n + 1)], where the items of each column begin in ``items``, column by column.
+        has_partition: bool[n], whether the partition path is not null.
+        is_default: bool[n], entries with the int 0 as ordering value.
+        item_offsets: int64[columns * (n + 1)], the start of each item in ``items``, column by column.
         items: uint8[], the items of all columns.
-        columns: number of ordering values; more than one go into an array.
+        columns: number of ordering values; two or more are written as an array.
         out: uint8[11 + 23 * n + bytes of keys, partition paths and items], filled from the front.
     """
     rows = is_default.size

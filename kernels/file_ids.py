@@ -1,11 +1,11 @@
-"""File ids between text and the numbers that the record index stores: the halves of a UUID, and what follows it.
+"""Conversion of file ids between text and the numbers in the record index: the halves of a UUID, and a file index.
 
 ::
 
-    "1a2b3c4d-...-0"  ── parse_file_ids ──►  high, low int64 | index int32     (-1: nothing follows the UUID)
+    "1a2b3c4d-...-0"  ── parse_file_ids ──►  high, low int64 | index int32     (-1: the UUID alone)
                       ◄── format_file_ids ─
 
-Only text that comes back the same is parsed: lower-case UUIDs, and indexes of one to nine digits without leading zeros.
+Only text that round-trips is parsed: lower-case UUIDs, and indexes of one to nine digits without leading zeros.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["format_file_ids", "measure_file_ids", "parse_file_ids"]
 
 UUID_SIZE = 36
 NO_INDEX = -1
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 
 
 @helper
@@ -44,20 +44,20 @@ def _index_digits(index: Int) -> Int:
 
 @kernel("void(ri4, ru1, wi8, wi8, wi4, wu1)")
 def parse_file_ids(offsets: Offsets, data: Bytes, high: Int64s, low: Int64s, index: Int32s, parsed: Bytes) -> None:
-    """Take file ids apart.
+    """Split file ids.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the file ids.
-        high: int64[n], filled with the upper halves of the UUIDs; -1 where not parsed.
-        low: int64[n], filled with the lower halves; -1 where not parsed.
-        index: int32[n], filled with the numbers behind the UUIDs; -1 where there is none, or not parsed.
-        parsed: uint8[n], filled with 1 where the text is a UUID, or one with an index, as this module writes it.
+        high: int64[n], filled with the upper halves of the UUIDs; -1 if not parsed.
+        low: int64[n], filled with the lower halves; -1 if not parsed.
+        index: int32[n], filled with the numbers after the UUIDs; -1 if absent or not parsed.
+        parsed: uint8[n], filled with 1 if the text is a UUID, or a UUID with an index, as this module writes it.
     """
     for row in range(offsets.size - 1):
         start, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
         size = end - start
-        good = size == UUID_SIZE or (UUID_SIZE + 2 <= size <= UUID_SIZE + 1 + _MOST_DIGITS)
+        good = size == UUID_SIZE or (UUID_SIZE + 2 <= size <= UUID_SIZE + 1 + _MAX_DIGITS)
         upper, lower = np.uint64(0), np.uint64(0)
         number = np.int64(NO_INDEX)
         if good:
@@ -91,11 +91,11 @@ def parse_file_ids(offsets: Offsets, data: Bytes, high: Int64s, low: Int64s, ind
 
 @kernel("i8(ri4, ru1, ri4, wi4)")
 def measure_file_ids(index: Int32s, as_text: Bytes, text_offsets: Offsets, offsets: Offsets) -> Int:
-    """The offsets of the file ids' texts.
+    """Compute the offsets of the texts of file ids.
 
     Args:
-        index: int32[n], the numbers behind the UUIDs; -1 for none.
-        as_text: uint8[n], 1 where the file id is stored as text.
+        index: int32[n], the numbers after the UUIDs; -1 if absent.
+        as_text: uint8[n], 1 if the file id is stored as text.
         text_offsets: int32[n + 1], offsets of the stored texts.
         offsets: int32[n + 1], filled with offsets from 0 on.
 
@@ -128,16 +128,16 @@ def format_file_ids(
     offsets: Offsets,
     out: Bytes,
 ) -> None:
-    """The texts of file ids.
+    """Write the texts of file ids.
 
     Args:
         high: int64[n], upper halves of the UUIDs.
         low: int64[n], lower halves.
-        index: int32[n], the numbers behind the UUIDs; -1 for none.
-        as_text: uint8[n], 1 where the file id is stored as text.
+        index: int32[n], the numbers after the UUIDs; -1 if absent.
+        as_text: uint8[n], 1 if the file id is stored as text.
         text_offsets: int32[n + 1], offsets of the stored texts.
         text: uint8[], the stored texts.
-        offsets: int32[n + 1], of :func:`measure_file_ids`.
+        offsets: int32[n + 1], from :func:`measure_file_ids`.
         out: uint8[offsets[n]], filled with the texts.
     """
     for row in range(high.size):

@@ -1,7 +1,7 @@
-"""Fold the entries of a log, in their order, into one state per key.
+"""Fold the entries of a log file, in their order, into one state per key.
 
-A state is the entry that won last and, where merged rows are made of several, the list of the rows that survive, best
-first: a winner goes to its front, a loser to its back, a delete that wins ends it.
+A state is the winning entry and, if payloads combine rows, the list of surviving rows, best first: a winner is put at
+the front, a loser at the back, and a winning delete clears the list.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import numpy as np
 from ._arrays import Bytes, Int, Int32s, Int64s
 from ._jit import kernel
 
-__all__ = ["BARE", "BARE_YIELDS", "COMMIT_TIME", "DELETE", "NO_KIND", "UNLIKE_YIELDS", "fold_entries"]
+__all__ = ["COMMIT_TIME", "DELETE", "KEY_ONLY", "KEY_ONLY_LOSES", "NO_KIND", "OTHER_KIND_LOSES", "fold_entries"]
 
 DELETE = 1
 COMMIT_TIME = 2
-BARE = 4
+KEY_ONLY = 4
 
-UNLIKE_YIELDS = 1
-BARE_YIELDS = 2
+OTHER_KIND_LOSES = 1
+KEY_ONLY_LOSES = 2
 
 NO_KIND = 255
 
@@ -45,12 +45,12 @@ def _fold(
         new_flags, old_flags = np.int64(flags[i]), np.int64(flags[old])
         unlike = kinds[i] != kinds[old]
         if old_flags & COMMIT_TIME:
-            wins = not (new_flags & BARE)
+            wins = not (new_flags & KEY_ONLY)
         elif new_flags & COMMIT_TIME or kinds[i] == NO_KIND or kinds[old] == NO_KIND:
             wins = True
-        elif unlike and (new_flags & BARE or rules & UNLIKE_YIELDS):
+        elif unlike and (new_flags & KEY_ONLY or rules & OTHER_KIND_LOSES):
             wins = True
-        elif old_flags & BARE and rules & BARE_YIELDS:
+        elif old_flags & KEY_ONLY and rules & KEY_ONLY_LOSES:
             wins = True
         else:
             wins = rank[i] >= rank[old]
@@ -73,18 +73,18 @@ def fold_entries(keys: Int32s, rank: Int64s, flags: Bytes, kinds: Bytes, rules: 
     """Fold entries by ``BufferedRecordMergerFactory`` (Hudi 1.2.0).
 
     Args:
-        keys: int32[n], a number below n per entry, the same for the same key.
-        rank: int64[n], compares as the ordering values do.
-        flags: uint8[n], bits: ``DELETE`` for an entry that deletes its key, ``COMMIT_TIME`` for one that does so
-            without an ordering value, ``BARE`` for a key without a row (of a delete block).
-        kinds: uint8[n], what kind of ordering value it is; ``NO_KIND`` for one that does not compare with any.
-        rules: bits: ``UNLIKE_YIELDS``, an earlier entry whose value is of another kind loses to rows as it does to
-            bare deletes; ``BARE_YIELDS``, an earlier bare delete loses to every row.
+        keys: int32[n], a number below n per entry; equal keys have equal numbers.
+        rank: int64[n], orders as the ordering values do.
+        flags: uint8[n], bits: ``DELETE`` for an entry that deletes its key, ``COMMIT_TIME`` for a delete without an
+            ordering value, ``KEY_ONLY`` for a key without a row (from a delete block).
+        kinds: uint8[n], kind of the ordering value; ``NO_KIND`` for a value that cannot be compared.
+        rules: bits: ``OTHER_KIND_LOSES``, an earlier entry with a value of another kind loses to rows, as it does to
+            key-only deletes; ``KEY_ONLY_LOSES``, an earlier key-only delete loses to every row.
 
     Returns:
-        int32[n] by key, the entry that won, or -1; int32[n] by key, the first entry whose row may survive; int32[n]
-        by entry, its place among the surviving rows of its key, ascending from the best. Rows of a key survive from
-        that first entry on, if the one that won is not a delete.
+        int32[n] by key, the winning entry, or -1; int32[n] by key, the first entry whose row may survive; int32[n]
+        by entry, its position among the surviving rows of its key, ascending from the best. Unless the winner is a
+        delete, the rows of a key survive from that first entry on.
 
     Raises:
         ValueError: the lengths differ.
@@ -93,7 +93,7 @@ def fold_entries(keys: Int32s, rank: Int64s, flags: Bytes, kinds: Bytes, rules: 
     if not rank.size == flags.size == kinds.size == rows:
         raise ValueError(f"lengths differ: {rows} keys, {rank.size} ranks, {flags.size} flags, {kinds.size} kinds")
     if rows and not (0 <= int(keys.min()) and int(keys.max()) < rows):
-        raise ValueError(f"key numbers have to be in 0..{rows - 1}")
+        raise ValueError(f"key numbers must be in 0..{rows - 1}")
     winner, since, place = np.full(rows, -1, np.int32), np.zeros(rows, np.int32), np.zeros(rows, np.int32)
     _fold(keys, rank, flags, kinds, rules, winner, since, place, np.zeros(rows, np.int32))
     return winner, since, place

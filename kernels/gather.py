@@ -1,7 +1,7 @@
 """Take rows of Arrow buffers by number: from one source, or interleaved from two, as a merge needs.
 
-Variable-length values are measured, allocated, then filled. Every row number is checked before anything is read:
-a kernel reports the position of the first bad one and the function around it raises.
+Variable-length values are measured, allocated, then filled. Row numbers are checked before any read: a kernel reports
+the position of the first invalid one, and the function around it raises.
 
 A *selector* of :func:`take_two_fixed` and its siblings is an int32 per output row: ``s >= 0`` takes row ``s`` of
 source A, ``s < 0`` takes row ``-(s + 1)`` (which is ``~s``) of source B.
@@ -21,13 +21,13 @@ from ._jit import helper, kernel
 __all__ = ["gather_varlen", "take_two_bits", "take_two_fixed", "take_two_varlen"]
 
 
-_AHEAD = 16  # rows between asking for a value's cache line and copying it
-_MOST_BYTES = 2**31 - 1
+_AHEAD = 16  # rows between the prefetch of a value's cache line and its copy
+_MAX_BYTES = 2**31 - 1
 
 
 @kernel("i8(ri4, ri8, wi4)")
 def _measure(offsets: Offsets, indices: Int64s, out: Offsets) -> Int:
-    """Fill ``out`` with the result's offsets; returns their last, unclipped, or -1 - i for a bad ``indices[i]``."""
+    """Fill ``out`` with the result's offsets; return the last one, unclipped, or -1 - i for an invalid index i."""
     rows = offsets.size - 1
     total = np.int64(0)
     out[0] = 0
@@ -86,7 +86,7 @@ def _take_items(a: Bytes, b: Bytes, selectors: Int32s, width: Int, out: Bytes) -
 
 @kernel("void(ru1, ru1, ri4, i8, wu1)")
 def _take_two_fixed(a: Bytes, b: Bytes, selectors: Int32s, width: Int, out: Bytes) -> None:
-    # One loop per width, so that each is compiled for its constant.
+    # One loop per width: each is compiled for a constant.
     if width == 1:
         _take_items(a, b, selectors, 1, out)
     elif width == 2:
@@ -140,7 +140,7 @@ def _bit(bits: Bytes, position: Int) -> Any:
 
 @kernel("i8(ru1, i8, ru1, i8, ri4, wu1)")
 def _take_two_bits(a: Bytes, a_start: Int, b: Bytes, b_start: Int, selectors: Int32s, out: Bytes) -> Int:
-    """Fill ``out``; an empty source means that all its bits are set. Returns how many bits of the result are set."""
+    """Fill ``out`` and return how many of its bits are set; an empty source has all bits set."""
     a_all, b_all = a.size == 0, b.size == 0
     ones = np.int64(0)
     for byte in range(out.size):
@@ -161,7 +161,7 @@ def gather_varlen(offsets: Offsets, data: Bytes, indices: Int64s) -> tuple[Offse
     """Take rows of a string or binary array.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
         indices: int64[k], row numbers in 0..n-1, in any order and any number of times.
 
@@ -194,7 +194,7 @@ def take_two_fixed(a: npt.NDArray[Any], b: npt.NDArray[Any], selectors: Int32s) 
         A new array of k items of that dtype.
 
     Raises:
-        ValueError: the dtypes differ or the width is another one.
+        ValueError: the dtypes differ, or items have another width.
         IndexError: a selector is outside its source.
     """
     width = a.dtype.itemsize
@@ -212,9 +212,9 @@ def take_two_varlen(
     """Interleave two string or binary arrays.
 
     Args:
-        a_offsets: int32[n + 1], Arrow offsets of source A; need not start at 0.
+        a_offsets: int32[n + 1], Arrow offsets of source A.
         a_data: uint8[], bytes of source A.
-        b_offsets: int32[m + 1], Arrow offsets of source B; need not start at 0.
+        b_offsets: int32[m + 1], Arrow offsets of source B.
         b_data: uint8[], bytes of source B.
         selectors: int32[k], see the module docstring.
 
@@ -278,6 +278,6 @@ def _check_selectors(selectors: Int32s, a_rows: int, b_rows: int) -> None:
 
 
 def _checked_size(total: int) -> int:
-    if total > _MOST_BYTES:
+    if total > _MAX_BYTES:
         raise OverflowError(f"{total} bytes do not fit 32-bit offsets; take fewer rows at a time")
     return total

@@ -12,7 +12,7 @@ __all__ = ["group_rows"]
 
 @kernel("i8(ri4, wi8, wi8)")
 def _group_rows(codes: Int32s, order: Int64s, bounds: Int64s) -> Int:
-    """Fill ``order`` and zeroed ``bounds``; returns -1, or the position of the first code outside the groups."""
+    """Fill ``order`` and zeroed ``bounds``; return -1, or the position of the first code outside the groups."""
     groups = bounds.size - 1
     for i in range(codes.size):
         code = np.int64(codes[i])

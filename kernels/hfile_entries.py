@@ -1,4 +1,4 @@
-"""Entries of one data block of an HFile: keys and values copied out into Arrow buffers, or laid out from them.
+"""Entries of one data block of an HFile: keys and values copied into Arrow buffers, or written from them.
 
 An entry, all big endian: int32 key length | int32 value length | key | value | one byte 0 (a version number that Hudi
 does not use). The key: int16 length of its content | content | byte length of the column family | family and
@@ -16,11 +16,11 @@ from ._arrays import Bytes, Int, Int64s, Offsets
 from ._bytes import copy_bytes
 from ._jit import helper, kernel
 
-__all__ = ["copy_entries", "lay_entries", "measure_entries"]
+__all__ = ["copy_entries", "measure_entries", "write_entries"]
 
 _PUT = 4
 _LENGTHS = 8
-_AROUND_CONTENT = 12  # of a key: content length, family length, timestamp, type
+_AROUND_CONTENT = 12  # bytes of a key besides its content: content length, family length, timestamp, type
 
 
 @helper
@@ -33,7 +33,7 @@ def _int32(data: Bytes, at: Int) -> Any:
 
 @helper
 def _int16(data: Bytes, at: Int) -> Any:
-    """The two bytes at ``at``, big endian; above 32767 what is a negative number to Hudi."""
+    """The two bytes at ``at``, big endian; values above 32767 are negative to Hudi."""
     return np.int64(data[at]) << 8 | np.int64(data[at + 1])
 
 
@@ -46,7 +46,7 @@ def measure_entries(data: Bytes, sizes: Int64s) -> Int:
         sizes: int64[2], filled with the bytes of all keys and the bytes of all values.
 
     Returns:
-        The number of entries; or ``-1 - i``, where the entry at byte ``i`` is malformed.
+        The number of entries; or ``-1 - i`` if the entry at byte ``i`` is malformed.
     """
     at = np.int64(0)
     end = data.size
@@ -100,7 +100,7 @@ def copy_entries(data: Bytes, key_offsets: Offsets, keys: Bytes, value_offsets: 
 
 @helper
 def _store_int32(out: Bytes, at: Int, value: Int) -> None:
-    """Write a number that is not negative as int32, big endian."""
+    """Write a non-negative number as int32, big endian."""
     out[at] = np.uint8(value >> 24)
     out[at + 1] = np.uint8(value >> 16 & 0xFF)
     out[at + 2] = np.uint8(value >> 8 & 0xFF)
@@ -108,7 +108,7 @@ def _store_int32(out: Bytes, at: Int, value: Int) -> None:
 
 
 @kernel("i8(ri4, ru1, ri4, ru1, i8, wu1, wi8)")
-def lay_entries(
+def write_entries(
     key_offsets: Offsets,
     keys: Bytes,
     value_offsets: Offsets,
@@ -117,16 +117,16 @@ def lay_entries(
     out: Bytes,
     filled: Int64s,
 ) -> Int:
-    """Lay out entries until one does not fit.
+    """Write entries until one does not fit.
 
     Args:
-        key_offsets: int32[n + 1], offsets of the keys' contents, none longer than 32767 bytes; need not start at 0.
+        key_offsets: int32[n + 1], Arrow offsets of the keys' contents, none longer than 32767 bytes.
         keys: uint8[], their bytes.
-        value_offsets: int32[n + 1], offsets of the values; need not start at 0.
+        value_offsets: int32[n + 1], Arrow offsets of the values.
         values: uint8[], their bytes.
-        row: the first entry to lay out.
-        out: uint8[], the payload of the block; filled.
-        filled: int64[1], the bytes of ``out`` that are taken; counted on.
+        row: the first entry to write.
+        out: uint8[], filled with the payload of the block.
+        filled: int64[1], the bytes of ``out`` in use; incremented.
 
     Returns:
         The first row that did not fit, or n.

@@ -1,13 +1,13 @@
-"""Search in sorted keys of HFiles: which blocks can hold a key, and which entries of a block have it.
+"""Search in the sorted keys of HFiles: the blocks that can hold a key, and the entries of a block that have it.
 
-All searches take many keys, or many prefixes of keys, at once and answer a range for each: of blocks
-:func:`route_keys`, of entries :func:`find_keys` and :func:`find_prefixes`. Keys are compared by their unsigned bytes,
-eight at a time. For a block that is searched often :func:`key_heads` takes eight telling bytes of each key out, which
-stay in the CPU's cache where the keys do not.
+All searches take many keys or key prefixes at once and return a range for each: of blocks (:func:`route_keys`) or of
+entries (:func:`find_keys`, :func:`find_prefixes`). Keys compare by their unsigned bytes, eight at a time. For blocks
+that are searched often, :func:`key_heads` extracts eight distinguishing bytes of each key, which stay in the CPU's
+cache.
 
-Java compares strings by UTF-16 units. In UTF-8 that is the order of the bytes, but for one exception: the lead bytes
-0xF0 to 0xF4 (supplementary characters) come before 0xEE and 0xEF (U+E000 to U+FFFF). Files whose writer sorted so are
-found by routing once more, with ``java`` set, the keys that :func:`mark_rare_keys` names.
+Java compares strings by UTF-16 units. In UTF-8 that is byte order with one exception: the lead bytes 0xF0 to 0xF4
+(supplementary characters) sort before 0xEE and 0xEF (U+E000 to U+FFFF). For files whose writer sorted by UTF-16 units,
+route the keys that :func:`mark_rare_keys` marks a second time, with ``java`` set.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ._jit import helper, kernel
 __all__ = ["find_keys", "find_prefixes", "first_unordered", "key_heads", "mark_rare_keys", "route_keys"]
 
 _RARE = 0xEE
-_BATCH = 64  # keys whose cache misses overlap
-_FEW = 8  # keys with one head that are walked through rather than searched
+_BATCH = 64  # keys with overlapping cache misses
+_FEW = 8  # keys with one head; up to this number, a linear scan beats a binary search
 
 
 @helper
@@ -41,7 +41,7 @@ def _swapped(word: Any) -> Any:
 
 @helper
 def _compare(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, size: Int) -> Int:
-    """-1, 0 or 1: ``left[at : at + length]`` against ``right[start : start + size]``, by unsigned bytes."""
+    """-1, 0 or 1: compare ``left[at : at + length]`` to ``right[start : start + size]`` by unsigned bytes."""
     common = min(length, size)
     done = np.int64(0)
     while common - done >= 8:
@@ -81,7 +81,7 @@ def _compare_java(left: Bytes, at: Int, length: Int, right: Bytes, start: Int, s
 def _count_up_to(
     key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int, prefix: bool, java: bool
 ) -> Int:
-    """How many of the sorted keys are not above a value; ``known`` of them are known to be.
+    """Count the sorted keys that are not above a value; the first ``known`` of them are known to be.
 
     With ``prefix``, keys that begin with the value count as equal to it.
     """
@@ -105,14 +105,14 @@ def _count_up_to(
 
 @helper
 def _compare_row(key_offsets: Offsets, keys: Bytes, row: Int, data: Bytes, start: Int, size: Int) -> Int:
-    """-1, 0 or 1: one of the keys against a value."""
+    """-1, 0 or 1: compare one of the keys to a value."""
     at = np.int64(key_offsets[row])
     return _compare(keys, at, np.int64(key_offsets[row + 1]) - at, data, start, size)
 
 
 @helper
 def _count_below(key_offsets: Offsets, keys: Bytes, known: Int, data: Bytes, start: Int, size: Int) -> Int:
-    """How many of the sorted keys are below a value; ``known`` of them are known to be."""
+    """Count the sorted keys below a value; the first ``known`` of them are known to be."""
     low, high = np.int64(known), np.int64(key_offsets.size - 1)
     while low < high:
         middle = (low + high) >> 1
@@ -135,19 +135,19 @@ def route_keys(
     first: Int32s,
     last: Int32s,
 ) -> None:
-    """The blocks that can hold keys, or entries with a prefix.
+    """Find the blocks that can hold keys, or entries with a prefix.
 
     Args:
-        index_offsets: int32[blocks + 1], offsets of the blocks' index keys: none above its block's first key, all
-            above the last key of the block before; ascending.
+        index_offsets: int32[blocks + 1], offsets of the blocks' index keys. A block's index key is at most its first
+            key and greater than the last key of the previous block; ascending.
         index_data: uint8[], their bytes.
-        has_last: whether the last index key is not that of a block, but the last key of the file.
-        prefix: whether prefixes are asked for.
+        has_last: whether the last index key is the last key of the file rather than a block's.
+        prefix: whether to search for prefixes.
         java: compare as Java compares strings.
-        offsets: int32[n + 1], offsets of the keys or prefixes; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the keys or prefixes.
         data: uint8[], their bytes.
         first: int32[n], filled with the first block.
-        last: int32[n], filled with the last block; below ``first`` where there is none.
+        last: int32[n], filled with the last block; below ``first`` if no block can hold the key.
     """
     blocks = np.int64(index_offsets.size - 1)
     if has_last:
@@ -162,7 +162,7 @@ def route_keys(
             begin = max(begin, np.int64(0))
         elif begin < 0:
             begin, end = np.int64(0), np.int64(-1)
-        if begin >= blocks:  # not below the last key of the file
+        if begin >= blocks:  # at or above the last key of the file
             at = np.int64(index_offsets[blocks])
             length = np.int64(index_offsets[blocks + 1]) - at
             begin = blocks - 1
@@ -173,7 +173,7 @@ def route_keys(
 
 @helper
 def _head(data: Bytes, at: Int, length: Int) -> Any:
-    """The first eight bytes as a number that compares as they do; what is missing counts as zeros."""
+    """The first eight bytes, padded with zeros, as a number with the same order."""
     if length >= 8:
         return _swapped(load_u64(data, at))
     head = np.uint64(0)
@@ -186,15 +186,15 @@ def _head(data: Bytes, at: Int, length: Int) -> Any:
 
 @kernel("i8(ri4, ru1, wu8)")
 def key_heads(offsets: Offsets, data: Bytes, heads: UInt64s) -> Int:
-    """Numbers that compare as keys do, as far as eight bytes tell them apart.
+    """Extract numbers that order as the keys do, as far as eight bytes can distinguish them.
 
     Args:
-        offsets: int32[n + 1], offsets of ascending keys; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of ascending keys.
         data: uint8[], their bytes.
-        heads: uint64[n], filled with the eight bytes behind the beginning that all keys share.
+        heads: uint64[n], filled with the eight bytes after the prefix that all keys share.
 
     Returns:
-        The bytes that all keys share.
+        The length of the shared prefix in bytes.
     """
     rows = offsets.size - 1
     if rows == 0:
@@ -212,7 +212,7 @@ def key_heads(offsets: Offsets, data: Bytes, heads: UInt64s) -> Int:
 
 @helper
 def _heads_below(heads: UInt64s, head: Any) -> Int:
-    """How many of the ascending heads are below one; without a branch that would be mispredicted."""
+    """Count the ascending heads below one head, without a branch that the CPU would mispredict."""
     base, count = np.int64(0), np.int64(heads.size)
     while count > 1:
         half = count >> 1
@@ -224,10 +224,10 @@ def _heads_below(heads: UInt64s, head: Any) -> Int:
 
 
 @helper
-def _first_alike(
+def _first_candidate(
     key_offsets: Offsets, keys: Bytes, heads: UInt64s, shared: Int, data: Bytes, start: Int, size: Int
 ) -> Int:
-    """The first row that may have a key, as far as heads tell; -1 where none has."""
+    """The first row that may have a key, judged by heads; -1 if none can."""
     if heads.size == 0 or size < shared or not bytes_equal(keys, np.int64(key_offsets[0]), data, start, shared):
         return np.int64(-1)
     head = _head(data, start + shared, size - shared)
@@ -240,10 +240,10 @@ def _first_alike(
 
 
 @helper
-def _settle(
+def _find_equal_run(
     key_offsets: Offsets, keys: Bytes, data: Bytes, start: Int, size: Int, first: Int64s, end: Int64s, i: Int
 ) -> None:
-    """Go from ``first[i]`` on to the rows that have a key; -1 stays empty-handed."""
+    """Replace the candidate ``first[i]`` by the range of rows with a key; -1 gives an empty range."""
     count = np.int64(key_offsets.size - 1)
     low = first[i] if first[i] >= 0 else count
     order: Int = np.int64(-1)
@@ -272,18 +272,18 @@ def find_keys(
     first: Int64s,
     end: Int64s,
 ) -> None:
-    """The entries of one block that have a key.
+    """Find the entries of one block that have a key.
 
     Args:
-        key_offsets: int32[m + 1], offsets of the block's keys, which ascend.
+        key_offsets: int32[m + 1], offsets of the block's ascending keys.
         keys: uint8[], their bytes.
         heads: uint64[m], from :func:`key_heads`.
         shared: from :func:`key_heads`.
-        offsets: int32[n + 1], offsets of the keys asked for; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the requested keys.
         data: uint8[], their bytes.
-        rows: int64[k], the ones of those to look for.
+        rows: int64[k], which requested keys to find.
         first: int64[k], filled with the first entry.
-        end: int64[k], filled with the entry behind the last; equal to ``first`` where there is none.
+        end: int64[k], filled with the entry after the last; equal to ``first`` if no entry has the key.
     """
     for begin in range(0, rows.size, _BATCH):
         stop = min(begin + _BATCH, rows.size)
@@ -291,14 +291,16 @@ def find_keys(
             prefetch(data, np.int64(offsets[rows[i]]))
         for i in range(begin, stop):
             start = np.int64(offsets[rows[i]])
-            low = _first_alike(key_offsets, keys, heads, shared, data, start, np.int64(offsets[rows[i] + 1]) - start)
+            low = _first_candidate(
+                key_offsets, keys, heads, shared, data, start, np.int64(offsets[rows[i] + 1]) - start
+            )
             first[i] = low
             prefetch(key_offsets, max(low, np.int64(0)))
         for i in range(begin, stop):
             prefetch(keys, np.int64(key_offsets[max(first[i], np.int64(0))]))
         for i in range(begin, stop):
             start = np.int64(offsets[rows[i]])
-            _settle(key_offsets, keys, data, start, np.int64(offsets[rows[i] + 1]) - start, first, end, i)
+            _find_equal_run(key_offsets, keys, data, start, np.int64(offsets[rows[i] + 1]) - start, first, end, i)
 
 
 @kernel("void(ri4, ru1, ri4, ru1, ri8, wi8, wi8)")
@@ -311,16 +313,16 @@ def find_prefixes(
     first: Int64s,
     end: Int64s,
 ) -> None:
-    """The entries of one block that begin with a prefix.
+    """Find the entries of one block that begin with a prefix.
 
     Args:
-        key_offsets: int32[m + 1], offsets of the block's keys, which ascend.
+        key_offsets: int32[m + 1], offsets of the block's ascending keys.
         keys: uint8[], their bytes.
-        offsets: int32[n + 1], offsets of the prefixes; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the prefixes.
         data: uint8[], their bytes.
-        rows: int64[k], the ones of those to look for.
+        rows: int64[k], which prefixes to find.
         first: int64[k], filled with the first entry.
-        end: int64[k], filled with the entry behind the last; equal to ``first`` where there is none.
+        end: int64[k], filled with the entry after the last; equal to ``first`` if no entry has the prefix.
     """
     for i in range(rows.size):
         start = np.int64(offsets[rows[i]])
@@ -332,12 +334,12 @@ def find_prefixes(
 
 @kernel("i8(ri4, ru1, b1)")
 def first_unordered(offsets: Offsets, data: Bytes, strict: bool) -> Int:
-    """The first row whose key is below the one before it, or with ``strict`` not above it; -1 if there is none.
+    """The first row whose key is below its predecessor, or with ``strict`` not above it; -1 if the keys are sorted.
 
     Args:
-        offsets: int32[n + 1], offsets of the keys; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the keys.
         data: uint8[], their bytes.
-        strict: whether equal neighbours count.
+        strict: whether equal neighbours are out of order.
     """
     limit = 0 if strict else 1
     for row in range(1, offsets.size - 1):
@@ -349,10 +351,10 @@ def first_unordered(offsets: Offsets, data: Bytes, strict: bool) -> Int:
 
 @kernel("i8(ri4, ru1, wb1)")
 def mark_rare_keys(offsets: Offsets, data: Bytes, out: Bools) -> Int:
-    """Mark the keys whose place in Java's order may differ from that in byte order; returns how many there are.
+    """Mark the keys whose position in Java's order may differ from byte order; return their number.
 
     Args:
-        offsets: int32[n + 1], offsets of the keys; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the keys.
         data: uint8[], their bytes.
         out: bool[n], filled.
     """

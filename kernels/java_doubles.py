@@ -1,11 +1,11 @@
-"""Doubles as ``Double.toString`` writes them: the shortest decimal that means the same, nearest of those.
+"""Doubles as ``Double.toString`` writes them: the shortest decimal that parses to the double, the nearest of those.
 
 ::
 
     bits ─► q, c: the value is c * 2**q ─► bounds of what rounds to it, in units of 10**k ─► shortest in between ─► text
 
-Multiplying by powers of ten is done with 126 bits of them, rounded to odd; that no double is missed is shown in
-Raffaello Giulietti's paper on the Schubfach algorithm, which the JDK follows since release 19.
+Powers of ten have 126 bits and products are rounded to odd. Raffaello Giulietti's paper on the Schubfach algorithm,
+which the JDK uses since release 19, proves that this is exact for every double.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from .java_numbers import put_number, put_special
 
 __all__ = ["POWERS", "java_doubles"]
 
-_LEAST_POWER, _MOST_POWER = -324, 292
+_MIN_POWER, _MAX_POWER = -324, 292
 _SIGNIFICAND = np.int64(1) << 52
 _BITS = np.uint64(0x7FFFFFFFFFFFFFFF)
 _DOUBLE_POINT = 2**63
 
 
 def _powers() -> Int64s:
-    """For each k two words: 10**-k with 126 bits, rounded up; the upper 63 of them, then the lower 63."""
+    """Two words for each k: 10**-k with 126 bits, rounded up; the upper 63 bits, then the lower 63."""
     words = []
-    for k in range(_LEAST_POWER, _MOST_POWER + 1):
+    for k in range(_MIN_POWER, _MAX_POWER + 1):
         above, below = (10**-k, 1) if k < 0 else (1, 10**k)
         shift = 126 - (above.bit_length() - below.bit_length())
         while (above << shift if shift >= 0 else above >> -shift) // below >= 1 << 126:
@@ -56,7 +56,7 @@ def _scaled(high: Int, low: Int, value: Int) -> Int:
 
 @helper
 def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
-    """The digits, as a number, and k: the value is digits * 10**k."""
+    """The digits as a number, and k: the value is digits * 10**k."""
     out = c & 1
     middle = c << 2
     if c != _SIGNIFICAND or q == -1074:
@@ -66,7 +66,7 @@ def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
         left = middle - 1
         k = (q * 661971961083 - 274743187321) >> 41
     shift = q + ((-k * 913124641741) >> 38) + 2
-    place = 2 * (k - _LEAST_POWER)
+    place = 2 * (k - _MIN_POWER)
     high, low = powers[place], powers[place + 1]
     vb = _scaled(high, low, middle << shift)
     vbl = _scaled(high, low, left << shift)
@@ -88,7 +88,7 @@ def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
 
 @kernel("void(ri8, ri8, wi4, wu1)")
 def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes) -> None:
-    """The text of each double; what is no number is in quotes: ``"NaN"``, ``"-Infinity"``.
+    """Write the text of each double; non-finite values in quotes: ``"NaN"``, ``"-Infinity"``.
 
     Args:
         bits: int64[n], IEEE 754 bits of the values.
@@ -121,7 +121,7 @@ def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes)
         q = exponent - 1075
         if exponent == 0:
             q = np.int64(-1074)
-            if c < 3:  # so few bits that two digits are wanted of one
+            if c < 3:  # a subnormal of so few bits needs a second digit
                 c, less = c * 10, np.int64(1)
         else:
             c |= _SIGNIFICAND

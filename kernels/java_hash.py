@@ -1,6 +1,6 @@
 """Java's ``String.hashCode`` and ``List.hashCode`` for many strings at a time.
 
-Hudi chooses buckets, and file groups of the metadata table, by them. Strings arrive as UTF-8; Java hashes UTF-16 code
+Hudi selects buckets, and file groups of the metadata table, by these hashes. Strings are UTF-8; Java hashes UTF-16 code
 units, so a character above U+FFFF counts as two. Arithmetic wraps at 32 bits, as in Java.
 """
 
@@ -26,13 +26,13 @@ _31_TO_8 = np.uint32(31**8 & 0xFFFFFFFF)
 
 @helper
 def _continuation(data: Bytes, position: Int, end: Int) -> Any:
-    """Payload of a UTF-8 continuation byte; 0 beyond the end, so that malformed text is never read past its end."""
+    """Payload of a UTF-8 continuation byte; 0 beyond the end: malformed text is never read past its end."""
     return np.int64(data[position] & 0x3F) if position < end else np.int64(0)
 
 
 @helper
 def _hash_any(data: Bytes, start: Int, end: Int, code: Any) -> Any:
-    """Go on with ``code`` over text with multi-byte characters."""
+    """Continue ``code`` over text with multi-byte characters."""
     at = start
     h = np.uint32(code)
     while at < end:
@@ -58,10 +58,10 @@ def _hash_any(data: Bytes, start: Int, end: Int, code: Any) -> Any:
 
 @helper
 def hash_text(data: Bytes, start: Int, end: Int) -> Any:
-    """``String.hashCode`` of ``data[start:end]``, text in UTF-8, as uint32."""
+    """``String.hashCode`` of the UTF-8 text ``data[start:end]``, as uint32."""
     at = np.int64(start)
     h = np.uint32(0)
-    # Eight ASCII characters a step, as pairs, then fours: one multiplication in eight waits for the one before it.
+    # Eight ASCII characters a step, combined as pairs, then fours, to shorten the chain of dependent multiplications.
     while at + 8 <= end:
         word = load_u64(data, at)
         if word & _NOT_ASCII:
@@ -79,7 +79,7 @@ def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
     """``String.hashCode`` of each string.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the strings as UTF-8.
         out: int32[n], filled with the hash codes; 0 for an empty string, as in Java.
     """
@@ -92,8 +92,8 @@ def list_hash_combine(codes: Int32s, elements: Int32s) -> None:
     """One step of ``List.hashCode`` per row: ``codes = 31 * codes + elements``.
 
     Args:
-        codes: int32[n], changed in place; all ones before the first element, as in Java.
-        elements: int32[n], hash code of each row's next element; 0 stands for null.
+        codes: int32[n], changed in place; all 1 before the first element, as in Java.
+        elements: int32[n], hash code of each row's next element; 0 for null.
     """
     for row in range(codes.size):
         codes[row] = np.int32(np.uint32(codes[row]) * np.uint32(31) + np.uint32(elements[row]))

@@ -1,4 +1,4 @@
-"""Numbers with a fraction as Java writes them."""
+"""Fractional numbers as Java writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._jit import helper, kernel
 __all__ = ["NUMBER_BYTES", "java_numbers"]
 
 NUMBER_BYTES = 28
-"""Most bytes of a text of :func:`java_numbers`."""
+"""Maximum bytes of a text of :func:`java_numbers`."""
 
 _SPECIAL = np.frombuffer(b'"NaN""Infinity""-Infinity"0.0-0.0', np.uint8)
 _MINUS, _POINT, _ZERO, _EXPONENT = 45, 46, 48, 69
@@ -25,7 +25,7 @@ def put_special(out: Bytes, to: Int, start: Int, length: Int) -> Int:
 
 @helper
 def put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) -> Int:
-    """The number ``0.<digits> * 10 ** exponent``, not zero, as ``Double.toString`` lays it out."""
+    """Write the non-zero number ``0.<digits> * 10 ** exponent`` in the layout of ``Double.toString``."""
     if -2 <= exponent <= 7:
         if exponent <= 0:
             out[to] = _ZERO
@@ -73,12 +73,12 @@ def put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) ->
 
 @kernel("void(ri4, ru1, wi4, wu1)")
 def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Numbers in any decimal form as ``Double.toString`` lays them out: ``1.5``, ``1.0E7``, ``1.2E-4``.
+    """Convert numbers in any decimal form to the layout of ``Double.toString``: ``1.5``, ``1.0E7``, ``1.2E-4``.
 
-    What is no number is in quotes, as in JSON that Java writes: ``"NaN"``, ``"-Infinity"``.
+    Non-finite values are in quotes, as in JSON that Java writes: ``"NaN"``, ``"-Infinity"``.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], ``[-]digits[.digits][e[+-]digits]``, at most 20 digits before the ``e``; or ``nan``, ``[-]inf``.
         out_offsets: int32[n + 1], filled with offsets of the texts.
         out: uint8[n * NUMBER_BYTES].

@@ -1,4 +1,4 @@
-"""Texts put together: members of objects one column after the other, items of lists and entries of maps.
+"""Assembly of JSON texts: members of objects by column, items of lists, entries of maps.
 
 Texts are Arrow's: int32 offsets and bytes, ``texts[i] = data[offsets[i] : offsets[i + 1]]``.
 """
@@ -21,12 +21,12 @@ def put_parts(at: Int64s, out: Bytes, literal: Bytes, offsets: Offsets, data: By
     """Write the next part of each of n texts: a literal and a text.
 
     Args:
-        at: int64[n], where the part goes; moved behind it.
+        at: int64[n], positions to write at; moved past the part.
         out: uint8[], room for all parts.
-        literal: uint8[], goes before each text.
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        literal: uint8[], written before each text.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
-        kept: uint8[n], 0 where both are left out; uint8[0] for nowhere.
+        kept: uint8[n], 0 where both are left out; uint8[0] to keep all.
     """
     size = np.int64(literal.size)
     for row in range(at.size):
@@ -45,9 +45,9 @@ def close_objects(starts: Int64s, ends: Int64s, out: Bytes) -> None:
     """Put braces around objects.
 
     Args:
-        starts: int64[n], where each object begins: the comma before its first member becomes the brace.
-        ends: int64[n], behind its last member; its start where there is none.
-        out: uint8[], room for one byte behind each object, or two of one without members.
+        starts: int64[n], the start of each object: the brace overwrites the comma before its first member.
+        ends: int64[n], the end of its last member; its start if it has no members.
+        out: uint8[], room for one byte after each object, or two after an object without members.
     """
     for row in range(starts.size):
         out[starts[row]] = _OPEN
@@ -59,11 +59,11 @@ def measure_joined(bounds: Offsets, offsets: Offsets, kept: Bytes, separator: In
     """Measure lists of texts.
 
     Args:
-        bounds: int32[n + 1], which texts belong to each list; may start anywhere.
+        bounds: int32[n + 1], the range of texts of each list; may start anywhere.
         offsets: int32[m + 1], Arrow offsets of the texts.
-        kept: uint8[m], 0 for texts that are left out; uint8[0] for none.
+        kept: uint8[m], 0 for texts that are left out; uint8[0] to keep all.
         separator: bytes between two texts.
-        out: int32[n + 1], filled with offsets of the lists; meaningless if the result is above 2**31 - 1.
+        out: int32[n + 1], filled with offsets of the lists; invalid if the result is above 2**31 - 1.
 
     Returns:
         Bytes of all lists.
@@ -92,8 +92,8 @@ def fill_joined(
         offsets: int32[m + 1].
         data: uint8[].
         kept: uint8[m], or uint8[0].
-        marks: uint8[], what opens a list, what closes it, and what goes between two texts.
-        out_offsets: int32[n + 1], of :func:`measure_joined`.
+        marks: uint8[], the opening byte, the closing byte, and the separator.
+        out_offsets: int32[n + 1], from :func:`measure_joined`.
         out: uint8[out_offsets[n]].
     """
     for row in range(bounds.size - 1):

@@ -1,7 +1,7 @@
-"""Strings and bytes as the text that they have in JSON.
+"""Strings and bytes as JSON text.
 
 Texts are Arrow's: int32 offsets and bytes, ``texts[i] = data[offsets[i] : offsets[i + 1]]``. Strings are measured,
-then written; texts of bytes are as long as their number says, at most.
+then written; for bytes the caller allocates the maximum size.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from ._arrays import Bytes, Int, Offsets
 from ._bytes import copy_bytes
 from ._jit import helper, kernel
 
-__all__ = ["BYTE_LISTS_MOST", "base64_quoted", "byte_lists", "fill_quoted", "latin_1", "measure_quoted"]
+__all__ = ["BYTE_LIST_WIDTH", "base64_quoted", "byte_lists", "fill_quoted", "latin_1", "measure_quoted"]
 
-BYTE_LISTS_MOST = 6
-"""Most bytes that a byte takes in a text of :func:`byte_lists`, brackets aside."""
+BYTE_LIST_WIDTH = 6
+"""Maximum bytes that :func:`byte_lists` writes for one byte, without brackets."""
 
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
@@ -27,7 +27,7 @@ _QUOTE, _BACKSLASH, _MINUS, _ZERO, _COMMA, _SPACE = 34, 92, 45, 48, 44, 32
 
 @helper
 def _escape(data: Bytes, at: Int, end: Int, classes: Bytes) -> Int:
-    """How the character at ``at`` is written: 0 as it is, else the number of its bytes that an escape stands for.
+    """The form of the character at ``at``: 0 unescaped, else the number of its bytes that an escape replaces.
 
     Negative for an escape of two characters.
     """
@@ -46,14 +46,14 @@ def _escape(data: Bytes, at: Int, end: Int, classes: Bytes) -> Int:
 
 @kernel("i8(ri4, ru1, ru1, wi4)")
 def measure_quoted(offsets: Offsets, data: Bytes, classes: Bytes, out: Offsets) -> Int:
-    """Measure texts in quotes, what has to be escaped.
+    """Measure quoted and escaped texts.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], UTF-8.
-        classes: uint8[256], by first byte of a character: 0 written as it is; 1 as ``\\u00XX``; 2 with a backslash and
-            a letter; 3 as ``\\u00XX`` where the second byte is below A0; 4 as ``\\u20XX`` where it is below 84.
-        out: int32[n + 1], filled with offsets of the texts; meaningless if the result is above 2**31 - 1.
+        classes: uint8[256], by first byte of a character: 0 unescaped; 1 as ``\\u00XX``; 2 as a backslash and a
+            letter; 3 as ``\\u00XX`` if the second byte is below A0; 4 as ``\\u20XX`` if it is below 84.
+        out: int32[n + 1], filled with offsets of the texts; invalid if the result is above 2**31 - 1.
 
     Returns:
         Bytes of all texts.
@@ -91,7 +91,7 @@ def _code_point(data: Bytes, at: Int, length: Int) -> Int:
 
 @helper
 def _letter(byte: Int) -> Int:
-    """What follows the backslash."""
+    """The character after the backslash."""
     if byte == 8:
         return 98
     if byte == 9:
@@ -113,7 +113,7 @@ def fill_quoted(offsets: Offsets, data: Bytes, classes: Bytes, out_offsets: Offs
         offsets: int32[n + 1].
         data: uint8[].
         classes: uint8[256].
-        out_offsets: int32[n + 1], of :func:`measure_quoted`.
+        out_offsets: int32[n + 1], from :func:`measure_quoted`.
         out: uint8[out_offsets[n]].
     """
     for row in range(offsets.size - 1):
@@ -152,10 +152,10 @@ def fill_quoted(offsets: Offsets, data: Bytes, classes: Bytes, out_offsets: Offs
 
 @kernel("void(ri4, ru1, wi4, wu1)")
 def latin_1(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Each byte as the character of that number, in UTF-8.
+    """Write each byte as the character of that number, in UTF-8.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
         out_offsets: int32[n + 1], filled with offsets of the texts.
         out: uint8[], room for twice the bytes.
@@ -177,10 +177,10 @@ def latin_1(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> 
 
 @kernel("void(ri4, ru1, wi4, wu1)")
 def base64_quoted(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Bytes in base64 (RFC 4648, with padding), in quotes.
+    """Write bytes in base64 (RFC 4648, with padding), in quotes.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
         out_offsets: int32[n + 1], filled with offsets of the texts.
         out: uint8[], room for ``2 + 4 * ceil(length / 3)`` bytes of each value.
@@ -211,13 +211,13 @@ def base64_quoted(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Byte
 
 @kernel("void(ri4, ru1, wi4, wu1)")
 def byte_lists(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Bytes as Java lists them: signed numbers in brackets.
+    """Write bytes as Java lists them: signed numbers in brackets.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[].
         out_offsets: int32[n + 1], filled with offsets of the texts.
-        out: uint8[], room for two bytes of each value and :data:`BYTE_LISTS_MOST` of each byte.
+        out: uint8[], room for two bytes of each value and :data:`BYTE_LIST_WIDTH` of each byte.
     """
     to = np.int64(0)
     out_offsets[0] = 0

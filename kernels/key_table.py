@@ -1,11 +1,11 @@
 """Exact hash tables over variable-length byte keys: look rows up, and pick one row per distinct key.
 
 A table is one uint64 array with a power-of-two capacity of at least twice the rows, probed linearly. A slot holds the
-upper 32 bits of the key's hash above ``row + 1``; 0 is an empty slot. The key bytes stay where they are: a table is
-used together with the buffers that it was built on. Equal hashes are always followed by a comparison of the bytes.
+upper 32 bits of the key's hash above ``row + 1``; 0 is an empty slot. The table does not copy the key bytes: it works
+only with the buffers that it was built on. Equal hashes are always followed by a comparison of the bytes.
 
-Rows are worked off in blocks of ``BLOCK``, in passes: hash and prefetch the slots; find the candidate row and
-prefetch its offset; prefetch its bytes; compare. So a block's cache misses overlap instead of waiting in line.
+Rows are processed in blocks of ``BLOCK``, in passes: hash and prefetch the slots; find the candidate row and prefetch
+its offset; prefetch its bytes; compare. So the cache misses of a block overlap.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _ROW = np.uint64(0x00000000FFFFFFFF)
 
 @kernel("void(ri4, ru1, wu8)")
 def hash_keys(offsets: Offsets, data: Bytes, out: UInt64s) -> None:
-    """A 64-bit hash of each key; for use in memory only, it may change between releases.
+    """Compute a 64-bit hash of each key; for use in memory only, it may change between releases.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
         out: uint64[n], filled with the hashes.
     """
     for row in range(offsets.size - 1):
@@ -72,7 +72,7 @@ def _same_key(
 
 @helper
 def _next_tagged(slots: UInt64s, place: Int, code: Any) -> Int:
-    """The first place from ``place`` on that is empty or has the tag of ``code``."""
+    """The first slot from ``place`` on that is empty or has the tag of ``code``."""
     mask = slots.size - 1
     while slots[place] != np.uint64(0) and (slots[place] ^ code) & _TAG:
         place = (place + 1) & mask
@@ -81,7 +81,7 @@ def _next_tagged(slots: UInt64s, place: Int, code: Any) -> Int:
 
 @kernel("i8(ri4, ru1, wu8)")
 def _fill_table(offsets: Offsets, data: Bytes, slots: UInt64s) -> Int:
-    """Enter every key's first row into zeroed ``slots``; returns the number of distinct keys."""
+    """Insert the first row of every key into zeroed ``slots``; return the number of distinct keys."""
     hashes = np.empty(BLOCK, np.uint64)
     rows = offsets.size - 1
     mask = slots.size - 1
@@ -114,7 +114,7 @@ def probe_key_table(
         slots: uint64[capacity], from :func:`build_key_table`.
         build_offsets: int32[m + 1], the offsets that the table was built on.
         build_data: uint8[], the bytes that the table was built on.
-        offsets: int32[n + 1], offsets of the keys to look up; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets of the keys to look up.
         data: uint8[], their bytes.
         out: int32[n], filled with the first build row of the same key, or -1.
     """
@@ -156,7 +156,7 @@ def _mark_winners(
     slots: UInt64s,
     wins: Bools,
 ) -> Int:
-    """Set ``wins`` at the winning row of each (key, group); ``groups`` empty means one group. Returns how many win."""
+    """Mark the winning row of each (key, group) in ``wins``; empty ``groups`` is one group. Returns the number."""
     hashes = np.empty(BLOCK, np.uint64)
     rows = offsets.size - 1
     mask = slots.size - 1
@@ -192,16 +192,16 @@ def _mark_winners(
 
 
 def table_capacity(rows: int) -> int:
-    """UInt64s for a table of ``rows`` keys: a power of two, at least twice the rows, so that chains stay short."""
+    """Slots of a table of ``rows`` keys: a power of two, at least twice the rows, to keep chains short."""
     return 1 << max(3, (2 * max(rows, 1) - 1).bit_length())
 
 
 def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
-    """Make a table over keys; among equal keys the first row is stored.
+    """Build a table over keys; among equal keys the first row is stored.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
 
     Returns:
         uint64[capacity], for :func:`probe_key_table` together with the same ``offsets`` and ``data``.
@@ -212,21 +212,21 @@ def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
 
 
 def count_distinct(offsets: Offsets, data: Bytes) -> int:
-    """How many different keys there are.
+    """The number of distinct keys.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
     """
     return int(_fill_table(offsets, data, np.zeros(table_capacity(offsets.size - 1), np.uint64)))
 
 
 def pick_winners(offsets: Offsets, data: Bytes, rank: Int64s) -> Int64s:
-    """The winning row of each distinct key: the one of greatest rank, the later one among equals.
+    """Pick the winning row of each distinct key: the one of greatest rank, the last among equals.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
         rank: int64[n].
 
     Returns:
@@ -236,12 +236,12 @@ def pick_winners(offsets: Offsets, data: Bytes, rank: Int64s) -> Int64s:
 
 
 def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: Int64s) -> Int64s:
-    """The winning row of each distinct (key, group): the one of greatest rank, the later one among equals.
+    """Pick the winning row of each distinct (key, group): the one of greatest rank, the last among equals.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
-        groups: int32[n], such as the row's table partition, part of its identity; int32[0] for one group.
+        offsets: int32[n + 1], Arrow offsets.
+        data: uint8[], the keys.
+        groups: int32[n], such as the row's partition; int32[0] for one group.
         rank: int64[n].
 
     Returns:
@@ -262,9 +262,9 @@ class KeyTable:
     """A table together with the buffers that it was built on.
 
     Args:
-        offsets: int32[m + 1], Arrow offsets; need not start at 0.
-        data: uint8[], the keys' bytes.
-        slots: uint64[capacity], what :func:`build_key_table` made of them.
+        offsets: int32[m + 1], Arrow offsets.
+        data: uint8[], the keys.
+        slots: uint64[capacity], from :func:`build_key_table`.
     """
 
     __slots__ = ("data", "offsets", "slots")
@@ -276,11 +276,11 @@ class KeyTable:
 
     @classmethod
     def build(cls, offsets: Offsets, data: Bytes) -> KeyTable:
-        """Make a table over keys, see :func:`build_key_table`; keeps references to both arrays."""
+        """Build a table over keys, see :func:`build_key_table`; keeps references to both arrays."""
         return cls(offsets, data, build_key_table(offsets, data))
 
     def probe(self, offsets: Offsets, data: Bytes) -> Int32s:
-        """int32[n]: for each key the first build row with the same bytes, or -1."""
+        """int32[n]: the first build row with the same bytes for each key, or -1."""
         out = np.empty(offsets.size - 1, np.int32)
         probe_key_table(self.slots, self.offsets, self.data, offsets, data, out)
         return out

@@ -1,4 +1,4 @@
-"""Sorting rows by keys of several 64-bit words: stable, by bytes; those that are the same in all rows cost nothing."""
+"""Stable radix sort of rows by keys of several 64-bit words; bytes that are equal in all rows are skipped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["radix_order"]
 def _radix_order(
     planes: UInt64s, width: Int, order: Int32s, other_order: Int32s, keys: UInt64s, other_keys: UInt64s
 ) -> None:
-    """Turn ``order``, which counts up, into the sorted order; the other arrays are work space of as many rows."""
+    """Turn ascending ``order`` into the sorted order; the other arrays are work space of the same length."""
     rows = order.size
     counts = np.empty(8 * 256, np.int64)
     from_order, to_order, from_keys, to_keys = order, other_order, keys, other_keys
@@ -29,7 +29,7 @@ def _radix_order(
         for byte in range(8):
             shift = np.uint64(8 * byte)
             if counts[byte * 256 + np.int64((plane[0] >> shift) & np.uint64(255))] == rows:
-                continue  # the same in all rows
+                continue  # equal in all rows
             if not loaded:
                 for i in range(rows):
                     from_keys[i] = plane[from_order[i]]

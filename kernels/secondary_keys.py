@@ -1,11 +1,11 @@
-"""Keys of secondary indexes: two texts joined by ``$``, with a backslash before each backslash, ``$`` and NUL in them.
+"""Keys of secondary indexes: two texts joined by ``$``; backslash, ``$`` and NUL in them are escaped by a backslash.
 
 ::
 
     values, record keys  ── measure_joined, write_joined ──►  value$key
     value$key            ── measure_parts, write_parts ────►  values, record keys
 
-One bare NUL in front of the ``$`` stands for null. All special bytes are ASCII, so texts are taken byte by byte.
+An unescaped NUL before the ``$`` stands for null. All special bytes are ASCII, so texts are processed byte by byte.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def _special(byte: Any) -> bool:
 def measure_joined(
     value_offsets: Offsets, values: Bytes, valid: Bytes, key_offsets: Offsets, keys: Bytes, offsets: Offsets
 ) -> Int:
-    """The offsets of joined keys.
+    """Compute the offsets of joined keys.
 
     Args:
-        value_offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        value_offsets: int32[n + 1], Arrow offsets.
         values: uint8[], the values.
-        valid: uint8[n], 0 for null; empty when nothing is null.
+        valid: uint8[n], 0 for null; empty without nulls.
         key_offsets: int32[n + 1], Arrow offsets of the record keys.
         keys: uint8[], the record keys.
         offsets: int32[n + 1], filled with offsets from 0 on.
@@ -74,15 +74,15 @@ def write_joined(
     offsets: Offsets,
     out: Bytes,
 ) -> None:
-    """The joined keys.
+    """Write the joined keys.
 
     Args:
-        value_offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        value_offsets: int32[n + 1], Arrow offsets.
         values: uint8[], the values.
-        valid: uint8[n], 0 for null; empty when nothing is null.
+        valid: uint8[n], 0 for null; empty without nulls.
         key_offsets: int32[n + 1], Arrow offsets of the record keys.
         keys: uint8[], the record keys.
-        offsets: int32[n + 1], of :func:`measure_joined`.
+        offsets: int32[n + 1], from :func:`measure_joined`.
         out: uint8[offsets[n]], filled with the keys.
     """
     for row in range(offsets.size - 1):
@@ -111,18 +111,18 @@ def write_joined(
 def measure_parts(
     offsets: Offsets, data: Bytes, separators: Offsets, value_offsets: Offsets, key_offsets: Offsets, valid: Bytes
 ) -> Int:
-    """Find where joined keys part, and the offsets of their parts.
+    """Find the separators of joined keys, and the offsets of their parts.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the joined keys.
-        separators: int32[n], filled with where in ``data`` the bare ``$`` is.
+        separators: int32[n], filled with the position in ``data`` of the unescaped ``$``.
         value_offsets: int32[n + 1], filled with offsets of the values, from 0 on.
         key_offsets: int32[n + 1], filled with offsets of the record keys, from 0 on.
-        valid: uint8[n], filled with 0 where the value is null, else 1.
+        valid: uint8[n], filled with 0 if the value is null, else 1.
 
     Returns:
-        -1; or the first row without a bare ``$``.
+        -1; or the first row without an unescaped ``$``.
     """
     value_offsets[0] = 0
     key_offsets[0] = 0
@@ -158,15 +158,15 @@ def write_parts(
     values: Bytes,
     keys: Bytes,
 ) -> None:
-    """The parts of joined keys.
+    """Write the parts of joined keys.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the joined keys.
-        separators: int32[n], of :func:`measure_parts`.
-        value_offsets: int32[n + 1], of :func:`measure_parts`.
-        key_offsets: int32[n + 1], of :func:`measure_parts`.
-        values: uint8[value_offsets[n]], filled with the values; nothing for null.
+        separators: int32[n], from :func:`measure_parts`.
+        value_offsets: int32[n + 1], from :func:`measure_parts`.
+        key_offsets: int32[n + 1], from :func:`measure_parts`.
+        values: uint8[value_offsets[n]], filled with the values; no bytes for null.
         keys: uint8[key_offsets[n]], filled with the record keys.
     """
     for row in range(offsets.size - 1):

@@ -14,7 +14,7 @@ __all__ = ["format_sequence_numbers"]
 @kernel("void(ru1, i8, wi4, wu1)")
 def _format(prefix: Bytes, start: Int, offsets: Offsets, out: Bytes) -> None:
     digits = np.int64(1)
-    power = np.int64(10)  # 10 ** digits; stays at 10**18 for numbers of 19 digits, which no int64 exceeds
+    power = np.int64(10)  # 10 ** digits; stays at 10**18 for numbers of 19 digits, the most that int64 has
     while digits < 19 and start >= power:
         digits += 1
         power = power * 10 if digits < 19 else power
@@ -41,7 +41,7 @@ def format_sequence_numbers(prefix: Bytes, start: int, count: int) -> tuple[Offs
     Args:
         prefix: uint8[], the text before each number.
         start: first number, at least 0.
-        count: how many.
+        count: number of texts.
 
     Returns:
         int32[count + 1] offsets, starting at 0, and uint8[] bytes.

@@ -1,10 +1,10 @@
 """xxHash32 and xxHash64 of many strings at a time.
 
-Hudi's consistent bucket index hashes record keys with the first, the metadata table's keys of columns and partitions
-hold the second. Both read little-endian words: four lanes while a whole stripe (16 or 32 bytes) is left, then single
+Hudi's consistent bucket index hashes record keys with xxHash32; the metadata table's keys of columns and partitions
+hold xxHash64. Both read little-endian words: four lanes while a whole stripe (16 or 32 bytes) is left, then single
 words, then single bytes, and a final mix. Arithmetic wraps.
 
-Source: the xxHash specification, version 0.1.1; results are those of ``net.jpountz.xxhash`` that Hudi 1.2.0 uses.
+Source: the xxHash specification, version 0.1.1; results match ``net.jpountz.xxhash``, which Hudi 1.2.0 uses.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ _E64 = np.uint64(0x27D4EB2F165667C5)
 
 
 @helper
-def _turn32(value: Any, bits: Int) -> Any:
+def _rotate32(value: Any, bits: Int) -> Any:
     return np.uint32(np.uint32(value << np.uint32(bits)) | np.uint32(value >> np.uint32(32 - bits)))
 
 
 @helper
-def _turn64(value: Any, bits: Int) -> Any:
+def _rotate64(value: Any, bits: Int) -> Any:
     return np.uint64(value << np.uint64(bits)) | np.uint64(value >> np.uint64(64 - bits))
 
 
 @helper
 def _lane32(lane: Any, word: Any) -> Any:
-    return np.uint32(_turn32(np.uint32(lane + np.uint32(word * _B32)), 13) * _A32)
+    return np.uint32(_rotate32(np.uint32(lane + np.uint32(word * _B32)), 13) * _A32)
 
 
 @helper
 def _lane64(lane: Any, word: Any) -> Any:
-    return np.uint64(_turn64(np.uint64(lane + np.uint64(word * _B64)), 31) * _A64)
+    return np.uint64(_rotate64(np.uint64(lane + np.uint64(word * _B64)), 31) * _A64)
 
 
 @helper
@@ -74,15 +74,15 @@ def _hash32(data: Bytes, start: Int, end: Int, seed: Any) -> Any:
             c = _lane32(c, load_u32(data, at + 8))
             d = _lane32(d, load_u32(data, at + 12))
             at += 16
-        code = np.uint32(_turn32(a, 1) + _turn32(b, 7) + _turn32(c, 12) + _turn32(d, 18))
+        code = np.uint32(_rotate32(a, 1) + _rotate32(b, 7) + _rotate32(c, 12) + _rotate32(d, 18))
     else:
         code = np.uint32(seed + _E32)
     code = np.uint32(code + np.uint32(end - start))
     while at + 4 <= end:
-        code = np.uint32(_turn32(np.uint32(code + np.uint32(load_u32(data, at) * _C32)), 17) * _D32)
+        code = np.uint32(_rotate32(np.uint32(code + np.uint32(load_u32(data, at) * _C32)), 17) * _D32)
         at += 4
     while at < end:
-        code = np.uint32(_turn32(np.uint32(code + np.uint32(np.uint32(data[at]) * _E32)), 11) * _A32)
+        code = np.uint32(_rotate32(np.uint32(code + np.uint32(np.uint32(data[at]) * _E32)), 11) * _A32)
         at += 1
     code = np.uint32(np.uint32(code ^ (code >> np.uint32(15))) * _B32)
     code = np.uint32(np.uint32(code ^ (code >> np.uint32(13))) * _C32)
@@ -103,19 +103,19 @@ def _hash64(data: Bytes, start: Int, end: Int, seed: Any) -> Any:
             c = _lane64(c, load_u64(data, at + 16))
             d = _lane64(d, load_u64(data, at + 24))
             at += 32
-        code = np.uint64(_turn64(a, 1) + _turn64(b, 7) + _turn64(c, 12) + _turn64(d, 18))
+        code = np.uint64(_rotate64(a, 1) + _rotate64(b, 7) + _rotate64(c, 12) + _rotate64(d, 18))
         code = _join64(_join64(_join64(_join64(code, a), b), c), d)
     else:
         code = np.uint64(seed + _E64)
     code = np.uint64(code + np.uint64(end - start))
     while at + 8 <= end:
-        code = np.uint64(_turn64(code ^ _lane64(np.uint64(0), load_u64(data, at)), 27) * _A64 + _D64)
+        code = np.uint64(_rotate64(code ^ _lane64(np.uint64(0), load_u64(data, at)), 27) * _A64 + _D64)
         at += 8
     if at + 4 <= end:
-        code = np.uint64(_turn64(code ^ np.uint64(np.uint64(load_u32(data, at)) * _A64), 23) * _B64 + _C64)
+        code = np.uint64(_rotate64(code ^ np.uint64(np.uint64(load_u32(data, at)) * _A64), 23) * _B64 + _C64)
         at += 4
     while at < end:
-        code = np.uint64(_turn64(code ^ np.uint64(np.uint64(data[at]) * _E64), 11) * _A64)
+        code = np.uint64(_rotate64(code ^ np.uint64(np.uint64(data[at]) * _E64), 11) * _A64)
         at += 1
     code = np.uint64(np.uint64(code ^ (code >> np.uint64(33))) * _B64)
     code = np.uint64(np.uint64(code ^ (code >> np.uint64(29))) * _C64)
@@ -127,7 +127,7 @@ def xx_hash32(offsets: Offsets, data: Bytes, seed: Any, out: UInt32s) -> None:
     """xxHash32 of each string.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the strings' bytes.
         seed: uint32.
         out: uint32[n], filled with the hashes.
@@ -141,7 +141,7 @@ def xx_hash64(offsets: Offsets, data: Bytes, seed: Any, out: UInt64s) -> None:
     """xxHash64 of each string.
 
     Args:
-        offsets: int32[n + 1], Arrow offsets; need not start at 0.
+        offsets: int32[n + 1], Arrow offsets.
         data: uint8[], the strings' bytes.
         seed: uint64.
         out: uint64[n], filled with the hashes.

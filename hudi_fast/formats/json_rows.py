@@ -43,7 +43,7 @@ from hudi_fast.kernels.java_doubles import POWERS, java_doubles
 from hudi_fast.kernels.java_numbers import NUMBER_BYTES, java_numbers
 from hudi_fast.kernels.json_parts import close_objects, fill_joined, measure_joined, put_parts
 from hudi_fast.kernels.json_text import (
-    BYTE_LISTS_MOST,
+    BYTE_LIST_WIDTH,
     base64_quoted,
     byte_lists,
     fill_quoted,
@@ -53,7 +53,7 @@ from hudi_fast.kernels.json_text import (
 
 __all__ = ["JsonStyle", "json_rows"]
 
-_MOST_BYTES = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 _EMPTY = np.zeros(0, dtype=np.uint8)
 _NULL = pa.scalar("null")
 
@@ -161,7 +161,7 @@ def _bytes(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
         out = _room(2 * count + 4 * (size // 3 + count))
         base64_quoted(offsets, data, ends, out)
     elif fixed:
-        out = _room(2 * count + BYTE_LISTS_MOST * size)
+        out = _room(2 * count + BYTE_LIST_WIDTH * size)
         byte_lists(offsets, data, ends, out)
     else:
         out = _room(2 * size)
@@ -304,7 +304,7 @@ def _filled(parts: Sequence[_Part], starts: npt.NDArray[np.int64], out: npt.NDAr
 
 
 def _room(size: int) -> npt.NDArray[np.uint8]:
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise InvalidDataError(f"The JSON of these rows has {size} bytes, more than fit one array; give fewer rows.")
     return np.empty(size, dtype=np.uint8)
 

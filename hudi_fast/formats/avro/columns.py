@@ -173,9 +173,9 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
         halves = np.empty(2 * count, np.uint64)
         values = pa.py_buffer(halves)
         most = 10**leaf.kind.precision - 1
-        most_high, most_low = np.uint64(most >> 64), np.uint64(most & _LOW_HALF)
+        max_high, max_low = np.uint64(most >> 64), np.uint64(most & _LOW_HALF)
         nulls = avro_decode.read_decimals(
-            rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, most_high, most_low, halves
+            rows.data, rows.pos, rows.ends, leaf.null, valid, leaf.width, max_high, max_low, halves
         )
     else:
         items = np.empty(count * leaf.width, np.uint8)
@@ -215,7 +215,7 @@ def _read_bytes(leaf: Leaf, rows: Rows, valid: npt.NDArray[np.uint8]) -> pa.Arra
 
 def _of_symbols(leaf: Leaf, indices: pa.Array) -> pa.Array:
     longest = max(len(each.encode()) for each in leaf.symbols)
-    if longest * len(indices) > avro_cursor.MOST_ITEMS:
+    if longest * len(indices) > avro_cursor.MAX_ITEMS:
         raise BatchTooLargeError(leaf.path)
     return pa.array(leaf.symbols, pa.string()).take(indices)
 

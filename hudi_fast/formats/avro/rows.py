@@ -48,7 +48,7 @@ _VERSIONS = (1, 2, 3)
 _HEAD = 8
 _FRAME = 4
 _WORD = 8
-_MOST_BYTES = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 _WRITER = "the writer's Avro schema"
 
 Bytes = npt.NDArray[np.uint8]
@@ -278,10 +278,8 @@ class AvroEncoder:
             InvalidDataError, SchemaMismatchError: as :meth:`encode_records`.
         """
         out, bounds = self._encode(batch, 0)
-        if bounds[-1] > _MOST_BYTES:
-            raise UnsupportedFeatureError(
-                f"{batch.num_rows} rows take {bounds[-1]} bytes in Avro; most: {_MOST_BYTES}."
-            )
+        if bounds[-1] > _MAX_BYTES:
+            raise UnsupportedFeatureError(f"{batch.num_rows} rows take {bounds[-1]} bytes in Avro; most: {_MAX_BYTES}.")
         return string_array(bounds.astype(np.int32), out, pa.binary())
 
     def _encode(self, batch: pa.RecordBatch, frame: int) -> tuple[Bytes, Int64s]:
@@ -292,9 +290,9 @@ class AvroEncoder:
             )
         sizes = np.full(batch.num_rows, frame, np.int64)
         state = measure_record(self.plan, batch.columns, sizes)
-        if len(sizes) and sizes.max() > _MOST_BYTES:
+        if len(sizes) and sizes.max() > _MAX_BYTES:
             row = int(sizes.argmax())
-            raise InvalidDataError(f"Row {row} takes {sizes[row]} bytes as an Avro record; most: {_MOST_BYTES}.")
+            raise InvalidDataError(f"Row {row} takes {sizes[row]} bytes as an Avro record; most: {_MAX_BYTES}.")
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:])
         out = np.empty(int(bounds[-1]), np.uint8)

@@ -31,7 +31,7 @@ from hudi_fast.formats.hfile.index import encode_root, full_key
 from hudi_fast.formats.hfile.trailer import HFileTrailer, encode_file_info, encode_trailer
 from hudi_fast.formats.log.writer import Part
 from hudi_fast.formats.varlen import VARLEN, VarlenBuffers, varlen_buffers
-from hudi_fast.kernels.hfile_entries import lay_entries
+from hudi_fast.kernels.hfile_entries import write_entries
 from hudi_fast.kernels.hfile_search import first_unordered
 
 __all__ = ["HFileWriter", "Sink", "encode_hfile"]
@@ -207,7 +207,7 @@ class HFileWriter:
             if not self._filled[0]:
                 self._first_of_block = _value(keys, row)
                 self._payload = self._room_for(keys, values, row)
-            row = int(lay_entries(*keys, *values, row, self._payload, self._filled))
+            row = int(write_entries(*keys, *values, row, self._payload, self._filled))
             if row < rows:
                 self._end_block()
 

@@ -40,7 +40,7 @@ DELETE_BLOCK_VERSION = 3
 """Of the blocks that are read and written here (Hudi 0.13 and later)."""
 
 _HEAD = struct.Struct(">ii")
-_MOST_BYTES = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def encode_delete_block(records: DeleteRecords) -> pa.Buffer:
             out[_HEAD.size :],
         )
     )
-    if size > _MOST_BYTES - (1 << 20):  # leaves room for the headers of the block
+    if size > _MAX_BYTES - (1 << 20):  # leaves room for the headers of the block
         raise InvalidDataError(f"A delete block of {size} bytes is too large for Hudi; write fewer deletes at once.")
     out[: _HEAD.size] = np.frombuffer(_HEAD.pack(DELETE_BLOCK_VERSION, size), np.uint8)
     return pa.py_buffer(out).slice(0, _HEAD.size + size)

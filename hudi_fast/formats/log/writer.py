@@ -31,7 +31,7 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _NO_FOOTER = _INT.pack(0)
 # HoodieLogFileReader keeps the sizes of blocks in ints.
-_MOST_BYTES = 2**31 - 1
+_MAX_BYTES = 2**31 - 1
 
 
 def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Part | Sequence[Part]) -> list[Part]:
@@ -53,7 +53,7 @@ def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Par
     header = _encode_map(headers)
     # Version, type, headers, content length, content, footer, length field.
     size = 4 + 4 + len(header) + 8 + length + len(_NO_FOOTER) + 8
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise InvalidDataError(
             f"A log block of {size} bytes is more than Hudi can read (2 GiB); write fewer rows at once, or lower "
             "hoodie.logfile.data.block.max.size."
