@@ -1,14 +1,14 @@
-"""The walk over a base file that reads, compaction and copy-on-write rewrites share.
+"""Apply changes to the rows of a base file. Shared by reads, compaction and copy-on-write rewrites.
 
 ::
 
-    row groups of the base file ─► conformed batches ─► rows replaced, rows dropped ─► tables
-                 └ replaced or dropped whole, nothing of the stored rows wanted: not even read
+    row groups of the base file ─► conformed batches ─► replace rows, drop rows ─► tables
+                 └ not read if all rows are replaced or dropped and no stored values are needed
 
-Row groups are walked in file order and batches pass through one at a time, so memory holds one batch of the base file.
-What takes the place of a row is the caller's :data:`Replacement`; :func:`entry_replacement` makes it of log entries.
-Who keeps a log of changes is a :class:`CdcObserver`: it is handed the stored rows beside the new ones, so row groups
-are read that need not be otherwise.
+Row groups are processed in file order, one batch at a time, so memory holds one batch of the base file. The caller
+passes a :data:`Replacement` that produces new rows; :func:`entry_replacement` makes one from log entries. A
+:class:`CdcObserver` receives the stored rows beside the new ones; it forces reading row groups that could be skipped
+otherwise.
 """
 
 from __future__ import annotations
@@ -39,38 +39,38 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Replaced(NamedTuple):
-    """What takes the place of n stored rows.
+    """New rows for n stored rows.
 
     Attributes:
-        rows: n rows of the asked-for columns.
-        gone: bool[n], rows that go after all; None for none.
-        kept: bool[n], rows that are the stored ones, unchanged; None for none.
+        rows: n rows of the requested columns.
+        deleted: bool[n], rows that are deleted after all; None for none.
+        kept: bool[n], rows that equal the stored ones; None for none.
     """
 
     rows: pa.Table
-    gone: Flags | None = None
+    deleted: Flags | None = None
     kept: Flags | None = None
 
 
 Replacement: TypeAlias = Callable[[slice, pa.Table | None], Replaced]
-"""``make(part, stored)``: what takes the place of the base rows ``changes.replaced[part]``.
+"""``make(part, stored)``: the new rows for the base rows ``changes.replaced[part]``.
 
-``stored`` are these base rows when the changes are blended, else None.
+``stored`` holds these base rows when the changes are blended, else None.
 """
 
 
 class CdcObserver(Protocol):
-    """Is told what happens to the rows of a base file, a batch at a time, in file order."""
+    """Receives the changed rows of a base file, a batch at a time, in file order."""
 
     @property
     def wants_stored(self) -> bool:
-        """Whether :meth:`updated` is to be given the stored rows, too."""
+        """Whether :meth:`updated` needs the stored rows."""
 
     def updated(self, stored: pa.Table | None, rows: pa.Table) -> None:
-        """Row i of ``rows`` takes the place of row i of ``stored`` (None if those are not wanted)."""
+        """Row i of ``rows`` replaces row i of ``stored`` (None unless :attr:`wants_stored`)."""
 
     def deleted(self, stored: pa.Table) -> None:
-        """These rows go."""
+        """The rows of ``stored`` are deleted."""
 
 
 def merged_batches(
@@ -81,18 +81,18 @@ def merged_batches(
     *,
     batch_rows: int = BATCH_ROWS,
     replaced_only: Collection[int] = (),
-    watch: CdcObserver | None = None,
+    observer: CdcObserver | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a base file after its changes, in file order, in ``schema``; no table is empty.
 
     Args:
         reader: the base file.
-        schema: columns wanted, in the table's types; those that the file lacks are null.
-        changes: what happens to its rows.
-        replacement: makes the rows that take the place of others.
-        batch_rows: most rows in a table.
-        replaced_only: row groups whose stored rows are not wanted: only what replaces some of them comes out.
-        watch: is told of each row that is replaced or dropped; None: nobody is.
+        schema: requested columns, in the table's types; columns that the file lacks are null.
+        changes: rows to replace and to drop.
+        replacement: produces the new rows.
+        batch_rows: maximum rows of a table.
+        replaced_only: row groups of which only replaced rows are returned.
+        observer: receives each replaced or dropped row.
 
     Raises:
         CorruptTableError: the file cannot be read.
@@ -100,12 +100,12 @@ def merged_batches(
     """
     columns = [name for name in schema.names if name in reader.schema.names]
     conforming = plan_conform(pa.schema([reader.schema.field(name) for name in columns]), schema)
-    walk = _Walk(changes, replacement, batch_rows, watch)
+    walk = _Walk(changes, replacement, batch_rows, observer)
     start = 0
     for group, rows in enumerate(reader.row_group_rows()):
         replaced, dropped = (
-            _within(changes.replaced, start, start + rows),
-            _within(changes.dropped, start, start + rows),
+            _range_of(changes.replaced, start, start + rows),
+            _range_of(changes.dropped, start, start + rows),
         )
         alone = group in replaced_only
         if (alone or _length(replaced) + _length(dropped) == rows) and not walk.needs_stored(replaced, dropped):
@@ -123,80 +123,82 @@ class _Walk:
     changes: BaseRowUpdates
     replacement: Replacement
     batch_rows: int
-    watch: CdcObserver | None = None
+    observer: CdcObserver | None = None
 
     @property
     def pairs(self) -> bool:
-        """Whether stored rows are wanted beside those that take their place."""
-        return self.changes.blended or (self.watch is not None and self.watch.wants_stored)
+        """Whether the stored rows are needed beside their replacements."""
+        return self.changes.blended or (self.observer is not None and self.observer.wants_stored)
 
     def needs_stored(self, replaced: slice, dropped: slice) -> bool:
-        """Whether the stored rows have to be read though none of them stays."""
-        return bool(_length(replaced) and self.pairs) or bool(_length(dropped) and self.watch is not None)
+        """Whether the stored rows have to be read although none of them is kept."""
+        return bool(_length(replaced) and self.pairs) or bool(_length(dropped) and self.observer is not None)
 
     def replaced_alone(self, replaced: slice) -> Iterator[pa.Table]:
-        """What replaces rows that are not looked at."""
+        """The replacements of stored rows that are not read."""
         for low in range(replaced.start, replaced.stop, self.batch_rows):
             made = self.replacement(slice(low, min(low + self.batch_rows, replaced.stop)), None)
-            rows = made.rows if made.gone is None else gather(made.rows, np.flatnonzero(~made.gone))
-            if self.watch is not None:
-                self.watch.updated(None, rows)
+            rows = made.rows if made.deleted is None else gather(made.rows, np.flatnonzero(~made.deleted))
+            if self.observer is not None:
+                self.observer.updated(None, rows)
             yield from _filled(rows)
 
     def batch(self, stored: pa.RecordBatch, start: int, alone: bool) -> Iterator[pa.Table]:
-        """One batch of the base file, whose first row is ``start``, after its changes."""
+        """One batch of the base file after its changes; its first row has number ``start``."""
         changes, end = self.changes, start + stored.num_rows
-        replaced, dropped = _within(changes.replaced, start, end), _within(changes.dropped, start, end)
+        replaced, dropped = _range_of(changes.replaced, start, end), _range_of(changes.dropped, start, end)
         table = pa.Table.from_batches([stored])
         if not _length(replaced):
-            self._tell_deleted(table, changes.dropped[dropped] - start)
+            self._observe_deleted(table, changes.dropped[dropped] - start)
             if alone:
                 return
-            kept = gather(table, _others(stored.num_rows, changes.dropped[dropped] - start))
+            kept = gather(table, _all_but(stored.num_rows, changes.dropped[dropped] - start))
             yield from _filled(kept if _length(dropped) else table)
             return
-        positions, gone_rows = changes.replaced[replaced] - start, changes.dropped[dropped] - start
+        positions, deleted_rows = changes.replaced[replaced] - start, changes.dropped[dropped] - start
         older = gather(table, positions) if self.pairs else None
         made = self.replacement(replaced, older if changes.blended else None)
-        self._tell_updated(older, made)
+        self._observe_updated(older, made)
         rows = made.rows
-        if made.gone is not None:
-            gone_rows = np.union1d(gone_rows, positions[made.gone])
-            rows, positions = gather(rows, np.flatnonzero(~made.gone)), positions[~made.gone]
-        self._tell_deleted(table, gone_rows)
-        yield from _filled(rows if alone else replace_rows(table, rows, positions, gone_rows))
+        if made.deleted is not None:
+            deleted_rows = np.union1d(deleted_rows, positions[made.deleted])
+            rows, positions = gather(rows, np.flatnonzero(~made.deleted)), positions[~made.deleted]
+        self._observe_deleted(table, deleted_rows)
+        yield from _filled(rows if alone else replace_rows(table, rows, positions, deleted_rows))
 
-    def _tell_updated(self, older: pa.Table | None, made: Replaced) -> None:
-        if self.watch is None:
+    def _observe_updated(self, older: pa.Table | None, made: Replaced) -> None:
+        if self.observer is None:
             return
-        rows, idle = made.rows, [flags for flags in (made.gone, made.kept) if flags is not None]
-        if idle:
-            changed = np.flatnonzero(~np.logical_or.reduce(idle))
+        rows, unchanged = made.rows, [flags for flags in (made.deleted, made.kept) if flags is not None]
+        if unchanged:
+            changed = np.flatnonzero(~np.logical_or.reduce(unchanged))
             rows, older = gather(rows, changed), None if older is None else gather(older, changed)
-        self.watch.updated(older, rows)
+        self.observer.updated(older, rows)
 
-    def _tell_deleted(self, table: pa.Table, rows: Rows) -> None:
-        if self.watch is not None and len(rows):
-            self.watch.deleted(gather(table, rows))
+    def _observe_deleted(self, table: pa.Table, rows: Rows) -> None:
+        if self.observer is not None and len(rows):
+            self.observer.deleted(gather(table, rows))
 
 
 def entry_replacement(
     rules: MergeRules, entries: LogEntries, changes: BaseRowUpdates, schema: pa.Schema
 ) -> Replacement:
-    """How folded log entries replace rows of the base file that they belong to.
+    """Make replacements from folded log entries.
 
     Args:
-        rules: how rows merge.
+        rules: merge rules.
         entries: the folded entries.
-        changes: what they do to the base file; their sources are numbers of entries.
-        schema: columns wanted, all of them columns of ``entries.rows`` in the same types.
+        changes: their effect on the base file; ``sources`` are entry numbers.
+        schema: requested columns; ``entries.rows`` has all of them in the same types.
     """
     rows = entries.rows.select(schema.names)
 
     def make(part: slice, stored: pa.Table | None) -> Replaced:
         sources = changes.sources[part]
         found = gather(rows, entries.row[sources]).columns
-        newer = pa.Table.from_arrays(found, schema=schema)  # not a cast: partial rows are null where the table is not
+        newer = pa.Table.from_arrays(
+            found, schema=schema
+        )  # no cast: partial rows have nulls in columns that are not nullable
         if stored is None:
             return Replaced(newer)
         if rules.merger is not None:
@@ -204,8 +206,8 @@ def entry_replacement(
         if entries.column_set is not None:
             return Replaced(blend_provided(stored, newer, entries.column_sets, entries.column_set[sources]))
         wins = None if changes.source_wins is None else changes.source_wins[part]
-        merged, gave_way = fill_gaps(rules, stored, newer, wins)
-        return Replaced(merged, kept=None if wins is None else ~wins & ~gave_way)
+        merged, filled = fill_gaps(rules, stored, newer, wins)
+        return Replaced(merged, kept=None if wins is None else ~wins & ~filled)
 
     return make
 
@@ -215,13 +217,13 @@ def _filled(table: pa.Table) -> Iterator[pa.Table]:
         yield table
 
 
-def _others(count: int, rows: Rows) -> Rows:
+def _all_but(count: int, rows: Rows) -> Rows:
     kept = np.ones(count, dtype=np.bool_)
     kept[rows] = False
     return np.flatnonzero(kept)
 
 
-def _within(rows: Rows, start: int, end: int) -> slice:
+def _range_of(rows: Rows, start: int, end: int) -> slice:
     low, high = np.searchsorted(rows, (start, end))
     return slice(int(low), int(high))
 

@@ -1,11 +1,11 @@
-"""One row made of two: columns of the winner, and of the loser where the winner has nothing to say.
+"""Blend two rows with one key: the winner's columns, filled from the loser where the winner has no value.
 
-Three ways (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
+Three cases (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
 
-* partial log blocks: a row brings some columns, the others come from the row that it changes;
-* the table's partial update mode: a value that is the column's default (``IGNORE_DEFAULTS``) or the text for "not sent"
-  (``FILL_UNAVAILABLE``) gives way to the loser's;
-* a function of the user, which is given both rows (``CUSTOM``).
+* partial log blocks: a row has some columns; the others are taken from the row that it changes;
+* the table's partial update mode: the column's default (``IGNORE_DEFAULTS``) or the text for "not sent"
+(``FILL_UNAVAILABLE``) is replaced by the loser's value;
+* a user function that receives both rows (``CUSTOM``).
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from hudi_fast.formats.varlen import single_chunk
 from hudi_fast.merging.interleave import take_two
 from hudi_fast.merging.rules import DELETED_FLAG, FILL_UNAVAILABLE, IGNORE_DEFAULTS, META_COLUMNS, Merger, MergeRules
 
-__all__ = ["blend_provided", "fill_gaps", "has_say", "provides", "run_merger"]
+__all__ = ["blend_provided", "effective_values", "fill_gaps", "provides", "run_merger"]
 
 Flags = npt.NDArray[np.bool_]
 
 
-def has_say(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) -> Flags | None:
-    """bool[n], the values of a column that a partial update mode lets stand; None when it lets all stand."""
+def effective_values(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) -> Flags | None:
+    """bool[n], the values that a partial update mode keeps; None when it keeps all."""
     if rules.partial_mode == IGNORE_DEFAULTS:
         default = rules.defaults.get(name)
         if default is None:
             return None if column.null_count == 0 else _flags(column.is_valid())
         if pa.types.is_nested(column.type):
-            return None  # a default of several values is compared by identity, which no value has
+            return None  # Hudi compares a nested default by identity, so no value equals it
         return ~_flags(pc.fill_null(pc.equal(column, _default(name, default, column.type)), False))
     if rules.partial_mode == FILL_UNAVAILABLE and rules.unavailable_value is not None and _is_text(column.type):
         marker = pa.scalar(rules.unavailable_value.encode(), pa.binary()).cast(column.type)
@@ -44,7 +44,7 @@ def has_say(rules: MergeRules, name: str, column: pa.ChunkedArray | pa.Array) ->
 
 
 def _default(name: str, default: object, kind: pa.DataType) -> pa.Scalar:
-    """A default as Avro's JSON has it: bytes as text of that many characters, times as counts of their unit."""
+    """A default as Avro's JSON encodes it: bytes as Latin-1 text, times as counts of their unit."""
     try:
         raw = default.encode("latin-1") if isinstance(default, str) and not pa.types.is_string(kind) else default
         if pa.types.is_decimal(kind) and isinstance(raw, bytes):
@@ -52,8 +52,8 @@ def _default(name: str, default: object, kind: pa.DataType) -> pa.Scalar:
         return pa.scalar(raw, kind)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise UnsupportedFeatureError(
-            f"The default {default!r} of column {name!r} ({kind}) is not understood ({error}), so that it cannot be "
-            f"told which values {IGNORE_DEFAULTS} is to ignore."
+            f"The default {default!r} of column {name!r} ({kind}) is not of its type ({error}), so the values that "
+            f"{IGNORE_DEFAULTS} ignores are unknown. Correct the default in the table's schema."
         ) from error
 
 
@@ -64,13 +64,13 @@ def fill_gaps(rules: MergeRules, older: pa.Table, newer: pa.Table, newer_wins: F
         rules: with a partial mode.
         older: n rows.
         newer: n rows of the same columns; row i has the key of row i of ``older``.
-        newer_wins: bool[n], which of the two is the winner; None when each newer row is.
+        newer_wins: bool[n], whether the newer row wins; None when each does.
 
     Returns:
-        n rows, and bool[n]: the winner gave way to the loser in some column.
+        n rows; and bool[n], rows in which some column of the loser replaced the winner's.
     """
     wins = np.ones(older.num_rows, dtype=np.bool_) if newer_wins is None else newer_wins
-    gave_way = np.zeros(older.num_rows, dtype=np.bool_)
+    filled = np.zeros(older.num_rows, dtype=np.bool_)
     columns = []
     for name, old, new in zip(older.column_names, older.columns, newer.columns, strict=True):
         take_new = wins.copy()
@@ -78,30 +78,30 @@ def fill_gaps(rules: MergeRules, older: pa.Table, newer: pa.Table, newer_wins: F
             take_new[:] = True
         else:
             for side, column in ((wins, new), (~wins, old)):
-                say = has_say(rules, name, column)
-                if say is not None:
-                    yields = side & ~say
-                    take_new ^= yields
-                    gave_way |= yields
+                effective = effective_values(rules, name, column)
+                if effective is not None:
+                    replaced = side & ~effective
+                    take_new ^= replaced
+                    filled |= replaced
         columns.append(_choose(old, new, take_new))
-    return pa.Table.from_arrays(columns, schema=older.schema), gave_way
+    return pa.Table.from_arrays(columns, schema=older.schema), filled
 
 
 def provides(column_sets: Sequence[frozenset[str]], name: str) -> Flags:
-    """bool[sets + 1], whether each set has the column; the last, which number -1 finds, stands for all columns."""
+    """bool[sets + 1], whether each set has the column. The last flag, reached by set number -1, is for all columns."""
     return np.array([*(name in META_COLUMNS or name in one for one in column_sets), True], dtype=np.bool_)
 
 
 def blend_provided(
     older: pa.Table, newer: pa.Table, column_sets: Sequence[frozenset[str]], column_set: npt.NDArray[np.int32]
 ) -> pa.Table:
-    """Rows of partial log blocks over the rows that they change.
+    """Put rows of partial log blocks over the rows that they change.
 
     Args:
         older: n rows.
         newer: n rows of the same columns; row i has the key of row i of ``older``.
         column_sets: sets of columns.
-        column_set: int32[n], the number of the set that a newer row brings; -1 for all columns.
+        column_set: int32[n], the number of the set that a newer row provides; -1 for all columns.
     """
     columns = [
         _choose(old, new, provides(column_sets, name)[column_set])
@@ -111,19 +111,19 @@ def blend_provided(
 
 
 def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Table, Flags | None]:
-    """Let the user's function merge rows, and check what it gives back.
+    """Call the user's merge function and check its result.
 
     Args:
         merger: the function.
         older: n rows.
-        newer: n rows of the same columns; row i has the key of row i of ``older``. The function is given all columns
-            but the meta columns, which are those of the newer row.
+        newer: n rows of the same columns; row i has the key of row i of ``older``. The function receives all columns
+        except the meta columns, which are those of the newer row.
 
     Returns:
-        n rows of the same columns, and which of them go; None for none.
+        n rows of the same columns; and bool[n], the deleted ones, None for none.
 
     Raises:
-        InvalidDataError: its answer is not such a table.
+        InvalidDataError: the result is not such a table.
     """
     if not older.num_rows:
         return newer, None
@@ -131,10 +131,10 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Tab
     old, new = older.select(names), newer.select(names)
     merged = merger(old, new)
     _check_merged(merged, old)
-    gone = _gone(merged)
+    deleted = _deleted_rows(merged)
     made = {field.name: _typed(merged, field) for field in old.schema}
     columns = [made.get(name, newer.column(name)) for name in older.column_names]
-    return pa.Table.from_arrays(columns, schema=older.schema), gone
+    return pa.Table.from_arrays(columns, schema=older.schema), deleted
 
 
 def _check_merged(merged: object, old: pa.Table) -> None:
@@ -146,29 +146,29 @@ def _check_merged(merged: object, old: pa.Table) -> None:
     fits = set(names) - {DELETED_FLAG} == set(expected) - {DELETED_FLAG} and len(set(names)) == len(names)
     if merged.num_rows != old.num_rows or not fits or (DELETED_FLAG in expected and DELETED_FLAG not in names):
         raise InvalidDataError(
-            f"hudi_fast.merger has to return the {old.num_rows} rows that it was given, with the columns {expected} "
-            f"and, if rows go, {DELETED_FLAG}; it returned {merged.num_rows} rows with the columns {names}."
+            f"hudi_fast.merger has to return the {old.num_rows} rows that it received, with the columns {expected} "
+            f"and, to delete rows, {DELETED_FLAG}; it returned {merged.num_rows} rows with the columns {names}."
         )
 
 
-def _gone(merged: pa.Table) -> Flags | None:
+def _deleted_rows(merged: pa.Table) -> Flags | None:
     if DELETED_FLAG not in merged.column_names:
         return None
     flag = merged.column(DELETED_FLAG)
     if not pa.types.is_boolean(flag.type):
         raise InvalidDataError(f"hudi_fast.merger returned {DELETED_FLAG} as {flag.type}; it has to be boolean.")
-    gone = _flags(pc.fill_null(flag, False))
-    return gone if gone.any() else None
+    deleted = _flags(pc.fill_null(flag, False))
+    return deleted if deleted.any() else None
 
 
 def _typed(merged: pa.Table, field: pa.Field) -> pa.Array:
     column = merged.column(field.name)
     if column.type != field.type:
         raise InvalidDataError(
-            f"hudi_fast.merger returned column {field.name!r} as {column.type}; it was given as {field.type}."
+            f"hudi_fast.merger returned column {field.name!r} as {column.type}; expected {field.type}."
         )
     if not field.nullable and column.null_count:
-        raise InvalidDataError(f"hudi_fast.merger returned nulls in column {field.name!r}, which takes none.")
+        raise InvalidDataError(f"hudi_fast.merger returned nulls in column {field.name!r}, which is not nullable.")
     return single_chunk(column)
 
 

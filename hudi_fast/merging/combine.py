@@ -1,8 +1,8 @@
-"""Rows of one batch that share a key are combined before they are written.
+"""Combine the rows of one batch that share a key, before the batch is written.
 
-The rules are those for log records (:mod:`hudi_fast.merging.rules`): the row with the greatest ordering value stays, of
-equals the later one, and a commit-time delete beats every row before it. Where a merged row may be made of several,
-:func:`blend_duplicates` puts it in the place of each of them, before :func:`combine` lets one stay.
+The rules are those for log records (:mod:`hudi_fast.merging.rules`): the row with the greatest ordering value is kept,
+the later one of equals, and a commit-time delete beats every row before it. Where a merged row may have values of
+several rows, :func:`blend_duplicates` replaces each of them by the merged row before :func:`combine` picks one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def combine(
     rank: npt.NDArray[np.int64],
     commit_time_deletes: Flags | None,
 ) -> npt.NDArray[np.int64]:
-    """Row numbers of the rows that stay, ascending.
+    """Row numbers to keep, ascending.
 
     Args:
         keys: record keys, no nulls; string, n rows.
@@ -44,15 +44,15 @@ def combine(
 
 
 def commit_time_deletes(rules: MergeRules, deletes: Flags | None, ordering: Sequence[pa.Array]) -> Flags | None:
-    """Which rows of a batch are deletes that win over every row before them.
+    """The rows of a batch that are deletes and win over every row before them.
 
     Args:
-        rules: how rows merge.
-        deletes: bool[n], the deletes; None for none.
-        ordering: ordering columns, n values each; empty when ordering values decide nothing.
+        rules: merge rules.
+        deletes: bool[n]; None for none.
+        ordering: ordering columns, n values each; empty when ordering values are not compared.
 
     Returns:
-        bool[n]; None where that makes no difference.
+        bool[n]; None where it makes no difference.
     """
     if deletes is None or not ordering or not deletes.any():
         return None
@@ -67,18 +67,19 @@ def blend_duplicates(
     deletes: Flags | None,
     ordering: Sequence[pa.Array],
 ) -> tuple[pa.Table, Flags | None, tuple[pa.Array, ...]]:
-    """Rows of which each is made of all rows with its key, so that any of them may stay.
+    """Replace each row by the merge of all rows with its key, so any one of them may be kept.
 
     Args:
-        rules: how rows merge; they blend.
+        rules: merge rules that blend.
         keys: record keys, no nulls; string, n rows.
         groups: int32[n], the row's table partition, part of its identity.
         rows: n rows.
-        deletes: bool[n], the deletes; None for none.
-        ordering: ordering columns, n values each; empty when ordering values decide nothing.
+        deletes: bool[n]; None for none.
+        ordering: ordering columns, n values each; empty when ordering values are not compared.
 
     Returns:
-        n rows; bool[n], the deletes, None for none; and the ordering columns, a key's rows having the winner's values.
+        n rows; the deletes, bool[n] or None for none; and the ordering columns, with the winner's values in all rows of
+        a key.
     """
     numbers = _numbers(keys, groups)
     count = len(numbers)
@@ -112,7 +113,7 @@ def blend_duplicates(
 
 
 def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """A number per row, the same for the same key in the same group."""
+    """A number per row, equal for equal keys of one group."""
     buffers = varlen_buffers(keys)
     first = KeyTable.build(buffers.offsets, buffers.data).probe(buffers.offsets, buffers.data)
     if not groups.any():
@@ -125,11 +126,11 @@ def _numbers(keys: pa.Array, groups: npt.NDArray[np.int32]) -> npt.NDArray[np.in
 def _combine_with_deletes(
     buffers: VarlenBuffers, keys: pa.Array, rank: npt.NDArray[np.int64], deletes: Flags
 ) -> npt.NDArray[np.int64]:
-    """Drop what stands before a key's last commit-time delete; that delete then loses to anything after it."""
+    """Drop the rows before a key's last commit-time delete. That delete then loses to any later row."""
     codes = keys.dictionary_encode().indices.to_numpy()
     last_delete = np.full(int(codes.max(initial=-1)) + 1, -1, dtype=np.int64)
     positions = np.flatnonzero(deletes)
-    last_delete[codes[positions]] = positions  # ascending, so the last one stays
+    last_delete[codes[positions]] = positions  # ascending, so the last one is kept
     rows = np.arange(len(codes), dtype=np.int64)
     after = np.flatnonzero(rows >= last_delete[codes])
     adjusted = rank.copy()

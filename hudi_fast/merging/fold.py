@@ -1,15 +1,15 @@
-"""Fold the log of a file slice: entries with one key become one entry.
+"""Fold the log of a file slice: merge the entries of each key into one.
 
 ::
 
     keys ─► a number per key ─┐
-    ordering values ─► ranks ─┼─► which entry wins, and which rows survive ─► per column: from which row it comes
+    ordering values ─► ranks ─┼─► winning entry, surviving rows ─► per column: the row that its value is taken from
     deletes ─► flags ─────────┘
 
-Where whole rows win and no delete interferes, one pass over the keys does it. Where a merged row is made of several,
-each key has a list of surviving rows, best first, and a column's value is that of the first row in it that has
-something to say on the column; so folding stays a fixed number of passes over columns, however often a key comes. Only
-the user's own function is run in rounds: the i-th row of every key at once.
+If whole rows win and no delete interferes, one pass over the keys is enough. If a merged row has values of several
+rows, each key has a list of surviving rows, best first, and a column takes its value from the first row with an
+effective value. So folding takes a fixed number of passes over columns, however often a key occurs. Only a user
+function runs in rounds: round i merges the i-th row of every key.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ import pyarrow as pa
 
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.kernels.fold_entries import (
-    BARE,
-    BARE_YIELDS,
     COMMIT_TIME,
     DELETE,
+    KEY_ONLY,
+    KEY_ONLY_LOSES,
     NO_KIND,
-    UNLIKE_YIELDS,
+    OTHER_KIND_LOSES,
     fold_entries,
 )
 from hudi_fast.kernels.key_table import KeyTable, pick_winners
-from hudi_fast.merging.blend import has_say, provides
+from hudi_fast.merging.blend import effective_values, provides
 from hudi_fast.merging.fold_rounds import fold_by_merger
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.merging.log_entries import LogEntries, select_entries
@@ -44,10 +44,9 @@ Numbers = npt.NDArray[np.int32]
 
 
 def fold(rules: MergeRules, entries: LogEntries) -> LogEntries:
-    """One entry per key, in the order of the entries that won.
+    """One entry per key, in the order of the winning entries.
 
-    An entry that is a delete may have lost its row. One whose ordering value does not compare counts as a commit-time
-    delete from here on: nothing tells it from one any more.
+    A delete may lose its row. A delete whose ordering value does not compare becomes a commit-time delete.
     """
     folded = _folded(rules, entries)
     if folded.mismatched is None:
@@ -72,12 +71,12 @@ def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tupl
     """Fold entries whose keys are numbered.
 
     Args:
-        rules: how rows merge.
+        rules: merge rules.
         entries: n entries.
-        numbers: int32[n], a number below n per entry, the same for the same key.
+        numbers: int32[n], a number below n per entry, equal for equal keys.
 
     Returns:
-        int64[k], ascending: the entries that won; and the folded entries in their order.
+        int64[k], ascending: the winning entries; and the folded entries in their order.
     """
     if rules.merger is not None:
         return fold_by_merger(rules.merger, entries, numbers)
@@ -87,7 +86,7 @@ def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tupl
         ordering_rank(entries.ordering if ordered else (), entries.count),
         _flags(rules, entries),
         _kinds(entries) if ordered else np.zeros(entries.count, dtype=np.uint8),
-        UNLIKE_YIELDS * rules.partial_payload + BARE_YIELDS * rules.log_ordering,
+        OTHER_KIND_LOSES * rules.partial_payload + KEY_ONLY_LOSES * rules.log_ordering,
     )
     winners = np.sort(winner[winner >= 0]).astype(np.int64)
     if entries.column_set is None and rules.partial_mode is None:
@@ -100,12 +99,12 @@ def _flags(rules: MergeRules, entries: LogEntries) -> npt.NDArray[np.uint8]:
     commit_time = entries.deletes if rules.partial_payload else entries.commit_time_deletes
     bits = DELETE * entries.deletes.astype(np.uint8)
     bits |= COMMIT_TIME * commit_time.astype(np.uint8)
-    bits |= BARE * (entries.row < 0).astype(np.uint8)
+    bits |= KEY_ONLY * (entries.row < 0).astype(np.uint8)
     return bits
 
 
 def _kinds(entries: LogEntries) -> npt.NDArray[np.uint8]:
-    """Which of the ordering values are null, one bit each, for null is the integer 0, whatever the column's type."""
+    """Bit i is set where ordering value i is null: null counts as the integer 0, whatever the column's type."""
     kinds = np.zeros(entries.count, dtype=np.uint8)
     for position, column in enumerate(entries.ordering[:7]):
         if column.null_count and not pa.types.is_int32(column.type):
@@ -115,7 +114,7 @@ def _kinds(entries: LogEntries) -> npt.NDArray[np.uint8]:
     return kinds
 
 
-# ---- rows made of several
+# ---- blended rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +122,9 @@ class _Survivors:
     """Keys with more than one surviving row.
 
     Attributes:
-        entries: int64[s], the surviving entries, those of one key together, best first.
-        starts: int64[g], where each key's begin.
-        targets: int64[g], the key's place among the rows of the result.
+        entries: int64[s], the surviving entries, grouped by key, best first.
+        starts: int64[g], the first position of each key.
+        targets: int64[g], the key's row number in the result.
     """
 
     entries: Rows
@@ -136,10 +135,10 @@ class _Survivors:
 def _survivors(
     entries: LogEntries, numbers: Numbers, winners: Rows, winner: Numbers, since: Numbers, place: Numbers
 ) -> _Survivors:
-    alive = ~entries.deletes & ~entries.deletes[winner[numbers]]
-    alive &= np.arange(entries.count) >= since[numbers]
-    several = np.bincount(numbers[alive], minlength=entries.count) > 1
-    found = np.flatnonzero(alive & several[numbers])
+    surviving = ~entries.deletes & ~entries.deletes[winner[numbers]]
+    surviving &= np.arange(entries.count) >= since[numbers]
+    several = np.bincount(numbers[surviving], minlength=entries.count) > 1
+    found = np.flatnonzero(surviving & several[numbers])
     found = found[np.lexsort((place[found], numbers[found]))]
     keys = numbers[found]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -168,20 +167,20 @@ def _blended(rules: MergeRules, entries: LogEntries, winners: Rows, survivors: _
 def _chosen(
     rules: MergeRules, entries: LogEntries, survivors: _Survivors, name: str, values: pa.Array
 ) -> npt.NDArray[np.int64]:
-    """For each key, the entry that a column's value comes from: the best with something to say, else the best."""
+    """For each key, the entry that provides a column: the best with an effective value, else the best."""
     best = survivors.entries[survivors.starts]
     if name in META_COLUMNS:
         of_newer = rules.partial_payload and entries.column_set is None
         return np.maximum.reduceat(survivors.entries, survivors.starts) if of_newer else best
     if entries.column_set is not None:
-        say = provides(entries.column_sets, name)[entries.column_set[survivors.entries]]
+        effective = provides(entries.column_sets, name)[entries.column_set[survivors.entries]]
     else:
-        found = has_say(rules, name, gather_array(values, entries.row[survivors.entries]))
+        found = effective_values(rules, name, gather_array(values, entries.row[survivors.entries]))
         if found is None:
             return best
-        say = found
+        effective = found
     count = len(survivors.entries)
-    first = np.minimum.reduceat(np.where(say, np.arange(count), count), survivors.starts)
+    first = np.minimum.reduceat(np.where(effective, np.arange(count), count), survivors.starts)
     chosen: Rows = survivors.entries[np.where(first < count, first, survivors.starts)]
     return chosen
 
@@ -189,17 +188,17 @@ def _chosen(
 def _with_united_sets(
     rules: MergeRules, entries: LogEntries, blended: LogEntries, is_row: npt.NDArray[np.bool_], survivors: _Survivors
 ) -> LogEntries:
-    """Say of each blended row which columns it brings: those that any of its rows brought."""
+    """Set the columns that each blended row provides: those that any of its rows provides."""
     assert entries.column_set is not None
     assert blended.column_set is not None
     names = sorted(frozenset().union(*entries.column_sets))
     known = np.array([[name in one for name in names] for one in entries.column_sets] + [[True] * len(names)])
     full = np.zeros(len(known), dtype=np.bool_)
     full[-1] = True
-    brings = np.column_stack([known, full])
-    united = brings[blended.column_set]
+    provided = np.column_stack([known, full])
+    united = provided[blended.column_set]
     if len(survivors.starts):
-        together = np.logical_or.reduceat(brings[entries.column_set[survivors.entries]], survivors.starts)
+        together = np.logical_or.reduceat(provided[entries.column_set[survivors.entries]], survivors.starts)
         united[np.flatnonzero(is_row)[survivors.targets]] = together
     distinct, number = np.unique(united, axis=0, return_inverse=True)
     sets = [frozenset(name for name, there in zip(names, one, strict=False) if there) for one in distinct]

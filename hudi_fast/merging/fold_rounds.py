@@ -1,7 +1,7 @@
-"""Fold entries by a function of the user, in rounds: the i-th row of every key at once.
+"""Fold entries by a user function, in rounds: round i merges the i-th row of every key.
 
-A round takes the state of the keys that have another entry, as rows, and merges the next entry of each into it. Keys
-without a further entry are done and leave, so all rounds together touch each row once.
+A round merges the next entry of each remaining key into the key's state. Keys without a further entry are complete and
+removed the state, so all rounds together touch each row once.
 """
 
 from __future__ import annotations
@@ -27,29 +27,31 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
     """One entry per key.
 
     Args:
-        merger: merges rows.
+        merger: the user function.
         entries: n entries.
-        numbers: int32[n], a number per entry, the same for the same key.
+        numbers: int32[n], a number per entry, equal for equal keys.
 
     Returns:
         int64[k], ascending: the last entry of each key; and the folded entries in their order.
 
     Raises:
-        InvalidDataError: the merger's answer is not a table of the rows that it was given.
+        InvalidDataError: the merger does not return a table of the rows that it received.
     """
     order = np.lexsort((np.arange(entries.count), numbers))
     starts = np.flatnonzero(np.diff(numbers[order], prepend=-1))
     counts = np.diff(starts, append=entries.count)
-    by_count = np.argsort(-counts, kind="stable")  # keys that are still there stay a prefix
+    by_count = np.argsort(-counts, kind="stable")  # remaining keys stay a prefix
     starts, counts = starts[by_count], counts[by_count]
     first = order[starts]
-    state, gone = _rows_of(entries, first), entries.deletes[first]
+    state, deleted = _rows_of(entries, first), entries.deletes[first]
     done: list[tuple[pa.Table, Flags]] = []
     for nth in range(1, int(counts[0]) if len(counts) else 0):
-        going = int(np.searchsorted(-counts, -nth))  # keys with more than nth entries
-        done.append((state.slice(going), gone[going:]))
-        state, gone = _merged(merger, entries, state.slice(0, going), gone[:going], order[starts[:going] + nth])
-    done.append((state, gone))
+        remaining = int(np.searchsorted(-counts, -nth))  # keys with more than nth entries
+        done.append((state.slice(remaining), deleted[remaining:]))
+        state, deleted = _merged(
+            merger, entries, state.slice(0, remaining), deleted[:remaining], order[starts[:remaining] + nth]
+        )
+    done.append((state, deleted))
     last = order[starts + counts - 1]
     back = np.argsort(last)
     rows = pa.concat_tables([table for table, _ in reversed(done)]).combine_chunks()
@@ -67,21 +69,23 @@ def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.
 
 
 def _rows_of(entries: LogEntries, which: Rows) -> pa.Table:
-    """Rows of entries; a key without a row gets any row's values, which nobody looks at."""
+    """Rows of entries; a key without a row gets an arbitrary row, which is not used."""
     if not entries.rows.num_rows:
         nothing = [pa.nulls(len(which), field.type) for field in entries.rows.schema]
         return pa.Table.from_arrays(nothing, schema=entries.rows.schema)
     return gather(entries.rows, np.maximum(entries.row[which], 0))
 
 
-def _merged(merger: Merger, entries: LogEntries, state: pa.Table, gone: Flags, which: Rows) -> tuple[pa.Table, Flags]:
-    """The state after one more entry of each key."""
+def _merged(
+    merger: Merger, entries: LogEntries, state: pa.Table, deleted: Flags, which: Rows
+) -> tuple[pa.Table, Flags]:
+    """The state after merging one more entry of each key."""
     new, deletes = _rows_of(entries, which), entries.deletes[which]
-    both = np.flatnonzero(~gone & ~deletes)
-    merged, leave = run_merger(merger, gather(state, both), gather(new, both))
+    both = np.flatnonzero(~deleted & ~deletes)
+    merged, removed = run_merger(merger, gather(state, both), gather(new, both))
     after = deletes.copy()
-    if leave is not None:
-        after[both] |= leave
+    if removed is not None:
+        after[both] |= removed
     sources = np.arange(len(which), dtype=np.int64)
     sources[both] = len(which) + np.arange(len(both))
     return gather(pa.concat_tables([new, merged]).combine_chunks(), sources), after

@@ -1,4 +1,4 @@
-"""Rows of columns by number: no copy where the numbers are a run, kernels where a column's layout allows."""
+"""Select rows by number: without a copy for consecutive numbers, by kernels where the column's layout allows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = npt.NDArray[np.int64]
 
 
 def gather(table: pa.Table, rows: Rows) -> pa.Table:
-    """Rows of ``table``: ``rows`` is int64[n], any order. Columns of one chunk are gathered several times faster."""
+    """Rows of ``table`` by number: int64[n], any order. Single-chunk columns are several times faster."""
     start = _run_start(rows)
     if start is not None:
         return table.slice(start, len(rows))
@@ -24,7 +24,7 @@ def gather(table: pa.Table, rows: Rows) -> pa.Table:
 
 
 def gather_array(array: pa.Array, rows: Rows) -> pa.Array:
-    """Values of ``array``: ``rows`` is int64[n], any order."""
+    """Values of ``array`` by number: int64[n], any order."""
     start = _run_start(rows)
     return _take_array(array, rows) if start is None else array.slice(start, len(rows))
 
@@ -53,7 +53,7 @@ def _validity(array: pa.Array, rows: Rows) -> tuple[pa.Buffer | None, int]:
 
 
 def _run_start(rows: Rows) -> int | None:
-    """The first row when ``rows`` counts up by one; None otherwise."""
+    """The first row when ``rows`` counts up by one, else None."""
     if len(rows) == 0:
         return 0
     if rows[-1] - rows[0] != len(rows) - 1 or not (np.diff(rows) == 1).all():

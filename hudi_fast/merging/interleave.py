@@ -1,4 +1,4 @@
-"""Rows from two sources into one table: the base file's rows with some replaced by incoming ones."""
+"""Build one table from rows of two: a base file's rows with some replaced by incoming ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replace_rows(
     positions: npt.NDArray[np.int64],
     dropped: npt.NDArray[np.int64],
 ) -> pa.Table:
-    """``base`` with the rows at ``positions`` replaced by ``updates``, and the rows at ``dropped`` left out.
+    """``base`` with the rows at ``positions`` replaced by ``updates`` and the rows at ``dropped`` removed.
 
     Args:
         base: n rows, n below 2^31.
@@ -50,10 +50,7 @@ def replace_rows(
 def take_two(old: pa.Array, new: pa.Array, selectors: Selectors) -> pa.Array:
     """Values of ``old`` where the selector is i >= 0, of ``new`` (at -1 - i) where it is negative.
 
-    Args:
-        old: values of any type.
-        new: values of the same type.
-        selectors: int32[k].
+    ``old`` and ``new`` have the same type; ``selectors`` is int32[k].
     """
     kind = old.type
     if kind in VARLEN:

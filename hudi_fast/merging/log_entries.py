@@ -1,14 +1,14 @@
-"""What the log blocks of a file slice say, as columns: one entry per log record or deleted key, in order.
+"""The log blocks of a file slice as columns: one entry per log record or deleted key, in order.
 
 ::
 
     log blocks ── read_entries ─► LogEntries ── fold ─► LogEntries, one entry per key
                                                                │
-                                        base file ── match_base, settle ─► BaseRowUpdates
+                                       base file ── resolve_slice ─► BaseRowUpdates
 
-An entry is a row of the log, or a delete, which may have a row (a data row that is marked as deleted) or none (a key in
-a delete block). Rows of partial blocks bring some columns only; which ones is kept as the number of a set of columns,
-of which there are few.
+An entry is a log row or a delete. A delete has a row if it is a data row marked as deleted, and no row if it is a key
+of a delete block. Rows of partial blocks provide some columns only; few distinct sets of columns exist, so an entry
+stores the number of its set.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["LogEntries", "select_entries"]
 
 @dataclass(frozen=True)
 class LogEntries:
-    """Entries of the log of one file slice, in the order in which they apply.
+    """Entries of the log of one file slice, in order of application.
 
     Attributes:
         keys: record keys; string[n], one chunk, no nulls.
@@ -34,15 +34,15 @@ class LogEntries:
         row: int64[n], the row of ``rows``, or -1 for a key of a delete block.
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
-            by key). A delete among them is a commit-time delete.
-        ordering: ordering columns, n values each, in the types of the table's columns; empty when ordering values
-            decide nothing. At an entry with ``default_ordering`` stands null, or zero.
+        by key). A delete among them is a commit-time delete.
+        ordering: ordering columns, n values each, in the types of the table's columns; null or zero at an entry with
+        ``default_ordering``. Empty when ordering values are not compared.
         positions: int64[n], row of the base file, -1 where unknown; None when positions may not be used.
-        mismatched: bool[n], delete entries whose ordering value is of another type than the column, so that it does not
-            compare; their ``ordering`` is null. None for none.
-        column_sets: names of the columns that rows of partial blocks bring; each set once. Meta columns need not be in.
-        column_set: int32[n], the number in ``column_sets`` of an entry's set, -1 for an entry that brings all columns;
-            None when all bring all.
+        mismatched: bool[n], delete entries whose ordering value has another type than the column and does not compare;
+        their ``ordering`` is null. None for none.
+        column_sets: distinct sets of column names that rows of partial blocks provide; meta columns may be absent.
+        column_set: int32[n], the number of an entry's set in ``column_sets``, -1 for all columns; None when all entries
+        have all columns.
     """
 
     keys: pa.Array
@@ -63,12 +63,12 @@ class LogEntries:
 
     @property
     def commit_time_deletes(self) -> npt.NDArray[np.bool_]:
-        """bool[n], deletes that win whatever ordering value they meet."""
+        """bool[n], deletes that win over any ordering value."""
         return self.deletes & self.default_ordering
 
 
 def select_entries(entries: LogEntries, which: npt.NDArray[np.int64]) -> LogEntries:
-    """The entries ``which``, int64[k]; the table of rows stays as it is."""
+    """The entries ``which``, int64[k]; ``rows`` is unchanged."""
     return LogEntries(
         keys=gather_array(entries.keys, which),
         rows=entries.rows,

@@ -1,8 +1,8 @@
-"""Ordering values of deleted keys: each carries a type of its own, where rows have columns.
+"""Ordering values of deleted keys: each has its own type, where rows have typed columns.
 
-Hudi compares a delete's ordering value with a row's only if both are of one Java class; otherwise the delete wins
-whatever they are (``BufferedRecordMergerFactory``, 1.2.0). Dates and times of day go by the number inside, since
-engines differ in the class that they hand to the writer.
+Hudi compares a delete's ordering value with a row's only if both have the same Java class; otherwise the delete wins
+(``BufferedRecordMergerFactory``, 1.2.0). Dates and times of day compare by their integer value, since engines pass
+different classes to the writer.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class DeleteOrdering:
 
     Attributes:
         columns: n values each; null where ``default`` or ``mismatched``.
-        default: bool[n], entries that carry Hudi's default.
-        mismatched: bool[n], entries whose value is of another type than the column.
+        default: bool[n], entries with Hudi's default.
+        mismatched: bool[n], entries whose value has another type than the column.
     """
 
     columns: tuple[pa.Array, ...]
@@ -37,7 +37,7 @@ class DeleteOrdering:
 
 
 def convert_delete_ordering(records: DeleteRecords, kinds: tuple[pa.DataType, ...]) -> DeleteOrdering:
-    """Bring ordering values of a delete block to the types of the ordering columns."""
+    """Convert ordering values of a delete block to the types of the ordering columns."""
     count = len(records.keys)
     default = np.asarray(records.is_default, dtype=np.bool_)
     if not kinds:
@@ -54,9 +54,9 @@ def convert_delete_ordering(records: DeleteRecords, kinds: tuple[pa.DataType, ..
             column = pa.nulls(count, kind)
             mismatched |= ~default & stored.is_valid().to_numpy(zero_copy_only=False)
         columns.append(column)
-    gone = default | mismatched
-    if gone.any():
-        columns = [_blanked(column, gone) for column in columns]
+    blank = default | mismatched
+    if blank.any():
+        columns = [_blanked(column, blank) for column in columns]
     return DeleteOrdering(tuple(columns), default, mismatched)
 
 
@@ -65,7 +65,7 @@ def _blanked(column: pa.Array, mask: Flags) -> pa.Array:
 
 
 def _as_kind(stored: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    """The values as the column's type if Hudi would compare them with the column's; else None."""
+    """The values in the column's type if Hudi compares them with the column's values, else None."""
     if stored.type == kind:
         return stored
     if pa.types.is_null(stored.type):

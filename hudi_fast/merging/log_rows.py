@@ -1,13 +1,13 @@
-"""Data blocks of a log as rows of the table's schema.
+"""Decode data blocks of a log into rows of the table's schema.
 
 ::
 
     Avro block ──── AvroDecoder ──────┐
-    HFile block ─── read_hfile, same ─┼─► table of the columns asked for
+    HFile block ─── read_hfile, same ─┼─► table of the requested columns
     Parquet block ─ read, conform ────┘
 
-A block is decoded with the schema in its own header: columns that it lacks are null, narrower types are widened. Of a
-table whose columns were renamed or dropped it is that schema in today's names.
+A block is decoded with the schema in its own header: missing columns are null, narrower types are widened. If the
+table's columns were renamed or dropped, that schema is first translated to the current names.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from hudi_fast.storage.base import Storage
 __all__ = ["LogRowReader"]
 
 _HFILE_KEY = "key"
-"""Column that HFile blocks blank in their records, since it is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
+"""HFile blocks leave this column empty in their records: it is the entry's key (``HoodieHFileDataBlock``, 1.2.0)."""
 
 
 @dataclass(frozen=True)
 class LogRowReader:
-    """Reads data blocks of one slice; blocks that share a schema share its decoder.
+    """Reads data blocks of one slice; blocks with the same schema share a decoder.
 
     Attributes:
         storage: the table's storage.
-        schema: columns wanted; all of them may be null.
-        decoders: by the text of the writer's schema in today's names; filled as blocks are read.
-        history: what the table's schema has been; None for a table without history.
+        schema: requested columns, all nullable.
+        decoders: by the text of the writer's schema in current names; filled as blocks are read.
+        history: the table's schema history; None for a table without one.
     """
 
     storage: Storage
@@ -52,11 +52,11 @@ class LogRowReader:
     history: SchemaHistory | None = None
 
     def read(self, block: LogBlock) -> pa.Table:
-        """The rows of a data block, in block order; columns may be in several chunks.
+        """The rows of a data block, in block order; columns may have several chunks.
 
         Raises:
-            CorruptTableError: the block cannot be understood.
-            UnsupportedFeatureError: it holds values of a kind that hudi_fast does not read.
+            CorruptTableError: the block is corrupt.
+            UnsupportedFeatureError: it holds values of a type that hudi_fast does not read.
         """
         content = read_content(self.storage, block)
         if block.kind is BlockType.PARQUET_DATA:
@@ -68,10 +68,10 @@ class LogRowReader:
         return pa.Table.from_batches(batches, self.schema)
 
     def columns_of(self, block: LogBlock) -> frozenset[str] | None:
-        """The columns that a partial block brings; None for one that brings all.
+        """The columns of a partial block; None for a block with all columns.
 
         Raises:
-            CorruptTableError: its schema cannot be understood.
+            CorruptTableError: its schema is invalid.
         """
         if block.headers.get(HeaderKey.IS_PARTIAL, "").lower() != "true":
             return None
@@ -79,7 +79,7 @@ class LogRowReader:
             return frozenset(field["name"] for field in json.loads(self._schema_text(block))["fields"])
         except (ValueError, TypeError, KeyError) as error:
             raise CorruptTableError(
-                f"The schema of a partial log block cannot be understood ({error!r}).", block.path, block.offset
+                f"The schema of a partial log block is invalid ({error!r}).", block.path, block.offset
             ) from error
 
     def _decoder(self, block: LogBlock) -> AvroDecoder:
@@ -91,7 +91,7 @@ class LogRowReader:
         return known
 
     def _schema_text(self, block: LogBlock) -> str:
-        """The writer's schema, in today's names."""
+        """The writer's schema in current names."""
         text = _schema_text(block)
         names = None if self.history is None else names_at(self.history, block.instant)
         return text if names is None else renamed_avro(text, names, block.path)
@@ -130,5 +130,5 @@ class LogRowReader:
 def _schema_text(block: LogBlock) -> str:
     text = block.headers.get(HeaderKey.SCHEMA)
     if text is None:
-        raise CorruptTableError("A data block of a log has no schema in its header.", block.path, block.offset)
+        raise CorruptTableError("A log data block has no schema in its header.", block.path, block.offset)
     return text

@@ -1,9 +1,9 @@
-"""Which log blocks of a file slice count, and in which order (``BaseHoodieLogRecordReader``, Hudi 1.2.0).
+"""Select the log blocks of a file slice that apply, and order them (``BaseHoodieLogRecordReader``, Hudi 1.2.0).
 
 ::
 
-    log files in order ─► blocks in file order ─► without corrupt, foreign and rolled back ones, by instant
-        ─► log-compacted blocks in the place of those that they hold ─► one list, in order of application
+    log files in order ─► blocks in file order ─► drop corrupt, foreign and rolled-back blocks; group by instant
+        ─► put log-compacted blocks in the place of those that they contain ─► one list, in order of application
 
 Only headers are read.
 """
@@ -33,15 +33,15 @@ _ROWS = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_
 _NOTHING = frozenset({BlockType.COMMAND, BlockType.CORRUPT})
 _ROLLBACK = "0"
 _BLOCKS_ARE_CHECKED_BEFORE = 8
-"""Before this table version a log file may hold blocks of failed writes; from it on, file names say it all."""
+"""Before this table version a log file may hold blocks of failed writes. Since then file names identify them."""
 
 
 def visible_blocks(merge: SliceMerge, slice_: FileSlice) -> list[LogBlock]:
-    """Data and delete blocks in the order in which they apply.
+    """Data and delete blocks in order of application.
 
     Raises:
-        CorruptTableError: a log file is gone or cannot be understood.
-        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+        CorruptTableError: a log file is missing or corrupt.
+        UnsupportedFeatureError: a block has an unknown type.
     """
     return blocks_that_count(merge, slice_blocks(merge, slice_))
 
@@ -50,37 +50,37 @@ def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
     """All blocks of the slice's log files, in file order.
 
     Raises:
-        CorruptTableError: a log file is gone or cannot be understood.
-        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+        CorruptTableError: a log file is missing or corrupt.
+        UnsupportedFeatureError: a block has an unknown type.
     """
     for log in slice_.log_files:
         yield from log_blocks(merge.storage, log)
 
 
 def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
-    """Of the blocks of a slice, the data and delete blocks in the order in which they apply.
+    """The data and delete blocks of a slice that apply, in order of application.
 
     Raises:
-        CorruptTableError: a block does not say what it must.
-        UnsupportedFeatureError: a command block of an unknown type.
+        CorruptTableError: a block lacks a required header.
+        UnsupportedFeatureError: a command block has an unknown type.
     """
     return blocks_in_order(blocks, lambda block: _counts(merge, block))
 
 
 def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ()) -> list[LogBlock]:
-    """Of the blocks of one log file, the data and delete blocks that count in its slice.
+    """The data and delete blocks of one log file that apply in its slice.
 
     Args:
         merge: of the table.
         path: of the log file.
-        slice_logs: paths of all log files of its slice, in order; none where there are none after it. Before table
-            version 8 a later one may hold a command block that takes blocks of this one back, and once their write is
-            archived nothing else says so.
+        slice_logs: paths of all log files of its slice, in order; empty if no file follows. Before table version 8 a
+        later file may hold a command block that rolls back blocks of this one; once their write is archived, only that
+        block records the rollback.
 
     Raises:
-        FileNotFoundError: a file is gone.
-        CorruptTableError: a block does not say what it must.
-        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+        FileNotFoundError: a file is missing.
+        CorruptTableError: a block lacks a required header.
+        UnsupportedFeatureError: a block has an unknown type.
     """
     blocks = list(scan_log_blocks(merge.storage, path))
     checked = merge.table_version < _BLOCKS_ARE_CHECKED_BEFORE
@@ -92,11 +92,11 @@ def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ())
 
 
 def blocks_in_order(blocks: Iterable[LogBlock], counts: Callable[[LogBlock], bool]) -> list[LogBlock]:
-    """Of the blocks of a slice, the data and delete blocks that count, in the order in which they apply.
+    """The data and delete blocks for which ``counts`` is true, in order of application.
 
     Raises:
-        CorruptTableError: a block does not say what it must.
-        UnsupportedFeatureError: a command block of an unknown type.
+        CorruptTableError: a block lacks a required header.
+        UnsupportedFeatureError: a command block has an unknown type.
     """
     by_instant: dict[str, list[LogBlock]] = {}
     for block in blocks:
@@ -111,31 +111,32 @@ def log_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     """All blocks of a log file, in file order.
 
     Raises:
-        FileGoneError: it is not there any more.
-        CorruptTableError: it cannot be understood.
-        UnsupportedFeatureError: a block of a kind that hudi_fast does not know.
+        FileGoneError: the file no longer exists.
+        CorruptTableError: it is corrupt.
+        UnsupportedFeatureError: a block has an unknown type.
     """
     try:
         yield from scan_log_blocks(storage, log.path)
     except FileNotFoundError as error:
         raise FileGoneError(
-            f"Table {storage.uri}: a log file is gone since the folder was listed; it was cleaned. Read again.",
+            f"Table {storage.uri}: a log file was cleaned after its folder was listed. Read again.",
             log.path,
         ) from error
 
 
 def is_rolled_back(storage: Storage, log: LogFile, others: Iterable[LogFile]) -> bool:
-    """Whether command blocks of its slice take back all that a log file holds.
+    """Whether command blocks of the slice roll back all blocks of a log file.
 
-    Before table version 8 files of failed writes stay, and once their writes are archived nothing else says so.
+    Before table version 8 files of failed writes are not deleted; once their writes are archived, only command blocks
+    record the rollback.
 
     Args:
-        storage: the table.
+        storage: of the table.
         log: the file.
         others: all log files of the slice.
 
     Raises:
-        CorruptTableError: a file is gone or cannot be understood.
+        CorruptTableError: a file is missing or corrupt.
     """
     held = {block.instant for block in log_blocks(storage, log) if block.kind not in _NOTHING}
     blocks = (block for each in others for block in log_blocks(storage, each))
@@ -143,16 +144,18 @@ def is_rolled_back(storage: Storage, log: LogFile, others: Iterable[LogFile]) ->
 
 
 def _rolled_back(block: LogBlock) -> str:
-    """The instant whose blocks a command block takes away."""
+    """The instant whose blocks a command block rolls back."""
     kind = block.headers.get(HeaderKey.COMMAND_BLOCK_TYPE)
     target = block.headers.get(HeaderKey.TARGET_INSTANT_TIME)
     if kind != _ROLLBACK:
         raise UnsupportedFeatureError(
-            f"A command block is of type {kind!r}; only {_ROLLBACK!r} (rollback) is known "
+            f"A command block has type {kind!r}; only {_ROLLBACK!r} (rollback) is supported "
             f"[file {block.path}, byte {block.offset}]."
         )
     if target is None:
-        raise CorruptTableError("A rollback block does not say which instant it takes back.", block.path, block.offset)
+        raise CorruptTableError(
+            "A rollback block does not name the instant that it rolls back.", block.path, block.offset
+        )
     return target
 
 
@@ -164,10 +167,10 @@ def _counts(merge: SliceMerge, block: LogBlock) -> bool:
 
 
 def _in_order(by_instant: dict[str, list[LogBlock]]) -> list[str]:
-    """The instants whose blocks apply: a log compaction stands where the newest of those that it holds stood.
+    """The instants whose blocks apply. A log compaction takes the place of the newest instant that it contains.
 
-    From the newest to the oldest, since a log compaction may hold the result of an older one. One that holds nothing
-    which is still there (Hudi passes it over) stands where it is.
+    Goes from newest to oldest, since a log compaction may contain the result of an older one. One that contains no
+    remaining instant (Hudi skips it) keeps its own place.
     """
     holder: dict[str, str] = {}
     chosen: dict[str, None] = {}

@@ -1,7 +1,7 @@
-"""What incoming rows, or folded log entries, do to the rows of a base file that have their keys.
+"""Changes of incoming rows, or folded log entries, to the base rows with their keys.
 
-Nobody looks at keys here: who comes has matched them already. :func:`resolve_matches` compares ordering values where
-they decide. What loses leaves the stored row alone, unless its columns may fill gaps of it.
+Expects rows already matched by key. :func:`resolve_matches` compares ordering values where the rules require it. A
+losing row leaves the stored row unchanged, unless its columns may fill gaps.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class BaseRowUpdates:
-    """What happens to the rows of a base file.
+    """Changes to the rows of a base file.
 
     Attributes:
         replaced: int64[u], ascending rows of the base file that get new values.
-        sources: int64[u], the incoming row or log entry that each comes from.
-        dropped: int64[d], ascending rows of the base file that go.
-        source_wins: bool[u], whether the source is the winner of the two; None when each is. A losing source is there
-            only because its columns may fill gaps of the stored row.
-        blended: whether new values are made of both rows, so that the stored ones have to be read.
+        sources: int64[u], the incoming row or log entry of each.
+        dropped: int64[d], ascending rows of the base file that are deleted.
+        source_wins: bool[u], whether the source wins; None when each does. A losing source is listed only because its
+        columns may fill gaps of the stored row.
+        blended: whether new rows combine both rows, so that the stored ones have to be read.
     """
 
     replaced: Rows
@@ -53,19 +53,19 @@ def resolve_matches(
     always: Flags | None = None,
     partial: bool = False,
 ) -> BaseRowUpdates:
-    """Decide over pairs of a stored and an incoming row with one key.
+    """Resolve pairs of a stored and an incoming row with one key.
 
     Args:
-        rules: how rows merge.
+        rules: merge rules.
         base_rows: int64[m], ascending rows of the base file.
         sources: int64[m], the incoming row (or log entry) of each pair; passed on.
         deletes: bool[m], whether the incoming row is a delete.
         default_ordering: bool[m], whether its ordering value is Hudi's default.
-        incoming: ordering columns of the incoming rows, m values each; not looked at where the rules do not compare.
+        incoming: ordering columns of the incoming rows, m values each; ignored where the rules do not compare.
         stored: ordering columns of the stored rows, m values each, of the same types.
         always: bool[m], incoming rows that win without a comparison; None for none.
-        partial: whether incoming rows may lack columns (partial log blocks); whole rows they then replace in part, and
-            the table's partial update mode is not looked at.
+        partial: whether incoming rows may lack columns (partial log blocks). They then replace stored rows in part, and
+        the table's partial update mode is ignored.
     """
     fills = rules.partial_mode is not None and not partial
     blended = partial or rules.blends
@@ -76,9 +76,9 @@ def resolve_matches(
         replaced = ~deletes
         return BaseRowUpdates(base_rows[replaced], sources[replaced], base_rows[deletes], None, blended)
     replaced = ~deletes & (wins | fills)
-    gone = deletes & wins
+    deleted = deletes & wins
     return BaseRowUpdates(
-        base_rows[replaced], sources[replaced], base_rows[gone], wins[replaced] if fills else None, blended
+        base_rows[replaced], sources[replaced], base_rows[deleted], wins[replaced] if fills else None, blended
     )
 
 
@@ -89,14 +89,9 @@ def incoming_beats_stored(
     incoming: Sequence[pa.Array],
     stored: Sequence[pa.ChunkedArray | pa.Array],
 ) -> Flags:
-    """For each pair of a stored and an incoming row with one key, whether the incoming one wins.
+    """bool[m], for each pair of a stored and an incoming row with one key: whether the incoming row wins.
 
-    Args:
-        rules: how rows merge.
-        deletes: bool[m], whether the incoming row is a delete.
-        default_ordering: bool[m], whether its ordering value is Hudi's default.
-        incoming: ordering columns of the incoming rows, m values each.
-        stored: ordering columns of the stored rows, m values each, of the same types.
+    See :func:`resolve_matches` for the arguments.
     """
     if not rules.compares or not incoming or not len(deletes):
         return np.ones(len(deletes), dtype=np.bool_)
@@ -107,7 +102,7 @@ def incoming_beats_stored(
 
 
 def _of_unlike_kinds(incoming: Sequence[pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]) -> Flags:
-    """Where one side has a value and the other has none, which stands for the integer 0."""
+    """Where one side has a value and the other is null, which stands for the integer 0."""
     unlike = np.zeros(len(incoming[0]), dtype=np.bool_)
     for new, old in zip(incoming, stored, strict=True):
         if not pa.types.is_int32(new.type):

@@ -1,11 +1,11 @@
-"""The rows of a file slice with log files, merged.
+"""The merged rows of a file slice with log files.
 
 ::
 
-    log files ─► blocks that count ─► entries, one per key ─► changes to the base file ─┬─► base file, changed, streamed
-                                                                                       └─► rows of the log alone
+    log files ─► visible blocks ─► entries, one per key ─► changes to the base file ─┬─► base file, changed, streamed
+                                                                                    └─► rows of the log alone
 
-Memory holds the log records of the slice, in the columns that are wanted or that merging needs, and one batch of the
+Memory holds the log records of the slice, in the requested columns and those that merging needs, and one batch of the
 base file.
 """
 
@@ -39,24 +39,24 @@ def merged_rows(
     batch_rows: int,
     ruled_out: Collection[int] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """What a snapshot sees of a slice, at most ``batch_rows`` rows at a time.
+    """The rows of a slice in a snapshot query, at most ``batch_rows`` at a time.
 
     Args:
         merge: how slices merge.
         slice_: the slice.
-        blocks: its log blocks that count.
-        wanted: columns asked for, all of which may be null.
+        blocks: its visible log blocks.
+        wanted: requested columns, all nullable.
         columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
         reader: the slice's open base file; None when it has none.
-        batch_rows: most rows in a batch.
-        ruled_out: row groups whose stored rows are not wanted, only rows that take their place.
+        batch_rows: maximum rows of a batch.
+        ruled_out: row groups of which only replaced rows are returned.
 
     Raises:
-        CorruptTableError: a file of the slice cannot be understood.
+        CorruptTableError: a file of the slice is corrupt.
     """
     base_instant = None if slice_.base_file is None else slice_.base_file.instant
     resolved = resolve_slice(merge, blocks, columns, reader, base_instant)
-    # A function of the user sees whole rows.
+    # A user function receives whole rows.
     schema = wanted if merge.rules.merger is None else columns
     if reader is not None:
         make = entry_replacement(merge.rules, resolved.entries, resolved.changes, schema)
@@ -71,14 +71,14 @@ def merged_rows(
 def log_rows(
     merge: SliceMerge, blocks: list[LogBlock], wanted: pa.Schema, columns: pa.Schema, batch_rows: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the log as they were written, deletes left out: a query that does not merge shows them all.
+    """The rows of the log as written, without deletes: all of them, for a query that does not merge.
 
     Args:
         merge: how slices merge.
         blocks: of one slice.
-        wanted: columns asked for.
+        wanted: requested columns.
         columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
-        batch_rows: most rows in a batch.
+        batch_rows: maximum rows of a batch.
     """
     entries = read_entries(merge, blocks, columns)
     yield from _gathered(entries.rows.select(wanted.names), entries.row[~entries.deletes], batch_rows)

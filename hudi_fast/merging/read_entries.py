@@ -1,4 +1,4 @@
-"""Log blocks become entries: records decoded into the columns asked for, deleted keys beside them.
+"""Read log blocks into entries: decoded records and deleted keys.
 
 ::
 
@@ -35,14 +35,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Part:
-    """What one block brings.
+    """The contents of one block.
 
     Attributes:
-        block: where it comes from.
-        count: how many entries.
+        block: the block.
+        count: number of entries.
         rows: records of a data block; None for a delete block.
         deletes: entries of a delete block.
-        columns: names of the columns that a partial data block brings; None for all.
+        columns: column names of a partial data block; None for all.
     """
 
     block: LogBlock
@@ -60,13 +60,13 @@ def read_entries(
     Args:
         merge: how the slice merges.
         blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
-        schema: columns of the entries' rows: of :func:`hudi_fast.merging.slice_merge.merge_schema`, or just the key
-            columns, to know which keys the log has. Entries have no ordering values if it lacks those columns.
-        base_instant: instant of the slice's base file; record positions count when they refer to it.
+        schema: columns of the entries' rows: :func:`hudi_fast.merging.slice_merge.merge_schema`, or only the key
+        columns. Without ordering columns, entries have no ordering values.
+        base_instant: instant of the slice's base file; record positions are used when they refer to it.
 
     Raises:
-        CorruptTableError: a block cannot be understood, or has records without key.
-        UnsupportedFeatureError: a block holds values that hudi_fast does not read, or more than fits one array.
+        CorruptTableError: a block is corrupt, or has records without key.
+        UnsupportedFeatureError: a block holds values that hudi_fast does not read, or exceeds the size of one array.
     """
     reader = LogRowReader(merge.storage, _decoded_schema(schema, blocks), {}, merge.history)
     parts = [_read(merge, reader, block) for block in blocks]
@@ -93,7 +93,7 @@ def read_entries(
 
 
 def _decoded_schema(schema: pa.Schema, blocks: Sequence[LogBlock]) -> pa.Schema:
-    """The columns to decode: Hudi's sixth meta column marks deletes and is none of the table's columns."""
+    """The columns to decode: with Hudi's sixth meta column, which marks deletes and is not a column of the table."""
     fields = [field.with_nullable(True) for field in schema]
     if OPERATION not in schema.names and any(
         f'"{OPERATION}"' in block.headers.get(HeaderKey.SCHEMA, "") for block in blocks
@@ -111,13 +111,13 @@ def _read(merge: SliceMerge, reader: LogRowReader, block: LogBlock) -> _Part:
 
 
 def _one_table(merge: SliceMerge, schema: pa.Schema, tables: list[pa.Table]) -> pa.Table:
-    """All rows with columns of one chunk."""
+    """All rows, each column in one chunk."""
     rows = pa.concat_tables(tables) if tables else schema.empty_table()
     try:
         return pa.Table.from_arrays([single_chunk(column) for column in rows.columns], schema=schema)
     except InvalidDataError as error:
         raise UnsupportedFeatureError(
-            f"Table {merge.storage.uri}: the log of one file slice holds more than 2 GiB in one column; compact it "
+            f"Table {merge.storage.uri}: the log of one file slice holds more than 2 GiB in one column. Compact it "
             "with Apache Hudi, or read fewer columns."
         ) from error
 
@@ -130,7 +130,7 @@ def _each(
     rows: pa.Array,
     of_deletes: Callable[[DeleteRecords, int], pa.Array],
 ) -> pa.Array:
-    """Values of all entries: those of data blocks are the next of ``rows``, those of delete blocks are asked for."""
+    """Values of all entries: of data blocks the next of ``rows``, of delete blocks from ``of_deletes``."""
     pieces: list[pa.Array] = []
     start = first = 0
     for number, part in enumerate(parts):
@@ -167,9 +167,9 @@ def _keys(merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table) -> pa.Array
         stored = rows.column(RECORD_KEY).chunk(0)
     keys = _each(parts, stored, lambda deletes, _: deletes.keys)
     if keys.null_count:
-        nameless = keys.is_null().to_numpy(zero_copy_only=False)
+        missing = keys.is_null().to_numpy(zero_copy_only=False)
         ends = np.cumsum([part.count for part in parts])
-        block = parts[int(np.searchsorted(ends, int(np.argmax(nameless)), side="right"))].block
+        block = parts[int(np.searchsorted(ends, int(np.argmax(missing)), side="right"))].block
         raise CorruptTableError("A log block has entries without a record key.", block.path, block.offset)
     return keys
 
@@ -177,7 +177,7 @@ def _keys(merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table) -> pa.Array
 def _ordering(
     merge: SliceMerge, parts: Sequence[_Part], rows: pa.Table
 ) -> tuple[Flags, tuple[pa.Array, ...], Flags | None]:
-    """Which entries carry the default, the ordering columns, and which deletes do not compare."""
+    """The entries with the default, the ordering columns, and the deletes that do not compare."""
     columns = _row_ordering(merge, rows)
     row_default = default_ordering(columns, rows.num_rows)
     kinds = tuple(column.type for column in columns)
@@ -215,7 +215,7 @@ def _positions(merge: SliceMerge, parts: Sequence[_Part], base_instant: str | No
         text = headers.get(HeaderKey.RECORD_POSITIONS)
         if text and headers.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) == base_instant:
             found = decode_positions(text)
-            if len(found) == part.count:  # repeated positions are stored once: then nobody knows whose they are
+            if len(found) == part.count:  # repeated positions are stored once and cannot be assigned to entries
                 positions[start : start + part.count] = found
                 known = True
         start += part.count

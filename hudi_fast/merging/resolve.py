@@ -1,11 +1,11 @@
-"""What the log of a file slice does to its base file.
+"""Resolve the log of a file slice against its base file.
 
 ::
 
     blocks ─► entries ─► folded: one per key ─► matched with base rows, by key or by position
-        ─► settled against stored ordering values ─► rows replaced, rows dropped, entries that meet no row
+        ─► ordering values compared with the stored ones ─► rows replaced, rows dropped, entries without a base row
 
-Of the base file the key column and the ordering columns are read, once, a batch at a time; commit times, too, where
+The key column and the ordering columns of the base file are read once, a batch at a time; also the commit times, if
 only rows of some commits are merged with the log.
 """
 
@@ -43,13 +43,13 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ResolvedSlice:
-    """What becomes of the rows of a slice.
+    """The effect of a slice's log on its rows.
 
     Attributes:
         entries: of the log, one per key.
-        changes: to the base file; its ``sources`` are numbers of entries.
-        appended: int64[k], ascending: entries that are rows of their own: the base file lacks their key, no deletes.
-        logged: number of records and deleted keys in the log, before those of one key became one entry.
+        changes: to the base file; ``sources`` are entry numbers.
+        appended: int64[k], ascending: entries that add a row, since the base file lacks their key; no deletes.
+        logged: number of records and deleted keys in the log before folding.
     """
 
     entries: LogEntries
@@ -65,17 +65,17 @@ def resolve_slice(
     reader: BaseFileReader | None,
     base_instant: str | None = None,
 ) -> ResolvedSlice:
-    """Fold the log of a slice and settle it against the base file.
+    """Fold the log of a slice and resolve it against the base file.
 
     Args:
         merge: how the slice merges.
         blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
         schema: of :func:`hudi_fast.merging.slice_merge.merge_schema`.
-        reader: the open base file; None for a slice of logs alone.
+        reader: the open base file; None for a slice without one.
         base_instant: the base file's instant, to which record positions refer.
 
     Raises:
-        CorruptTableError: a file of the slice cannot be understood.
+        CorruptTableError: a file of the slice is corrupt.
     """
     logged = read_entries(merge, blocks, schema, base_instant)
     count, entries = logged.count, fold(merge.rules, logged)
@@ -100,7 +100,7 @@ def resolve_slice(
 
 @dataclass(frozen=True)
 class _Matches:
-    """Rows of the base file whose keys the log has.
+    """Rows of the base file whose keys occur in the log.
 
     Attributes:
         base_rows: int64[m], ascending.
@@ -123,7 +123,7 @@ def _matches(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, reader: 
 
 
 def _matches_at(merge: SliceMerge, schema: pa.Schema, reader: BaseFileReader, rows: Rows, order: Rows) -> _Matches:
-    """Every entry names its row: keys need not be read."""
+    """Match by position: every entry names its row, so keys are not read."""
     roots = _ordering_roots(merge)
     wanted = _wanted(merge, [], roots, schema)
     stored: list[tuple[pa.Array, ...]] = []
@@ -164,7 +164,7 @@ def _matches_by_key(merge: SliceMerge, entries: LogEntries, schema: pa.Schema, r
 
 
 def _without_repetitions(count: int, matches: _Matches) -> _Matches:
-    """Of base rows with one key the first is changed; the others stay as they are, as in Hudi."""
+    """Keep the first of several base rows with one key; the others are left unchanged, as in Hudi."""
     first = np.full(count, -1, dtype=np.int64)
     first[matches.entries[::-1]] = matches.base_rows[::-1]
     kept = first[matches.entries] == matches.base_rows
@@ -187,13 +187,13 @@ def _ordering_roots(merge: SliceMerge) -> list[str]:
 
 
 def _wanted(merge: SliceMerge, keys: list[str], roots: list[str], schema: pa.Schema) -> pa.Schema:
-    """Key and ordering columns, and commit times where they decide."""
+    """Key and ordering columns, and commit times if ``merge.commit_times`` is set."""
     times = [] if merge.commit_times is None else [pa.field(_COMMIT_TIME, pa.string())]
     return pa.schema([*(schema.field(name) for name in dict.fromkeys([*keys, *roots])), *times])
 
 
 def _of_merged_commits(merge: SliceMerge, batch: pa.RecordBatch, rows: Rows) -> Rows:
-    """Those of ``rows`` of the batch that the log is merged with."""
+    """The ``rows`` of the batch that are merged with the log."""
     if merge.commit_times is None or not len(rows):
         return rows
     merged = pc.is_in(batch.column(_COMMIT_TIME), pa.array(merge.commit_times, pa.string()))

@@ -1,15 +1,15 @@
-"""Which of two rows with one key stays: Hudi's merge modes as vectorised rules.
+"""Hudi's merge modes as vectorised rules: which of two rows with one key is kept.
 
-:func:`merge_rules_of` reads from a table's configuration what its rules are. They answer, for whole columns
+:func:`merge_rules_of` derives the rules from a table's configuration. Functions on whole columns
 (``BufferedRecordMergerFactory``, ``OrderingValues``; Hudi 1.2.0):
 
-* :func:`delete_mask`: which rows are deletes?
-* :func:`ordering_rank`: how do the rows of one batch, or of one log, compare?  A number per row.
-* :func:`default_ordering`: which rows have Hudi's default ordering value, the integer 0?
-* :func:`at_least`, :func:`greater`: how does an incoming row's ordering value compare with the stored one's?
+* :func:`delete_mask`: the rows that are deletes;
+* :func:`ordering_rank`: a number per row that orders the rows of one batch or one log;
+* :func:`default_ordering`: the rows with Hudi's default ordering value, the integer 0;
+* :func:`at_least`, :func:`greater`: compare ordering values of incoming and stored rows.
 
-A null ordering value stands for that default: beside numbers it counts as 0, beside other types it is the lowest. A
-delete whose ordering value is the default is a *commit-time delete* and beats whatever came before.
+A null ordering value stands for that default: it compares as 0 with numbers and is the lowest value of other types. A
+delete with the default ordering value is a *commit-time delete* and beats every earlier row.
 """
 
 from __future__ import annotations
@@ -69,10 +69,11 @@ _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"
 _STRATEGY = "hoodie.record.merge.strategy.id"
 
 Merger: TypeAlias = Callable[[pa.Table, pa.Table], pa.Table]
-"""``merge(older, newer)``: row i of both has one key; the merged rows, in the same order, with the same columns.
+"""``merge(older, newer)``: row i of both has one key. Returns the merged rows in the same order with the same columns.
 
-The tables have all columns of the table but Hudi's meta columns. A boolean column ``_hoodie_is_deleted`` that is true
-makes a row go. Deletes are not given to it: they win over what was before them, and a row after a delete is a new one.
+The tables have all columns of the table except Hudi's meta columns. Rows where a boolean column ``_hoodie_is_deleted``
+is true are deleted. The function receives no deletes: a delete beats every earlier row, and a row after a delete is
+new.
 """
 
 
@@ -84,16 +85,16 @@ class MergeRules:
         mode: :data:`COMMIT_TIME`, :data:`EVENT_TIME`, or :data:`CUSTOM` with a merger.
         ordering_fields: columns of the ordering value, possibly nested (``a.b``); empty for none.
         delete_field: column whose text marks a delete; None for none.
-        delete_marker: the text that does.
+        delete_marker: the text of ``delete_field`` in a delete.
         partial_mode: :data:`IGNORE_DEFAULTS`, :data:`FILL_UNAVAILABLE`, or None: whole rows win.
         unavailable_value: the text that stands for a value that was not sent.
-        same_ordering_updates: whether of equal ordering values the incoming row wins over the stored one.
-        log_ordering: rows of the log, or of one batch, compare their ordering values although the mode does not
-            (releases before 1.0 with OverwriteWithLatestAvroPayload).
-        partial_payload: as PartialUpdateAvroPayload of tables before version 9 does: a delete wins whatever its
-            ordering value, ordering values of unlike kinds do not compare, meta columns are those of the newer row.
-        defaults: default values by column, other than null.
-        merger: function of the user that merges rows; None for none.
+        same_ordering_updates: whether the incoming row wins over the stored one at equal ordering values.
+        log_ordering: whether rows of one log or batch compare ordering values although the mode does not (releases
+        before 1.0 with OverwriteWithLatestAvroPayload).
+        partial_payload: follow PartialUpdateAvroPayload of tables before version 9: a delete wins at any ordering
+        value, a null ordering value does not compare with others, meta columns are those of the newer row.
+        defaults: column defaults other than null.
+        merger: the user's merge function; None for none.
     """
 
     mode: str
@@ -110,17 +111,17 @@ class MergeRules:
 
     @property
     def compares(self) -> bool:
-        """Whether ordering values decide between an incoming and a stored row."""
+        """Whether ordering values are compared between an incoming and a stored row."""
         return self.mode == EVENT_TIME and bool(self.ordering_fields)
 
     @property
     def orders(self) -> bool:
-        """Whether ordering values decide between rows of one batch, or of one log."""
+        """Whether ordering values are compared between rows of one batch or one log."""
         return self.compares or (self.log_ordering and bool(self.ordering_fields))
 
     @property
     def blends(self) -> bool:
-        """Whether a merged row may be made of both rows."""
+        """Whether a merged row may have values of both rows."""
         return self.partial_mode is not None or self.merger is not None
 
 
@@ -135,15 +136,14 @@ def merge_rules_of(
 
     Args:
         config: the table's configuration.
-        delete_field: column that marks deletes, where the table does not name one.
-        delete_marker: text that does.
-        merger: merges rows of a table whose merge mode is CUSTOM.
-        defaults: default values by column, other than null.
+        delete_field: column that marks deletes, if the table's configuration names none.
+        delete_marker: the text of ``delete_field`` in a delete.
+        merger: merge function for a table with merge mode CUSTOM.
+        defaults: column defaults other than null.
 
     Raises:
-        UnsupportedFeatureError: the table merges by a payload class, a strategy or a partial update mode that is
-            unknown here.
-        ConfigError: a merger for a table that says how it merges.
+        UnsupportedFeatureError: the table's payload class, merge strategy or partial update mode is not supported.
+        ConfigError: a merger for a table with another merge mode.
     """
     if merger is not None and config.merge_mode != CUSTOM:
         raise ConfigError(
@@ -179,20 +179,20 @@ def _partial_mode(config: TableConfig) -> str | None:
 
 
 def _is_overwrite_of_release_0(config: TableConfig) -> bool:
-    """Releases from 1.0 on store a strategy id, and take the latest log record."""
+    """Releases since 1.0 store a strategy id, and take the latest log record."""
     return config.version < 8 and config.payload_class == OVERWRITE_PAYLOAD and _STRATEGY not in config.raw
 
 
 def _payload_rules(config: TableConfig, rules: MergeRules) -> MergeRules:
-    """The rules that a payload class of Hudi's own stands for."""
+    """The rules of a payload class that Hudi ships."""
     known = BUILT_IN_PAYLOADS.get(config.payload_class or "")
     if known is None or config.merge_strategy_id not in (None, PAYLOAD_STRATEGY):
         by = f"merge strategy {config.merge_strategy_id}"
         if known is None and config.payload_class:
             by = f"payload class {config.payload_class}"
         raise UnsupportedFeatureError(
-            f"Table {config.name} merges rows by the {by}, which is Java code that hudi_fast does not run. Give a "
-            "function of your own as hudi_fast.merger, or use Apache Hudi."
+            f"Table {config.name} merges rows by the {by}, which is Java code that hudi_fast does not run. Pass a "
+            "Python function as hudi_fast.merger, or use Apache Hudi."
         )
     partial = config.payload_class == PARTIAL_UPDATE_PAYLOAD
     return replace(
@@ -210,7 +210,7 @@ def _payload_rules(config: TableConfig, rules: MergeRules) -> MergeRules:
 
 
 def merging_columns(rules: MergeRules, columns: Sequence[str]) -> list[str] | None:
-    """Which of ``columns`` merging looks at, record key aside; None for all of them."""
+    """The ``columns`` that merging reads besides the record key; None for all of them."""
     if rules.merger is not None:
         return None
     wanted = {DELETED_FLAG, OPERATION, rules.delete_field}
@@ -220,7 +220,7 @@ def merging_columns(rules: MergeRules, columns: Sequence[str]) -> list[str] | No
 
 
 def ordering_columns(rules: MergeRules, rows: pa.Table) -> tuple[pa.ChunkedArray, ...]:
-    """The ordering columns of ``rows``; empty when ordering values decide nothing.
+    """The ordering columns of ``rows``; empty when ordering values are not compared.
 
     Raises:
         InvalidDataError: an ordering field is not among the columns.
@@ -239,8 +239,8 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
         flag = rows.column(DELETED_FLAG)
         if not pa.types.is_boolean(flag.type):
             raise SchemaMismatchError(
-                f"{DELETED_FLAG} has to be a boolean column; the incoming rows have {flag.type}. It marks rows that "
-                "delete: cast it, or leave it out."
+                f"{DELETED_FLAG} has to be a boolean column; the incoming rows have {flag.type}. It marks deletes: "
+                "cast it, or leave it out."
             )
         masks.append(flag)
     if OPERATION in rows.column_names:
@@ -258,9 +258,9 @@ def delete_mask(rules: MergeRules, rows: pa.Table) -> npt.NDArray[np.bool_] | No
 
 
 def default_ordering(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> npt.NDArray[np.bool_]:
-    """bool[count], rows whose ordering value is exactly Hudi's default, the integer 0.
+    """bool[count], rows whose ordering value is Hudi's default, the integer 0.
 
-    So it is without ordering columns and where a single one is null, or a 32-bit zero; never with several columns.
+    True without ordering columns, and for a null or a 32-bit zero in a single one; always False with several columns.
     """
     if len(columns) != 1:
         return np.full(count, not columns)
@@ -271,7 +271,7 @@ def default_ordering(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) 
 
 
 def ordering_rank(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> npt.NDArray[np.int64]:
-    """A number per row that compares as the ordering values do; all zero when there are none."""
+    """A number per row that compares as the ordering values do; all zero without ordering columns."""
     if not columns:
         return np.zeros(count, dtype=np.int64)
     if len(columns) == 1:
@@ -283,11 +283,9 @@ def ordering_rank(columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> 
 def at_least(
     incoming: Sequence[pa.ChunkedArray | pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]
 ) -> npt.NDArray[np.bool_]:
-    """For each row, whether the incoming ordering value is equal to or greater than the stored one.
+    """bool[n], whether the incoming ordering value is equal to or greater than the stored one.
 
-    Args:
-        incoming: ordering columns, all of one length.
-        stored: as many columns of the same types and length.
+    Both arguments are ordering columns of n values, of the same types.
     """
     return _compare(incoming, stored, equal_counts=True)
 
@@ -295,11 +293,9 @@ def at_least(
 def greater(
     incoming: Sequence[pa.ChunkedArray | pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]
 ) -> npt.NDArray[np.bool_]:
-    """For each row, whether the incoming ordering value is greater than the stored one.
+    """bool[n], whether the incoming ordering value is greater than the stored one.
 
-    Args:
-        incoming: ordering columns, all of one length.
-        stored: as many columns of the same types and length.
+    Both arguments are ordering columns of n values, of the same types.
     """
     return _compare(incoming, stored, equal_counts=False)
 
@@ -332,10 +328,10 @@ def _column(rows: pa.Table, name: str) -> pa.ChunkedArray:
 
 
 def _as_int64(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64] | None:
-    """Integer-like values themselves, with null as 0; None for types that are not integers inside."""
+    """Integer and boolean values as int64, null as 0; None for other types."""
     kind = column.type
     if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
-        return None  # for times and dates null is the lowest, not the epoch
+        return None  # a null time or date is the lowest value, not the epoch
     return np.asarray(pc.fill_null(pc.cast(column, pa.int64()), 0).to_numpy(), dtype=np.int64)
 
 
@@ -349,7 +345,7 @@ def _default_filled(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.
 
 
 def _dense_rank(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
-    """Null lowest, NaN highest (as ``Double.compare`` has it)."""
+    """Rank with null lowest and NaN highest (as ``Double.compare``)."""
     kind = column.type
     if pa.types.is_temporal(kind):
         whole = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
@@ -364,7 +360,7 @@ def _dense_rank(column: pa.ChunkedArray | pa.Array) -> npt.NDArray[np.int64]:
         flat = pa.concat_arrays(flat.chunks)
     ranks = np.array(pc.rank(flat, "ascending", tiebreaker="dense"), dtype=np.int64)
     if flat.null_count:
-        ranks[flat.is_null().to_numpy(zero_copy_only=False)] = 0  # all others begin at 1
+        ranks[flat.is_null().to_numpy(zero_copy_only=False)] = 0  # other ranks start at 1
     return ranks
 
 

@@ -1,11 +1,11 @@
-"""What merging the log of a file slice needs, and which columns it has to read.
+"""How the file slices of a table merge, and the columns that merging has to read.
 
 ::
 
-    visible_blocks(merge, slice) ─► read_entries(merge, blocks, schema) ─► fold ─► match_base ─► settle ─► merged rows
+    visible_blocks(merge, slice) ─► read_entries(merge, blocks, schema) ─► fold ─► resolve_slice ─► merged rows
 
-A :class:`SliceMerge` is true for a whole table and is made once; the functions around it are pure in it and in the
-slice, so a task that runs twice answers the same.
+A :class:`SliceMerge` holds for a whole table and is made once. The functions that take it are pure in it and in the
+slice, so a retried task returns the same result.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ RECORD_KEY = "_hoodie_record_key"
 
 @dataclass(frozen=True)
 class SliceMerge:
-    """What merging a slice needs. Picklable.
+    """Inputs of merging a slice. Picklable.
 
     Attributes:
         storage: the table's storage.
-        timeline: the active timeline; before table version 8 it says which blocks count.
+        timeline: the active timeline; before table version 8 it decides which blocks are visible.
         table_version: of the table.
-        rules: which of two rows with one key stays.
-        as_of: newest requested time that counts; None for the end of the timeline.
-        key_config: how keys follow from data columns; None for a table whose rows carry the meta columns.
+        rules: merge rules.
+        as_of: newest requested time that is visible; None for the end of the timeline.
+        key_config: how keys are computed from data columns; None for a table whose rows have the meta columns.
         use_positions: whether entries may be matched to rows of the base file by position.
-        commit_times: of the rows of base files that the log is merged with; None for all. The others stay as they are,
-            and entries with their keys are rows of their own.
-        history: what the table's schema has been: log blocks are read in today's names; None without history.
+        commit_times: commit times of the base rows that are merged with the log; None for all. Other base rows are
+        unchanged, and entries with their keys become rows of their own.
+        history: the table's schema history, to read log blocks in current names; None without history.
     """
 
     storage: Storage
@@ -57,17 +57,17 @@ class SliceMerge:
 
 
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
-    """How the slices of a table merge, as the state's view sees it.
+    """How the slices of a table merge in the state's view.
 
     Args:
         state: the table.
-        merger: the user's function for a table whose merge mode is CUSTOM.
+        merger: the user function of a table with merge mode CUSTOM.
         use_positions: whether entries may be matched to rows of the base file by position.
 
     Raises:
-        UnsupportedFeatureError: the table merges in a way that is unknown here, or rows carry no keys and the table's
-            key generator cannot be run again.
-        ConfigError: a merger for a table that says how it merges.
+        UnsupportedFeatureError: the merge mode is not supported, or rows store no keys and the table's key generator
+        cannot recompute them.
+        ConfigError: a merger for a table with another merge mode.
     """
     return SliceMerge(
         state.storage,
@@ -82,7 +82,7 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
 
 
 def stored_key_config(config: TableConfig) -> KeyConfig | None:
-    """How the keys of stored rows follow from their columns; None when the rows carry them.
+    """How the keys of stored rows are computed from their columns; None when the rows store them.
 
     Raises:
         UnsupportedFeatureError: a key generator of the user, or generated keys.
@@ -91,28 +91,28 @@ def stored_key_config(config: TableConfig) -> KeyConfig | None:
         return None
     if config.key_generator == "USER_PROVIDED" or not config.record_key_fields:
         raise UnsupportedFeatureError(
-            f"Table {config.name} stores no record keys (hoodie.populate.meta.fields=false), and they do not follow "
-            f"from its columns: its key generator is {config.key_generator_class or 'one that makes them up'}."
+            f"Table {config.name} stores no record keys (hoodie.populate.meta.fields=false), and they cannot be "
+            f"computed from its columns: its key generator is {config.key_generator_class or 'one that invents keys'}."
         )
     return KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
 
 
 def key_columns(merge: SliceMerge) -> list[str]:
-    """The columns that a row's key is read from."""
+    """The columns that a row's key is computed from."""
     if merge.key_config is None:
         return [RECORD_KEY]
     return list(dict.fromkeys(name.split(".")[0] for name in merge.key_config.record_key_fields))
 
 
 def merge_schema(merge: SliceMerge, wanted: pa.Schema, full: pa.Schema) -> pa.Schema:
-    """The columns of ``wanted``, and after them those that merging needs: keys, ordering values, delete flags.
+    """The columns of ``wanted``, followed by those that merging needs: keys, ordering values, delete flags.
 
-    All may be null: rows of partial blocks lack columns until they are merged. A custom merger sees every column.
+    All are nullable: rows of partial blocks lack columns until they are merged. A custom merger needs every column.
 
     Args:
         merge: how slices merge.
-        wanted: columns that are asked for.
-        full: all columns of the table, meta columns among them if rows carry them.
+        wanted: requested columns.
+        full: all columns of the table, with the meta columns if rows store them.
     """
     others = merging_columns(merge.rules, full.names)
     needed = [*key_columns(merge), *(full.names if others is None else others)]

@@ -1,12 +1,11 @@
-"""Columns of a base file as the table has them today.
+"""Columns of a base file in the table's current schema.
 
 ::
 
-    names that the file has ─► read ─► conformed to today's types ─┐
-    names that it is too old for ──────────────────────────► nulls ┴─► in the order and types that were asked for
+    columns that the file has ─► read ─► conformed to the current types ─┐
+    columns added after the file was written ───────────────────► nulls ┴─► in the requested order and types
 
-In batches (:func:`stored_batches`) where rows are walked, as a whole (:func:`stored_table`) where they are picked by
-number.
+:func:`stored_batches` returns batches, for streaming; :func:`stored_table` a whole table, for selecting rows by number.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ def stored_batches(
 
     Args:
         reader: the open file.
-        columns: what to read, in today's types; a column that the file lacks has to be nullable.
-        batch_rows: rows of a batch, at most; of a file that has none of the columns a batch is a row group.
+        columns: what to read, in current types; a column that the file lacks has to be nullable.
+        batch_rows: maximum rows of a batch; if the file has none of the columns, a batch is a row group.
 
     Raises:
         CorruptTableError: the file cannot be read.
-        SchemaMismatchError: a stored type does not become today's.
+        SchemaMismatchError: a stored type cannot be converted to the current one.
     """
     present = _present(reader, columns)
     if not present.names:

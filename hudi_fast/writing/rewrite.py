@@ -50,7 +50,7 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
             stack.enter_context(log)
         carried = CarriedColumns.of(plan, work.partition, output.name)
         updates = _Updates(plan, work, incoming, changes, output.name, carried.wanted)
-        for table in merged_batches(reader, carried.wanted, changes, updates.make, watch=log):
+        for table in merged_batches(reader, carried.wanted, changes, updates.make, observer=log):
             complete = carried.complete(table)
             output.write(complete)
             footer.carry(complete.column(RECORD_KEY))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.merging.blend import fill_gaps, effective_values
+from hudi_fast.merging.blend import effective_values, fill_gaps
 from hudi_fast.merging.rules import COMMIT_TIME, FILL_UNAVAILABLE, IGNORE_DEFAULTS, MergeRules
 
 

@@ -361,14 +361,14 @@ def test_a_merger_sees_data_columns_and_the_newer_row_gives_the_meta_columns() -
         (lambda older, newer: older.to_pylist(), r"returned list: \[\{'n': 1\}\]"),
         (
             lambda older, newer: older.slice(0, 0),
-            r"the 1 rows that it was given.*returned 0 rows with the columns \['n'",
+            r"the 1 rows that it received.*returned 0 rows with the columns \['n'",
         ),
         (
             lambda older, newer: older.rename_columns(["m"]),
             r"columns \['n'\].*returned 1 rows with the columns \['m'\]",
         ),
         (lambda older, newer: older.append_column("x", pa.array([1])), r"with the columns \['n', 'x'\]"),
-        (lambda older, newer: pa.table({"n": ["1"]}), "column 'n' as string; it was given as int64"),
+        (lambda older, newer: pa.table({"n": ["1"]}), "column 'n' as string; expected int64"),
         (
             lambda older, newer: older.append_column("_hoodie_is_deleted", pa.array([1])),
             "_hoodie_is_deleted as int64; it has to be boolean",

@@ -107,8 +107,8 @@ def _updates(
 
 def _updated(unit: CdcUnit, before: pa.StringArray, after: pa.StringArray, made: Replaced) -> pa.RecordBatch:
     ops = pa.repeat(pa.scalar(UPDATE), len(before))
-    if made.gone is not None:
-        gone = pa.array(made.gone)
+    if made.deleted is not None:
+        gone = pa.array(made.deleted)
         ops = pc.if_else(gone, DELETE, ops)
         after = pc.if_else(gone, pa.scalar(None, pa.string()), after)
     batch = change_batch(unit.instant, ops, before, after)

@@ -177,7 +177,7 @@ def _write(
     entries, changes = resolved.entries, resolved.changes
     if reader is not None:
         replacement = entry_replacement(work.merge.rules, entries, changes, carried.wanted)
-        for table in merged_batches(reader, carried.wanted, changes, replacement, watch=log):
+        for table in merged_batches(reader, carried.wanted, changes, replacement, observer=log):
             output.write(carried.complete(table))
             if stored:
                 output.footer.carry(table.column(RECORD_KEY))
