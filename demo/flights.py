@@ -1,18 +1,17 @@
-"""The demo: a year of flights becomes a Hudi table that is loaded, changed, cleared, widened and queried.
+"""The demo: load a year of flights into a Hudi table, update, delete, add a column, and query it.
 
 ::
 
     rows ─► hudi_fast.write, on Spark or in this process ─► tables in a temporary folder
                                                              │
-             every row compared with what must be there ◄────┘ read back, by Spark and without it
+             every row compared with the expected rows ◄─────┘ read back, with Spark and without it
 
-It happens to two tables: one that rewrites files (COPY_ON_WRITE), and one that logs changes beside them (MERGE_ON_READ)
-until a compaction merges the log files into new base files. Queries on the first then leave out the files that its
-metadata table says hold none of the rows they ask for; a mistake is undone by going back to a savepoint, old files are
-cleaned, and rows are sorted by a clustering.
+The demo uses two tables. The copy-on-write table rewrites files. Its queries then skip files by the metadata table, a
+restore to a savepoint reverts a mistake, a clean deletes old files, and a clustering sorts the rows. The merge-on-read
+table logs changes until a compaction merges the log files into new base files.
 
-With Java and PySpark it runs on Spark (two cores); without, on the local engine. It ends with exit code 1 if the table
-holds anything but the rows it should.
+With Java and PySpark the demo runs on Spark (two cores); otherwise it runs in one process. It exits with code 1 if a
+table does not hold the expected rows.
 """
 
 from __future__ import annotations
@@ -47,12 +46,12 @@ TABLE_OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "month",
     "hoodie.datasource.write.precombine.field": "revision",
     "hoodie.datasource.write.hive_style_partitioning": "true",
-    "hoodie.metadata.record.index.enable": "true",  # which file group a key is in
+    "hoodie.metadata.record.index.enable": "true",  # the file group of each key
 }
 LOG_OPTIONS = {
     **TABLE_OPTIONS,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.compact.inline": "false",  # the demo says when
+    "hoodie.compact.inline": "false",  # the demo compacts itself
 }
 OPERATION = "hoodie.datasource.write.operation"
 STEPS = 21
@@ -68,14 +67,14 @@ appender.stderr.layout.pattern = %p %c: %m%n
 
 @dataclass(frozen=True)
 class Engine:
-    """Where rows are written and counted.
+    """How to write and count rows: on Spark, or in this process.
 
     Attributes:
-        name: for people.
-        rows: makes of a name and Arrow rows what ``hf.write`` takes.
-        count: rows of the table at a path.
-        stop: ends it.
-        session: what compactions run on; None for this process.
+        name: display name.
+        rows: converts a name and Arrow rows to the input of ``hf.write``.
+        count: counts the rows of the table at a path.
+        stop: stops the engine.
+        session: the Spark session for services; None for this process.
     """
 
     name: str
@@ -87,7 +86,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that must be so."""
+    """An expected and a found value."""
 
     what: str
     expected: object
@@ -95,7 +94,7 @@ class Check:
 
 
 class Story:
-    """Shows the steps as they happen, and keeps what is shown at the end."""
+    """Shows the steps while they run, and keeps the results for the report."""
 
     def __init__(self, console: Console, progress: Progress) -> None:
         self.console = console
@@ -108,7 +107,7 @@ class Story:
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
-        """Name what is under way; when it is done, say how long it took."""
+        """Show the current step, and its duration when it is done."""
         self.progress.update(self.task, description=text)
         started = time.monotonic()
         yield
@@ -116,7 +115,7 @@ class Story:
         self.console.print(f"  [green]done[/] {time.monotonic() - started:6.2f} s  {text}", highlight=False)
 
     def check(self, what: str, expected: object, found: object) -> None:
-        """Note what must be and what is."""
+        """Record an expected and a found value."""
         self.checks.append(Check(what, expected, found))
 
 
@@ -124,13 +123,13 @@ def main() -> int:
     """Run the demo; the exit code."""
     arguments = _arguments()
     console = Console()
-    warnings.simplefilter("ignore", FutureWarning)  # PySpark on new releases of pandas
+    warnings.simplefilter("ignore", FutureWarning)  # PySpark with new releases of pandas
     scratch = Path(tempfile.mkdtemp(prefix="hudi_fast-demo-"))
     path = Path(arguments.keep).absolute() if arguments.keep else scratch / "flights"
     log_path = path.with_name(f"{path.name}-log")
     for each in (path, log_path):
         if arguments.keep and each.exists():
-            console.print(f"{each} exists already; name a folder that does not.", style="red")
+            console.print(f"{each} exists already; choose a folder that does not exist.", style="red")
             return 2
     try:
         engine = _engine(arguments.engine, scratch, console)
@@ -148,7 +147,7 @@ def main() -> int:
 
 
 def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
-    """Everything that happens to the table, and what must be true of it each time; the flights."""
+    """Run and check all steps on the copy-on-write table; returns the flights."""
     with story.step("Read the flights of 2013"):
         year = data.load_year()
     with story.step("Load the kernels (the first run compiles them)"):
@@ -171,7 +170,7 @@ def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
     story.check("cancelled flights deleted", keys.num_rows, result.deletes)
     _compare(story, path, "deletes", left)
 
-    result = _write(story, engine, path, "upsert", "every flight, one column more", widened)
+    result = _write(story, engine, path, "upsert", "every flight, with a new column", widened)
     story.check("flights changed", widened.num_rows, result.updates)
     _compare(story, path, "the new column", widened)
 
@@ -184,11 +183,11 @@ def tell(story: Story, engine: Engine, path: Path) -> pa.Table:
 
 
 def _ask(story: Story, table: hf.HudiTable, expected: pa.Table) -> None:
-    """Queries that an index answers for most files: one month of twelve is read, and the rows are all there."""
+    """Run queries for which an index skips eleven of twelve months; check their rows."""
     late, key = pc.field("dep_delay") > 1200, "2013,7,4,US,1431,EWR"
     names = [f"{name}:{value}" for name, value in zip(data.KEY, key.split(","), strict=True)]
     one = pc.field("_hoodie_record_key") == ",".join(names)
-    with story.step("Ask for one flight by its key, and for those that were 20 hours late"):
+    with story.step("Query one flight by its key, and the flights with a delay of 20 hours"):
         for what, index, filter_, wanted in (
             ("one flight, by its record key", "record_index", one, data.flight_of(expected, key)),
             ("more than 20 hours late", "partition_stats", late, expected.filter(late)),
@@ -199,22 +198,24 @@ def _ask(story: Story, table: hf.HudiTable, expected: pa.Table) -> None:
             steps = table.explain(filter_)
             files = steps["after"][-1].as_py()
             story.asked.append(Asked(what, index, table.files().num_rows, files, found.num_rows, seconds))
-            story.check(f"{what}: every value", True, wanted.num_rows > 0 and data.same_rows(found, wanted))
-            story.check(f"{what}: files read, by an index", (1, True), (files, index in steps["index"].to_pylist()))
+            story.check(
+                f"{what}: every value is as expected", True, wanted.num_rows > 0 and data.same_rows(found, wanted)
+            )
+            story.check(f"{what}: files read, index used", (1, True), (files, index in steps["index"].to_pylist()))
 
 
 def _serve(story: Story, engine: Engine, table: hf.HudiTable, path: Path, expected: pa.Table) -> None:
-    """A mistake is undone by going back to a savepoint; then old files go, and the newest are sorted."""
+    """Revert a mistake by restoring a savepoint; then clean old files and cluster the newest."""
     services = table.services
-    with story.step("Savepoint; July is deleted by mistake; restore"):
+    with story.step("Create a savepoint, delete July by mistake, restore"):
         saved = services.savepoint(comment="before the mistake")
         mistake = table.delete_partitions(["month=7"])
         without = _rows_at(table, mistake.instant)
         restored = services.restore(saved.instant, spark=engine.session)
-    story.check("the mistake was one", True, without < expected.num_rows)
-    story.check("the mistake is undone", (mistake.instant,), restored.rolled_back)
+    story.check("the mistake deleted rows", True, without < expected.num_rows)
+    story.check("the restore rolled back the mistake", (mistake.instant,), restored.rolled_back)
     groups = table.files().num_rows
-    with story.step("Clean: the newest commit stays; cluster: rows sorted by delay"):
+    with story.step("Clean all but the newest commit; cluster: sort rows by delay"):
         services.delete_savepoint(saved.instant)
         cleaned = services.clean({"hoodie.clean.commits.retained": 1}, engine.session)
         clustered = services.cluster({"hoodie.clustering.plan.strategy.sort.columns": "dep_delay"}, engine.session)
@@ -225,13 +226,13 @@ def _serve(story: Story, engine: Engine, table: hf.HudiTable, path: Path, expect
 
 
 def tell_of_logs(story: Story, engine: Engine, path: Path, year: pa.Table) -> None:
-    """The same changes logged instead of written into base files, read merged, and compacted at the end."""
+    """Run and check the same changes on the merge-on-read table, and compact it at the end."""
     load, changes, keys = data.first_load(year), data.changes(year), data.cancelled(year)
     corrected, left = data.after_changes(year), data.after_deletes(year)
 
     def log(operation: str, what: str, rows: pa.Table) -> None:
         source = engine.rows(f"log-{operation}-{len(story.logged)}", rows)
-        with story.step(f"merge on read, {operation}: {what} ({rows.num_rows:,} rows)"):
+        with story.step(f"merge-on-read, {operation}: {what} ({rows.num_rows:,} rows)"):
             result = hf.write(source, path, {**LOG_OPTIONS, OPERATION: operation})
         story.logged.append(_logged(path, operation, engine.count(path), result.seconds))
 
@@ -242,15 +243,15 @@ def tell_of_logs(story: Story, engine: Engine, path: Path, year: pa.Table) -> No
     _compare_merged(story, path, "deletes in log files", left)
     first, upsert, delete = story.logged
     story.check("log files of the first load", 0, first.log_files)
-    story.check("months with logs of corrections, and of deletes", (11, 12), (upsert.months, delete.months))
-    story.check("rows of base files, that the log does not change", year.num_rows, delete.base_rows)
+    story.check("months with logged corrections, months with logged deletes", (11, 12), (upsert.months, delete.months))
+    story.check("rows of base files, which log files do not change", year.num_rows, delete.base_rows)
 
-    with story.step("merge on read, compaction: log files into base files"):
+    with story.step("merge-on-read, compaction: merge log files into base files"):
         done = hf.HudiTable.open(path).services.compact(spark=engine.session)
     story.logged.append(_logged(path, "compaction", engine.count(path), done.seconds))
     _compare_merged(story, path, "the compaction", left)
     story.check("flights removed by the compaction", keys.num_rows, done.deletes)
-    story.check("log files left, rows of base files", (0, left.num_rows), _files_now(story))
+    story.check("remaining log files, rows of base files", (0, left.num_rows), _files_now(story))
 
 
 def _files_now(story: Story) -> tuple[int, int]:
@@ -300,20 +301,20 @@ def _report(story: Story, path: Path, log_path: Path, kept: bool) -> int:
     for number, (what, _, result, _) in enumerate(story.writes, 1):
         console.print(f" {number} {what}: plan [bold]{result.plan}[/] ({result.reason})", highlight=False)
     console.print()
-    console.print(history_shown("History of the table", path))
+    console.print(history_shown("History of the copy-on-write table", path))
     console.print(asked_shown(story.asked))
     console.print(logged_shown(story.logged))
-    console.print(history_shown("History of the table with log files", log_path))
+    console.print(history_shown("History of the merge-on-read table", log_path))
     wrong = [check for check in story.checks if check.expected != check.found]
     for check in wrong:
         console.print(f"WRONG: {check.what}: expected {check.expected}, found {check.found}", style="bold red")
     right = len(story.checks) - len(wrong)
     console.print(f"{right} of {len(story.checks)} checks passed.", style="bold red" if wrong else "bold green")
     if kept:
-        console.print(f"The tables stay at {path} and {log_path}.", highlight=False)
-        console.print(f"Look at one: hudi-fast info {path}", highlight=False)
+        console.print(f"The tables are kept at {path} and {log_path}.", highlight=False)
+        console.print(f"To inspect one, run: hudi-fast info {path}", highlight=False)
     else:
-        console.print("The tables are removed now; make demo KEEP=folder keeps them.", highlight=False)
+        console.print("The tables are deleted; make demo KEEP=folder keeps them.", highlight=False)
     return 1 if wrong else 0
 
 
@@ -321,14 +322,14 @@ def _report(story: Story, path: Path, log_path: Path, kept: bool) -> int:
 
 
 def _engine(wanted: str, scratch: Path, console: Console) -> Engine:
-    """The Spark engine where it can run, or else the local one, and why."""
+    """The Spark engine if it can start; otherwise the local engine, with the reason printed."""
     if wanted != "local":
         reason = _why_no_spark()
         if reason is None:
             console.print("Starting Spark ...")
             try:
                 return _spark_engine(scratch)
-            except Exception as error:  # Spark has many ways not to start, an old Java among them
+            except Exception as error:  # Spark fails to start in many ways, for example with an old Java
                 reason = f"Spark does not start ({str(error).splitlines()[0]})"
         if wanted == "spark":
             raise SystemExit(f"{reason}.")
@@ -351,7 +352,7 @@ def _why_no_spark() -> str | None:
 def _spark_engine(scratch: Path) -> Engine:
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers would take the first python3 of the path
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # by default workers use the first python3 of the path
     quiet = scratch / "log4j2.properties"
     quiet.write_text(QUIET_LOG)
     settings = {
@@ -397,7 +398,7 @@ def _progress(console: Console) -> Progress:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Load, change and query a year of flights as a Hudi table.")
-    parser.add_argument("--keep", metavar="PATH", help="make the tables at PATH and PATH-log and leave them there")
+    parser.add_argument("--keep", metavar="PATH", help="create the tables at PATH and PATH-log and keep them")
     parser.add_argument("--engine", choices=("auto", "spark", "local"), default="auto")
     return parser.parse_args()
 
@@ -406,4 +407,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except KeyboardInterrupt:
-        sys.exit("Interrupted; the tables are removed unless they were to be kept.")
+        sys.exit("Interrupted; the tables are deleted unless --keep is given.")
