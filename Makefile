@@ -28,7 +28,7 @@ BESIDE_HUDI ?= 200
 PROCESSES ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers test test-long soak lint demo bench bench-hudi clean check-python
+.PHONY: help setup before-tests servers test test-long soak lint docs demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
@@ -37,6 +37,7 @@ help:
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
 	@echo 'make demo        load, change and query a year of flights; KEEP=folder leaves the table there'
 	@echo 'make lint        ruff and mypy'
+	@echo 'make docs        build the documentation site in artifacts/site'
 	@echo 'make bench       micro-benchmarks (asv)'
 	@echo 'make bench-hudi  hudi_fast against Apache Hudi: ROWS=$(ROWS), SCRATCH=folder for data'
 	@echo 'make clean       remove environments, caches and data that this file made'
@@ -95,6 +96,10 @@ soak: $(VENV)/.made-dev $(PEER_VENV)/.made
 
 demo: $(DEMO_MADE)
 	$(BIN)/python demo/flights.py $(if $(KEEP),--keep '$(KEEP)')
+
+# The variable turns off an advertisement of the theme.
+docs: $(VENV)/.made-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir artifacts/site
 
 bench: $(VENV)/.made-dev
 	$(BIN)/asv run --python=same --quick --show-stderr

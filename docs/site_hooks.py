@@ -1,0 +1,58 @@
+"""What the site needs beyond Markdown: mkdocs hooks and a griffe extension, named in mkdocs.yml.
+
+- Fences that say ``python spark`` (run by the tests in a Spark session) become plain ``python`` fences.
+- Links to files outside docs/ lead to the repository.
+- The page on the command line gets the help text of every command.
+- Sphinx roles in docstrings become code: the site has no Sphinx.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any
+
+import griffe
+
+__all__ = ["PlainRoles", "on_page_markdown"]
+
+SPARK_FENCE = re.compile(r"^```python spark$", re.MULTILINE)
+LINK = re.compile(r"(?<=\]\()(?P<path>(?:\.\./)+[^)#:\s]+)")
+ROLE = re.compile(r":(?:py:)?(?:mod|class|func|meth|attr|data|exc|obj):`~?(?P<target>[^`]+)`")
+HELP_MARK = "<!-- command help: the site shows it here -->"
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    """The Markdown of a page as the site shows it."""
+    markdown = SPARK_FENCE.sub("```python", markdown)
+    folder = posixpath.dirname(page.file.src_uri)
+
+    def resolve(link: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join("docs", folder, link["path"]))
+        if target == "docs" or target.startswith("docs/"):
+            return link["path"]
+        return f"{config.repo_url}/blob/main/{target}"
+
+    markdown = LINK.sub(resolve, markdown)
+    return markdown.replace(HELP_MARK, _command_help()) if HELP_MARK in markdown else markdown
+
+
+def _command_help() -> str:
+    import click
+
+    from hudi_fast.cli.main import cli
+
+    parts = ["## All options\n"]
+    for name, command in sorted(cli.commands.items()):
+        context = click.Context(command, info_name=f"hudi-fast {name}", terminal_width=100)
+        parts.append(f"### {name}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+class PlainRoles(griffe.Extension):
+    """Replaces Sphinx roles in docstrings by the name that they refer to, as code."""
+
+    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Rewrite the docstring of one object."""
+        if obj.docstring is not None:
+            obj.docstring.value = ROLE.sub(r"`\g<target>`", obj.docstring.value)
