@@ -1,4 +1,4 @@
-"""Archiving a thousand instants, and what an archive of ten thousand costs those who ask for ten, and writers."""
+"""Archive 1000 instants; read ten instants and write a table with up to 10 000 archived instants."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ INSTANTS = 1000
 
 
 class Archive:
-    """A run that archives a thousand commits of a table without a metadata table, by table version."""
+    """Archive 1000 commits of a table without a metadata table, by table version."""
 
     params = ("9", "6")
     param_names = ("table version",)
@@ -61,7 +61,7 @@ class Archive:
 
 
 class History:
-    """The last ten of so many archived instants, and a write of a hundred rows to their table, metadata table on."""
+    """Read the last ten archived instants, and write 100 rows, in a table with a metadata table."""
 
     params = (10, 10_000)
     param_names = ("archived instants",)

@@ -1,7 +1,7 @@
-"""A change query over a table after an upsert of 10 %: hudi_fast, without Spark and with it, against Apache Hudi.
+"""CDC query after an upsert of 10 %: hudi_fast, with and without Spark, compared with Apache Hudi.
 
-The table is made once, by hudi_fast, with change logs on. Each side reads it in a process of its own: the changes of
-the upsert alone, and those of both commits; the answers are compared before a time is printed, byte for byte.
+hudi_fast creates the table once, with change logs. Each side reads it in a separate process: first the changes of the
+upsert, then those of both commits. The results are compared byte for byte before any time is printed.
 
 Usage::
 
@@ -64,7 +64,7 @@ def table_of(scratch: Path, rows: int, kind: str, mode: str) -> tuple[Path, str]
 
 
 def local_side(path: str) -> tuple[Read, Keep]:
-    """In this process: batch after batch, dropped."""
+    """Read in this process; drop every batch."""
     import pyarrow.parquet as pq
 
     from hudi_fast.reading.incremental.cdc import changes_batches, plan_query
@@ -82,7 +82,7 @@ def local_side(path: str) -> tuple[Read, Keep]:
 
 
 def spark_side(path: str, cores: int, real: bool) -> tuple[Read, Keep]:
-    """Through Spark, into a sink that drops all rows."""
+    """Read with Spark into a sink that drops all rows."""
     from side import SPARK_SETTINGS
 
     SPARK_SETTINGS["spark.driver.memory"] = "4g"
@@ -117,7 +117,7 @@ def spark_side(path: str, cores: int, real: bool) -> tuple[Read, Keep]:
 
 
 def processor_seconds() -> float:
-    """What this process and those that it started have used: what counts on a machine that others use, too."""
+    """CPU seconds of this process and its child processes; excludes other work on the machine."""
     from side import process_tree
 
     ticks = 0
@@ -128,7 +128,7 @@ def processor_seconds() -> float:
 
 
 def run_side(given: argparse.Namespace) -> None:
-    """Time the reads of one side, keep its answers, print one line of JSON."""
+    """Time the reads of one side, store its results, and print one line of JSON."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     sides = {"local": local_side, "spark": lambda path: spark_side(path, given.cores, False)}
@@ -137,7 +137,7 @@ def run_side(given: argparse.Namespace) -> None:
     seconds: dict[str, list[float]] = {}
     for name, begin in (("upsert", given.first), ("all", "000")):
         options = {**CDC, BEGIN: begin}
-        keep(options, f"{given.out}/{name}")  # warms up as well
+        keep(options, f"{given.out}/{name}")  # also warms up
         for _ in range(given.runs):
             started, used = time.perf_counter(), processor_seconds()
             read(options)
@@ -147,7 +147,7 @@ def run_side(given: argparse.Namespace) -> None:
 
 
 def compared(kept: dict[str, Path], name: str) -> int:
-    """How many changes every side gave; ends the program where two sides differ."""
+    """Number of changes that every side returned; exits the program if two sides differ."""
     import pyarrow.parquet as pq
 
     tables = {
@@ -157,7 +157,7 @@ def compared(kept: dict[str, Path], name: str) -> int:
     first = next(iter(tables.values()))
     for side, table in tables.items():
         if not table.cast(first.schema).equals(first):
-            raise SystemExit(f"{name}: the changes of {side} are not those of {next(iter(tables))}.")
+            raise SystemExit(f"{name}: the changes of {side} differ from those of {next(iter(tables))}.")
     return int(first.num_rows)
 
 

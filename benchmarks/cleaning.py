@@ -1,4 +1,4 @@
-"""Cleaning a table of 15 000 files in 100 partitions, 10 000 of them out of date; the files hold a few bytes each."""
+"""Clean a table of 15 000 files of a few bytes in 100 partitions; 10 000 of them are obsolete."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Clean:
 
 
 class AfterAWrite:
-    """What a write of one row costs when a clean comes after it, against one that does not clean."""
+    """Write one row with an inline clean, and without one."""
 
     params = ("not wanted", "not due", "every write")
     param_names = ("clean",)
@@ -86,12 +86,12 @@ class AfterAWrite:
 
 
 def one_row(ts: int) -> pa.Table:
-    """A row of the partition that nothing else is in."""
+    """One row in a partition of its own."""
     return pa.table({"id": ["k"], "part": ["p"], "ts": [ts], "text": ["x"]})
 
 
 def make_table(path: Path) -> None:
-    """A table whose file groups have three slices each, of as many commits."""
+    """A table with three commits and three slices per file group."""
     write(one_row(ts=0), path, {**OPTIONS, "hoodie.metadata.enable": "false"})
     storage = Storage(path)
     config = load_state(storage).config
@@ -102,7 +102,7 @@ def make_table(path: Path) -> None:
 
 
 def commit_files(path: Path, partition: int, time: str) -> list[WriteStat]:
-    """One file for each group of a partition."""
+    """Write one file per file group of a partition."""
     folder = path / f"part{partition:03}"
     folder.mkdir(exist_ok=True)
     (folder / ".hoodie_partition_metadata").write_text(f"commitTime={time}\npartitionDepth=1\n")
@@ -118,7 +118,7 @@ def commit_files(path: Path, partition: int, time: str) -> list[WriteStat]:
 
 
 def put(storage: Storage, config: TableConfig, time: str, metadata: CommitMetadata) -> None:
-    """A completed commit."""
+    """Write a completed commit."""
     requested = create_requested(storage, config, Instant(time, "commit", State.REQUESTED))
     inflight = to_inflight(storage, config, requested)
     body = encode_commit_metadata(metadata, config.layout_version)

@@ -1,6 +1,6 @@
-"""What a clustering does with the rows of one group, 400 000 rows of 12 columns in 8 files: in one process, one thread.
+"""Rewrite of one clustering group: 400 000 rows of 12 columns in 8 files. One process, one thread.
 
-``cp`` is what copying the same bytes takes; the floor of sorting is reading, sorting, gathering and writing by Arrow.
+``cp`` copies the same bytes. The lower bound for sorting reads, sorts, gathers and writes with Arrow.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.writing.markers import delete_markers, make_marker_folder
 from hudi_fast.writing.plan import TaskToken
+from hudi_fast.writing.settings import Settings
 
 ROWS, FILES = 400_000, 8
 INSTANT = "29990101000000000"
@@ -54,7 +54,7 @@ def _trips(number: int) -> pa.Table:
 def _work(path: str, ordering: Ordering) -> ClusteringWork:
     storage = Storage(path)
     state = open_state(storage)
-    plan = replace(service_plan(state, ServiceSettings.from_options(OPTIONS)), instant=INSTANT, threads=1)
+    plan = replace(service_plan(state, Settings.from_options(OPTIONS)), instant=INSTANT, threads=1)
     slices = tuple(
         ClusteringSlice(one.partition, one.file_id, storage.absolute(one.base_file.path))
         for one in latest_slices(state.view, "")

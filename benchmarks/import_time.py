@@ -1,4 +1,4 @@
-"""Start-up, each in a fresh interpreter: what a worker pays before its first row."""
+"""Start-up time of a worker before its first row; each run uses a new interpreter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Warm:
 
 
 class Cold:
-    """With an empty cache: everything is compiled."""
+    """With an empty cache: all kernels are compiled."""
 
     number = 1
     repeat = 2

@@ -1,7 +1,7 @@
-"""Avro data blocks to Arrow and back: rows of a usual table, and of nested columns. One thread.
+"""Decode and encode Avro data blocks, for flat and nested columns. One thread.
 
-Times are for ROWS rows; ``track_*`` gives megabytes of block content per second, and how many times faster than
-fastavro the same rows are (its decoder and encoder take one record at a time, as blocks frame them).
+Times are for ROWS rows. ``track_*`` returns megabytes of block content per second, or the speed-up over fastavro for
+the same rows. fastavro decodes and encodes one record at a time, because a block frames each record.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def as_arrow(schema, rows):
 
 
 def best_seconds(work, times=5):
-    """Processor time of this thread: other work on the machine does not count."""
+    """Least CPU time of this thread over several runs; excludes other processes."""
     took = []
     for _ in range(times):
         before = time.thread_time()

@@ -1,4 +1,4 @@
-"""Bloom kernels at Hudi's default filter: 60 000 entries at 1e-9. One thread."""
+"""Bloom filter kernels with Hudi's default filter: 60 000 entries at 1e-9. One thread."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""HFiles of a record index: 36-byte keys, 60-byte values, blocks of 1 MiB with GZ. One thread.
+"""HFiles of a record index: 36-byte keys, 60-byte values, 1 MiB blocks with GZ. One thread.
 
-Look-ups take 100 000 random keys among 1 000 000, with all blocks in the cache and with none; a point look-up takes
-one. Scans and encoding go over all entries (117 MB before compression).
+A lookup has 100 000 random keys of 1 000 000, with all blocks or no blocks in the cache. A point lookup has one key.
+Scans and encoding process all entries (117 MB before compression).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ENTRIES, ASKED, SMALL = 1_000_000, 100_000, 300
 
 
 def uuid_keys(rows: int, seed: int) -> pa.Array:
-    """Sorted texts of random UUIDs."""
+    """Random UUIDs as text, sorted."""
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     texts = digits[np.random.default_rng(seed).integers(0, 16, (rows, 36))]
     texts[:, [8, 13, 18, 23]] = ord("-")
@@ -26,13 +26,13 @@ def uuid_keys(rows: int, seed: int) -> pa.Array:
 
 
 def fixed_size(data: np.ndarray, width: int) -> pa.Array:
-    """Binary values that all have ``width`` bytes."""
+    """A binary array; each value has ``width`` bytes."""
     offsets = np.arange(0, data.size + 1, width, np.int32)
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def record_values(rows: int, seed: int) -> pa.Array:
-    """What a record index stores: a partition, 16 random bytes of a file id, and an instant, in 60 bytes."""
+    """Values of a record index, 60 bytes each: a partition, 16 random bytes of a file id, and an instant."""
     values = np.zeros((rows, 60), np.uint8)
     values[:, 8:18] = np.frombuffer(b"2026/01/02", np.uint8)
     files = np.random.default_rng(seed).integers(0, 256, (1000, 16), np.uint8)
@@ -86,7 +86,7 @@ class HFiles:
 
 
 class BlockSearch:
-    """The kernel alone: 900 keys in a block of 9000, as above."""
+    """The search kernel only: 900 keys in a block of 9000 entries."""
 
     def setup(self):
         keys = uuid_keys(9000, 1)

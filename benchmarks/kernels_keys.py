@@ -1,4 +1,4 @@
-"""Key tables, hashes and picking of winners. One thread."""
+"""Key tables, hashes, and selection of the winning row per key. One thread."""
 
 from __future__ import annotations
 

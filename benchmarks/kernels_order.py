@@ -1,4 +1,4 @@
-"""Space-filling curves, the radix sort, words of texts. One thread."""
+"""Space-filling curves, radix sort, and sort keys of strings. One thread."""
 
 from __future__ import annotations
 

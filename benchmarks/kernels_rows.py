@@ -1,4 +1,4 @@
-"""Gathers, interleaving, grouping, sequence numbers. One thread."""
+"""Gather, interleave, grouping and sequence numbers. One thread."""
 
 from __future__ import annotations
 

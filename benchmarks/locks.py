@@ -1,6 +1,6 @@
-"""Locks: what a section of a write pays for one that nobody else wants, from opening its provider to closing it.
+"""Locks: the time to open a provider, take a free lock, release it and close the provider.
 
-The servers are those of the tests, on this machine: ZooKeeper, DynamoDB Local, a Hive metastore, an S3 server.
+Uses the servers of the tests, on this machine: ZooKeeper, DynamoDB Local, a Hive metastore, an S3 server.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TABLE = {
 
 @contextmanager
 def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Mapping[str, str]]]:
-    """Where the table is, options of the lock without its prefix, and storage options, while the server runs."""
+    """Yields path of the table, lock options without prefix, and storage options, while the server runs."""
     from tests.locking.jvm_lock import CACHE, peer_pyspark_jars
     from tests.servers.dynamodb import CREDENTIALS, start_dynamodb
     from tests.servers.hive_metastore import start_hive_metastore
@@ -69,7 +69,7 @@ def provider(name: str, folder: Path) -> Iterator[tuple[str, dict[str, str], Map
 
 
 class Locks:
-    """Taking a free lock and giving it back."""
+    """Take and release a free lock."""
 
     params = PROVIDERS
     param_names = ("provider",)

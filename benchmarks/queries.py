@@ -1,4 +1,4 @@
-"""Queries of changes in one process: what the last commit wrote to a table of 200 000 rows, and to larger ones."""
+"""Incremental queries in one process: the rows of the last commit, in tables of 200 000 rows and in larger ones."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _trips(numbers: np.ndarray, ts: int, partitions: int) -> pa.Table:
 
 
 def _table(kind: str, rows: int, changed: int, partitions: int) -> str:
-    """A table whose second commit changed some of its rows, every so many."""
+    """A table whose second commit changed ``changed`` of its rows, at regular distances."""
     path = tempfile.mkdtemp(prefix="hudi_fast-asv-")
     options = {**OPTIONS, "hoodie.datasource.write.table.type": kind}
     first = {**options, "hoodie.datasource.write.operation": "bulk_insert"}
@@ -75,7 +75,7 @@ class Incremental:
 
 
 class IncrementalOfLargeTables:
-    """Ten rows in ten file groups of a table that has few file groups, or a hundred times as many."""
+    """Ten changed rows in ten file groups, in a table with 20 file groups and in one with 2000."""
 
     params = (KINDS, (20, 2000))
     param_names = ("table type", "file groups")

@@ -1,6 +1,6 @@
-"""What services cost beside writes: clusterings of whole tables, rollbacks of small and large writes, small upserts.
+"""Services: clustering of whole tables, rollback of small and large writes, small upserts with inline services.
 
-Cleaning, archiving and the rewrite of one group have files of their own.
+Cleaning, archiving and the rewrite of one clustering group have separate files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COMMITS = 60
 
 
 def rows(count: int, partitions: int, ts: int = 0, first: int = 0) -> pa.Table:
-    """Keys that count up, spread over the partitions, and four columns of values."""
+    """Ascending keys, spread over the partitions, and four columns of values."""
     random, numbers = np.random.default_rng(first + 1), np.arange(first, first + count)
     columns = {
         "id": pa.array([f"key-{number:032d}" for number in numbers]),
@@ -45,7 +45,7 @@ def rows(count: int, partitions: int, ts: int = 0, first: int = 0) -> pa.Table:
 
 
 class Cluster:
-    """A table of 400 000 rows in ten partitions with four files each: planned, rewritten and committed."""
+    """Plan, rewrite and commit a clustering of 400 000 rows in ten partitions with four files each."""
 
     params = ("not sorted", "sorted")
     param_names = ("rows",)
@@ -87,7 +87,7 @@ class Cluster:
 
 
 class Rollback:
-    """The newest write of a table of 300 partitions is undone; it touched some of them."""
+    """Roll back the newest write of a table with 300 partitions; the write touched ``touched`` of them."""
 
     params = (3, 300)
     param_names = ("partitions written",)
@@ -120,7 +120,7 @@ class Rollback:
 
 
 class SmallUpsert:
-    """100 rows upserted into a table of 1000, young or 60 commits old, with what cleans and archives after it."""
+    """Upsert 100 rows into a table of 1000 that is new or 60 commits old, with and without inline services."""
 
     params = ((0, COMMITS), ("by default", "none"))
     param_names = ("commits before", "services")

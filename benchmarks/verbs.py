@@ -40,7 +40,7 @@ def _trips(count: int, first: int = 0, ts: int = 0) -> pa.Table:
 
 
 class Writes:
-    """A write into a copy of a table; the copy is made outside the timed part."""
+    """A write into a copy of a table; making the copy is not timed."""
 
     params = ("bulk_insert", "upsert 1 %", "upsert 10 % and 2 % new", "upsert 100 %", "delete 1 %")
     param_names = ("verb",)
@@ -116,7 +116,7 @@ class Reads:
 
 
 class SmallUpsert:
-    """100 rows into a table of 1000, as a service would: planning and the timelines are most of it."""
+    """Upsert 100 rows into a table of 1000; planning and timelines take most of the time."""
 
     params = ("files and statistics", "record index too", "no metadata table")
     param_names = ("metadata",)
@@ -140,7 +140,7 @@ class SmallUpsert:
 
 
 class RecordIndex:
-    """A tenth of the rows upserted by record index into one of the ten partitions, and one row looked up by its key."""
+    """Upsert a tenth of the rows into one of ten partitions by record index, and look up one row by its key."""
 
     number = 1
 
@@ -167,14 +167,14 @@ class RecordIndex:
 
 
 class ManyFiles:
-    """A table of 1000 files, of which a filter leaves ten."""
+    """A filter that keeps 10 of 1000 files."""
 
     timeout = 600
 
     def setup_cache(self) -> str:
         folder = tempfile.mkdtemp(prefix="hudi_fast-asv-")
         rows = _trips(FILES * ROWS_PER_FILE)
-        # Rows come in the order of value_0, so that a file holds a range of it.
+        # Rows are sorted by value_0, so each file holds a range of it.
         rows = rows.set_column(rows.column_names.index("value_0"), "value_0", pa.array(np.arange(rows.num_rows)))
         for first in range(0, rows.num_rows, PARTITIONS * ROWS_PER_FILE):
             write(rows.slice(first, PARTITIONS * ROWS_PER_FILE), f"{folder}/table", BULK)

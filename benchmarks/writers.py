@@ -1,7 +1,7 @@
-"""Writers side by side: eight processes upsert into partitions of their own, against one that does all of it.
+"""Concurrent writers: eight processes that upsert into eight partitions, compared with one process.
 
-Each commit upserts 50 000 rows of 8 columns into one partition; there are 24 of them, all in all. Eight writers share
-the cores: two threads each. One writer has as many threads as there are cores.
+Both variants make 24 commits. Each commit upserts 50 000 rows of 8 columns into one partition. With eight writers, each
+has two threads. A single writer has one thread per core.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _ready(_: int) -> None:
     warm_up()
     with tempfile.TemporaryDirectory() as folder:
         write(_trips(0, 0).slice(0, 100), folder, OPTIONS)
-    time.sleep(0.2)  # so that each process takes one of these
+    time.sleep(0.2)  # gives each process one of these calls
 
 
 def _upserts(path: str, writer: int, threads: int | None) -> None:
@@ -64,7 +64,7 @@ def _upserts(path: str, writer: int, threads: int | None) -> None:
 
 
 class Writers:
-    """Rows a second, all writers together."""
+    """Rows per second of all writers."""
 
     params = (1, WRITERS)
     param_names = ("writers",)
@@ -106,6 +106,6 @@ if __name__ == "__main__":
             figures[count] = bench.track_upserted_rows(made, count)
             bench.teardown(made, count)
             print(f"{count} writers: {figures[count]:,.0f} rows/s")
-        print(f"{WRITERS} writers do {figures[WRITERS] / figures[1]:.0%} of what one does")
+        print(f"{WRITERS} writers: {figures[WRITERS] / figures[1]:.0%} of the rows/s of one writer")
     finally:
         shutil.rmtree(Path(made))

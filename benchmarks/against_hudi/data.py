@@ -1,16 +1,16 @@
-"""The data set: taxi trips of ten cities, made from a seed, kept as Parquet in a folder that the caller names.
+"""The data set: taxi trips of ten cities, generated from a seed and stored as Parquet.
 
 12 columns: ``uuid`` (record key, 36 bytes), ``city`` (partition path), ``rider``, ``driver``, ``ts`` (ordering field,
 int64 microseconds), ``seats`` (int32), ``distance`` (int64, metres), ``fare`` and four coordinates (float64).
 
-With ``rows`` = 2 M a folder ``data-<rows>-<seed>`` holds, each a folder of Parquet files that Spark reads in parallel:
+The folder ``data-<rows>-<seed>`` has one folder of Parquet files for each input. Spark reads the files in parallel:
 
-- ``base``: all rows, one file for each of the 20 file groups (two for each city), so that one bulk insert task makes
-  one file group;
-- ``up1``, ``up10``, ``up100``: updates of 1 %, 10 % and 100 % of the rows, every one newer than what it replaces;
-  ``up10`` has new rows as well, 2.5 % of the table;
-- ``absent``: as many rows as the table has, in the same cities, none of whose keys it holds;
-- ``small`` and ``small_up``: a table of 1000 rows and updates of 100 of them.
+- ``base``: all rows, in one file for each of the 20 file groups (two per city). One bulk insert task therefore writes
+  one file group.
+- ``up1``, ``up10``, ``up100``: updates of 1 %, 10 % and 100 % of the rows; each is newer than the row that it replaces.
+  ``up10`` also has new rows, 2.5 % of the table.
+- ``absent``: as many rows as the table has, in the same cities, with keys that the table does not have.
+- ``small`` and ``small_up``: a table of 1000 rows, and updates of 100 of them.
 
 Usage: ``python data.py <scratch folder> [rows]``.
 """
@@ -51,14 +51,14 @@ COLUMNS = (
     "end_lat",
     "end_lon",
 )
-# Input of an upsert -> input of the table that it goes into.
+# Input of an upsert -> input of its starting table.
 BASE_OF = {"up1": "base", "up10": "base", "up100": "base", "absent": "base", "small_up": "small"}
 
 
 def make_data(scratch: str | Path, rows: int = 2_000_000, seed: int = SEED) -> Path:
-    """The folder with the data set; made if it is not there yet. ``rows`` must be a multiple of 400."""
+    """The folder with the data set, created if it does not exist. ``rows`` must be a multiple of 400."""
     if rows % 400:
-        raise ValueError(f"rows must be a multiple of 400, for whole file groups and whole percents; got {rows}")
+        raise ValueError(f"rows must be a multiple of 400, so that file groups have equal sizes; found {rows}")
     target = Path(scratch) / f"data-{rows}-{seed}"
     if target.exists():
         return target
@@ -66,7 +66,7 @@ def make_data(scratch: str | Path, rows: int = 2_000_000, seed: int = SEED) -> P
     building = Path(tempfile.mkdtemp(prefix=".data-", dir=scratch))
     try:
         _fill(building, rows, np.random.default_rng(seed))
-        # A folder with the final name is complete.
+        # A folder has its final name only once it is complete.
         building.rename(target)
     finally:
         shutil.rmtree(building, ignore_errors=True)
@@ -79,8 +79,8 @@ def read_rows(folder: Path, name: str) -> pa.Table:
 
 
 def expected_rows(folder: Path, name: str) -> pa.Table:
-    """The rows that a table must hold after that input was written, sorted by key."""
-    rows = read_rows(folder, "base" if name == "absent" else name)  # deleting what is not there changes nothing
+    """The expected rows of a table after that input was written, sorted by key."""
+    rows = read_rows(folder, "base" if name == "absent" else name)  # deletes of absent keys change nothing
     if name in BASE_OF and name != "absent":
         base = read_rows(folder, BASE_OF[name])
         untouched = base.filter(pc.invert(pc.is_in(base["uuid"], value_set=rows["uuid"])))
@@ -90,7 +90,7 @@ def expected_rows(folder: Path, name: str) -> pa.Table:
 
 def _fill(folder: Path, rows: int, rng: np.random.Generator) -> None:
     per_group = rows // FILE_GROUPS
-    # Rows of one file group stand together: city = group // 2.
+    # Rows of one file group are consecutive: city = group // 2.
     cities = np.arange(rows) // (2 * per_group)
     base = _trips(rng, cities, np.full(rows, FIRST_TS))
     _write(folder / "base", base, FILE_GROUPS)
@@ -109,7 +109,7 @@ def _fill(folder: Path, rows: int, rng: np.random.Generator) -> None:
 
 
 def _updates(rng: np.random.Generator, base: pa.Table, count: int) -> pa.Table:
-    """New versions, in random order, of ``count`` different rows: same key and city, a later ``ts``, new values."""
+    """New versions of ``count`` different rows in random order: same key and city, later ``ts``, new values."""
     chosen = base.select(["uuid", "city", "ts"]).take(rng.permutation(base.num_rows)[:count])
     later = chosen["ts"].to_numpy() + 1_000_000_000
     fresh = _trips(rng, np.zeros(count, np.int64), later)

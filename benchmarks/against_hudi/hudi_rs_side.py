@@ -1,6 +1,6 @@
-"""hudi-rs's side, which only reads: the ``hudi`` package in a process of its own; prints one JSON line as all sides do.
+"""The side of hudi-rs, which only reads: runs the ``hudi`` package in a separate process and prints one JSON line.
 
-Batches are taken from its stream and dropped, as on hudi_fast's side; ``--engine`` means nothing here.
+Drops every batch of its stream, like the side of hudi_fast. ``--engine`` has no effect.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from side import Verbs, parse_work, process_tree, timed
 
 
 def read(table: str, _: dict[str, str]) -> None:
-    """Every row, dropped."""
+    """Read every row and drop it."""
     for _ in HudiTableBuilder.from_base_uri(table).build().read_stream():
         pass
 
 
 def keep(table: str, folder: str, _: dict[str, str]) -> None:
-    """Every row, as one Parquet file in the folder."""
+    """Store every row as one Parquet file in the folder."""
     batches = list(HudiTableBuilder.from_base_uri(table).build().read_stream())
     pq.write_table(pa.Table.from_batches(batches), os.path.join(folder, "rows.parquet"))
 
 
 def main() -> None:
-    """Do the work of the command line."""
+    """Execute the work of the command line."""
     work, _ = parse_work(__doc__ or "")
-    # Its threads are Tokio's: one for each core unless told.
+    # hudi-rs uses Tokio's threads, by default one for each core.
     os.environ["TOKIO_WORKER_THREADS"] = str(work.cores)
     run = timed(work, Verbs(read, keep), lambda: process_tree(os.getpid()))
     print(json.dumps({**run, "versions": {"hudi-rs": version("hudi")}, "options": {}}), flush=True)

@@ -1,6 +1,6 @@
-"""Apache Hudi's side: runs under ``.venv-hudi``, prints one JSON line: seconds and peak memory (:class:`side.Run`).
+"""The side of Apache Hudi: runs under ``.venv-hudi`` and prints one JSON line (:class:`side.Run`).
 
-The session is up and warm before anything is timed. Memory is that of the JVM and of this interpreter.
+The session is warmed up before the timed runs. Memory is that of the JVM and of this interpreter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from side import SPARK_SETTINGS, Verbs, parse_work, process_tree, timed, write_o
 
 
 def session(version: str, cores: int) -> SparkSession:
-    """A local session with the bundle of that release."""
+    """A local session with the Hudi bundle of that release."""
     settings = {
         **SPARK_SETTINGS,
         "spark.jars.packages": f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{version}",
@@ -32,7 +32,7 @@ def session(version: str, cores: int) -> SparkSession:
 
 
 def verbs_of(spark: SparkSession) -> Verbs:
-    """What Apache Hudi's users call."""
+    """The calls of an Apache Hudi user."""
 
     def write(rows: str, table: str, options: dict[str, str]) -> None:
         spark.read.parquet(rows).write.format("hudi").options(**options).mode("append").save(table)
@@ -44,7 +44,7 @@ def verbs_of(spark: SparkSession) -> Verbs:
         spark.read.format("hudi").options(**options).load(table).write.mode("overwrite").parquet(folder)
 
     def compact(table: str, options: dict[str, str]) -> None:
-        # A procedure takes its settings as one text.
+        # A procedure takes its settings as one string.
         settings = ",".join(f"{key}={value}" for key, value in options.items())
         told = f"op => 'scheduleAndExecute', path => '{table}', options => '{settings}'"
         done = spark.sql(f"CALL run_compaction({told})").collect()
@@ -63,8 +63,8 @@ def verbs_of(spark: SparkSession) -> Verbs:
 
 
 def main() -> None:
-    """Do the work of the command line."""
-    # Spark and Ivy print to descriptor 1; the answer must stand alone there.
+    """Execute the work of the command line."""
+    # Spark and Ivy print to descriptor 1; only the result may be printed there.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     work, own = parse_work(__doc__ or "")

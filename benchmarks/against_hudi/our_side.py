@@ -1,7 +1,7 @@
-"""hudi_fast's side, ``--engine local`` or ``spark``: prints one JSON line as Apache Hudi's side does.
+"""The side of hudi_fast, ``--engine local`` or ``spark``: prints one JSON line, like the other sides.
 
-Local: the Parquet input is read as an Arrow table, inside the timed part, as Spark's scan is on the other side; a read
-takes batch after batch and drops it. On Spark a read goes to the sink that Apache Hudi's side has.
+Local: the timed part includes reading the Parquet input as an Arrow table, like Spark's scan on the other side. A read
+drops every batch. On Spark, a read uses the same sink as the side of Apache Hudi.
 Memory is that of this interpreter and, on Spark, of the JVM and the Python workers.
 """
 
@@ -22,7 +22,7 @@ BEGIN = "hoodie.datasource.read.begin.instanttime"
 
 
 def local_verbs(cores: int) -> Verbs:
-    """In this process, on that many threads."""
+    """Calls that run in this process with ``cores`` threads."""
     pa.set_cpu_count(cores)
 
     def write(rows: str, table: str, options: dict[str, str]) -> None:
@@ -52,7 +52,7 @@ def local_verbs(cores: int) -> Verbs:
 
 
 def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
-    """Through PySpark on that many cores, and the versions in use."""
+    """Calls that run on PySpark with ``cores`` cores, and the versions in use."""
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -81,12 +81,12 @@ def spark_verbs(cores: int) -> tuple[Verbs, dict[str, str]]:
 
 
 def sorted_by(columns: str) -> dict[str, str]:
-    """The option that tells a clustering what to sort by."""
+    """The clustering option with the sort columns."""
     return {"hoodie.clustering.plan.strategy.sort.columns": columns} if columns else {}
 
 
 def main() -> None:
-    """Do the work of the command line."""
+    """Execute the work of the command line."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     work, own = parse_work(__doc__ or "")

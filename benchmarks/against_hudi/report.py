@@ -1,4 +1,4 @@
-"""Results of :mod:`run` as text: seconds, peak memory and ratio of every side, and what they were measured on."""
+"""Formats results of :mod:`run` as text: seconds, peak memory and ratio of every side, and the machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Result", "machine", "report"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One case with one codec: the answer of each side that can do it (:class:`side.Run` as a dict)."""
+    """One case with one codec: the result of each side that supports it (:class:`side.Run` as a dict)."""
 
     case: str
     codec: str
@@ -21,7 +21,7 @@ class Result:
 
 
 def report(results: list[Result], sides: tuple[str, ...]) -> str:
-    """A table: seconds, peak memory and ratio of every side, for every case and codec; ``-`` where a side has none."""
+    """A table of seconds, peak memory and ratio of every side, by case and codec; ``-`` if a side has no result."""
     heads = ["case", "codec"]
     for side in sides:
         heads += [f"{side} s", "MB"] + (["x"] if side != "hudi" and "hudi" in sides else [])
@@ -36,7 +36,7 @@ def report(results: list[Result], sides: tuple[str, ...]) -> str:
     widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
     text = ["  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
     if any(run["peak_since_start"] for result in results for run in result.answers.values()):
-        text.append("* peak of the processes' whole lives: their counters could not be set back")
+        text.append("* peak since process start: the counters could not be reset")
     return "\n".join(text)
 
 
@@ -51,7 +51,7 @@ def _ratio(hudi: dict[str, Any] | None, run: dict[str, Any] | None) -> str:
 
 
 def machine(cores: int, results: list[Result]) -> str:
-    """What the figures were measured on and with."""
+    """Cores, processor and versions of the measurement."""
     names = [line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")]
     cpu = names[0] if names else platform.machine()
     versions = {side: run["versions"] for result in results for side, run in result.answers.items()}

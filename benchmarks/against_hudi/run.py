@@ -1,10 +1,11 @@
-"""hudi_fast against Apache Hudi's Spark bundle: same data, same starting table, same cores, rows compared first.
+"""Compare hudi_fast with Apache Hudi's Spark bundle: same data, same starting table, same cores, rows checked.
 
-Data flow of one case: Apache Hudi makes the starting table once (for reads and compaction of MERGE_ON_READ tables with
-its updates in log files); each side writes to a copy of it, or reads it, in a process of its own (:mod:`hudi_side`
-under ``.venv-hudi``, :mod:`our_side` under ``.venv``, and for reads :mod:`hudi_rs_side`); the rows of every result are
-compared with what the input says they must be; only then is a time printed. ``x`` is Apache Hudi's seconds divided by
-the side's. ``--earlier`` takes sides that are not run from the JSON of another run on the same machine.
+Data flow of one case: Apache Hudi writes the starting table once. For reads and compaction of MERGE_ON_READ tables the
+starting table has updates in log files. Each side writes to a copy of it, or reads it, in a separate process
+(:mod:`hudi_side` under ``.venv-hudi``, :mod:`our_side` under ``.venv``, and for reads :mod:`hudi_rs_side`). The rows of
+every result are compared with the rows expected from the input, before any time is printed. ``x`` is Apache Hudi's
+seconds divided by the seconds of the side. ``--earlier`` supplies the results of sides that do not run now, from the
+JSON of another run on the same machine.
 
 Usage::
 
@@ -45,7 +46,7 @@ COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all cases share: where things are, and how to measure."""
+    """State of all cases: folders, settings, and how to measure."""
 
     data: Path
     scratch: Path
@@ -85,22 +86,22 @@ def upsert_small(bench: Bench, codec: str) -> Result:
 
 
 def tagging(bench: Bench, codec: str) -> Result:
-    """As many keys as the table has looked up with bloom filters, none of them there: a delete that finds nothing."""
+    """A delete of as many keys as the table has, none of them stored, with lookups in bloom filters."""
     return _measure(bench, "tagging", codec, COW, "delete", "absent", bench.runs, index="BLOOM")
 
 
 def record_index(bench: Bench, codec: str) -> Result:
-    """10 % updated and 2.5 % new, COW, in a table that keeps a record index, by that index."""
+    """10 % updated and 2.5 % new, COW, with lookups in the record index."""
     return _measure(bench, "record", codec, COW, "upsert", "up10", bench.runs, RECORD)
 
 
 def record_tagging(bench: Bench, codec: str) -> Result:
-    """As many keys as the table has looked up in its record index, none of them there."""
+    """A delete of as many keys as the table has, none of them stored, with lookups in the record index."""
     return _measure(bench, "record_tag", codec, COW, "delete", "absent", bench.runs, RECORD)
 
 
 def mor_record_index(bench: Bench, codec: str) -> Result:
-    """10 % updated and 2.5 % new, MOR, by the record index."""
+    """10 % updated and 2.5 % new, MOR, with lookups in the record index."""
     return _measure(bench, "mor_record", codec, MOR, "upsert", "up10", bench.runs, RECORD)
 
 
@@ -131,44 +132,44 @@ def mor_upsert_100(bench: Bench, codec: str) -> Result:
 
 
 def mor_read_1(bench: Bench, codec: str) -> Result:
-    """Snapshot of all columns where 1 % of the rows have a newer version in Avro log blocks."""
+    """Snapshot of all columns; 1 % of the rows have a newer version in Avro log blocks."""
     return _measure_read(bench, "mor_read1", codec, "up1")
 
 
 def mor_read_10(bench: Bench, codec: str) -> Result:
-    """The same with 10 % in the log."""
+    """The same with 10 % of the rows in log blocks."""
     return _measure_read(bench, "mor_read10", codec, "up10")
 
 
 def mor_read_100(bench: Bench, codec: str) -> Result:
-    """The same with every row in the log."""
+    """The same with every row in log blocks."""
     return _measure_read(bench, "mor_read100", codec, "up100")
 
 
 def incremental_1(bench: Bench, codec: str) -> Result:
-    """What the last commit wrote, an upsert of 1 % of the rows, all columns, COW."""
+    """Incremental read of all columns of the last commit, an upsert of 1 % of the rows, COW."""
     return _measure_incremental(bench, "incr1", codec, COW, "up1")
 
 
 def mor_incremental_1(bench: Bench, codec: str) -> Result:
-    """The same of a MOR table, where they are in the log."""
+    """The same for a MOR table, with these rows in log blocks."""
     return _measure_incremental(bench, "mor_incr1", codec, MOR, "up1")
 
 
 def mor_compact(bench: Bench, codec: str) -> Result:
-    """A compaction, planned and run, of file groups whose every row is in the log once more."""
+    """Plan and run a compaction of file groups; every row is also in the log."""
     start, warm = _logged_table(bench, codec, "up100"), _logged_table(bench, codec, "small_up")
     more = {"start": start, "warm-start": warm}
     return _measure_sides(bench, "mor_compact", codec, MOR, "compact", "up100", bench.runs, more)
 
 
 def cluster_sort(bench: Bench, codec: str) -> Result:
-    """A clustering, planned and run, that sorts the rows of every partition by two columns, COW."""
+    """Plan and run a clustering that sorts the rows of every partition by two columns, COW."""
     return _measure_clustering(bench, "cluster_sort", codec, "rider,ts")
 
 
 def cluster_copy(bench: Bench, codec: str) -> Result:
-    """The same without sorting: small files become larger ones."""
+    """The same without sorting: merge small files into larger ones."""
     return _measure_clustering(bench, "cluster_copy", codec, "")
 
 
@@ -251,7 +252,7 @@ def _measure_sides(
     expected = read_rows(bench.data, name).sort_by("uuid") if changes else expected_rows(bench.data, name)
     answers = {}
     for side in bench.sides:
-        if side in READERS and operation != "read":  # whose incremental query has semantics of its own
+        if side in READERS and operation != "read":  # hudi-rs defines incremental queries differently
             continue
         out = bench.scratch / "out" / f"{case}-{codec}-{side}"
         arguments = {
@@ -270,7 +271,7 @@ def _measure_sides(
 
 
 def _starting_table(bench: Bench, codec: str, kind: str, name: str, index: str = "default") -> Path:
-    """A table that Apache Hudi made of that input by bulk insert; made once, kept in the scratch folder."""
+    """The table that Apache Hudi bulk inserts from that input; created once, kept in the scratch folder."""
     kept = "-record" if index == RECORD else ""
     table = bench.scratch / "tables" / f"{bench.data.name}-{bench.version}-{codec}-{kind.lower()}-{name}{kept}"
     if not table.exists():
@@ -290,7 +291,7 @@ def _starting_table(bench: Bench, codec: str, kind: str, name: str, index: str =
 
 
 def _logged_table(bench: Bench, codec: str, name: str, kind: str = MOR) -> Path:
-    """A starting table into which Apache Hudi has upserted that input: of a MERGE_ON_READ table into log files."""
+    """A starting table after Apache Hudi upserted that input; a MERGE_ON_READ table has it in log files."""
     start = _starting_table(bench, codec, kind, BASE_OF[name])
     table = start.with_name(f"{start.name}-{name}")
     if not table.exists():
@@ -309,7 +310,7 @@ def _logged_table(bench: Bench, codec: str, name: str, kind: str = MOR) -> Path:
 
 
 def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Run a side's script in its own process; its answer is the JSON on its standard output."""
+    """Run the script of a side in a separate process; returns the JSON of its standard output."""
     command = [str(PYTHONS.get(side, sys.executable)), str(HERE / SCRIPTS[side])]
     for name, value in arguments.items():
         if value is not None:
@@ -321,7 +322,7 @@ def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, A
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, cwd=bench.scratch, check=False)
     if done.returncode:
         tail = log.read_bytes()[-4000:].decode(errors="replace")
-        raise SystemExit(f"{' '.join(command)}\nended with {done.returncode}; the end of {log}:\n{tail}")
+        raise SystemExit(f"{' '.join(command)}\nexited with {done.returncode}; last lines of {log}:\n{tail}")
     return dict(json.loads(done.stdout))
 
 
@@ -329,17 +330,17 @@ def _run_side(bench: Bench, side: str, arguments: dict[str, Any]) -> dict[str, A
 
 
 def _result_rows(out: Path, kind: str, operation: str) -> pa.Table:
-    """The 12 user columns of what a side left: a table, or the rows that it read."""
+    """The 12 user columns of a side's result: its table, or the rows that it read."""
     if operation in READS:
         return pq.read_table(out, columns=list(COLUMNS))
-    # Base files alone hold a COW table, and every row of the table that was compacted; of a clustered one they hold
-    # the replaced file groups too.
+    # Base files hold all rows of a COW table, and of a compacted table. Those of a clustered table also include
+    # replaced file groups.
     plain = operation == "compact" or (kind == COW and operation != "cluster")
     return base_file_rows(out) if plain else snapshot_rows(out)
 
 
 def snapshot_rows(table: Path) -> pa.Table:
-    """The 12 user columns of a table, read by hudi-rs, which is none of those that write."""
+    """The 12 user columns of a table, read by hudi-rs, which is independent of both writers."""
     from hudi import HudiTableBuilder
 
     batches = HudiTableBuilder.from_base_uri(str(table)).build().read()
@@ -349,7 +350,7 @@ def snapshot_rows(table: Path) -> pa.Table:
 def base_file_rows(table: Path) -> pa.Table:
     """The 12 user columns of the newest base file of every file group, read with pyarrow alone.
 
-    Right for a COW table without failed or replacing commits, which these are; it leans on nobody's Hudi reader.
+    Correct for a COW table without failed or replace commits, like these. Independent of any Hudi reader.
     """
     newest: dict[tuple[Path, str], tuple[str, Path]] = {}
     for file in table.rglob("*.parquet"):
@@ -363,12 +364,12 @@ def base_file_rows(table: Path) -> pa.Table:
 
 def _check_rows(what: str, got: pa.Table, expected: pa.Table) -> None:
     if got.num_rows != expected.num_rows:
-        raise SystemExit(f"{what}: {got.num_rows} rows, expected {expected.num_rows}")
-    # Values are compared, not whether a column is declared nullable.
+        raise SystemExit(f"{what}: found {got.num_rows} rows, expected {expected.num_rows}")
+    # Compares values, not the nullability of columns.
     same = got.select(expected.column_names).sort_by("uuid").cast(expected.schema)
     for name in expected.column_names:
         if not same[name].equals(expected[name]):
-            raise SystemExit(f"{what}: column {name} holds other values than expected")
+            raise SystemExit(f"{what}: column {name} differs from the expected values")
 
 
 def _arguments() -> argparse.Namespace:
@@ -379,11 +380,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sides", default=",".join(SIDES))
     parser.add_argument("--cases", default=",".join(CASES), help=", ".join(CASES))
     parser.add_argument("--runs", type=int, default=3, help="medians are printed")
-    parser.add_argument("--hudi-runs", type=int, default=3, help="of Apache Hudi, whose runs are long; at most --runs")
+    parser.add_argument("--hudi-runs", type=int, default=3, help="runs of Apache Hudi, which are long; at most --runs")
     parser.add_argument("--cores", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--version", default="1.2.0", help="Apache Hudi's release")
     parser.add_argument("--json", type=Path, help="file for the results")
-    parser.add_argument("--earlier", type=Path, help="--json of a run on this machine: its sides that are not run now")
+    parser.add_argument("--earlier", type=Path, help="--json file of another run, for sides that do not run now")
     arguments = parser.parse_args()
     for name, known in (("sides", SIDES), ("cases", tuple(CASES))):
         wrong = set(getattr(arguments, name).split(",")) - set(known)
@@ -393,7 +394,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _earlier(file: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
-    """Answers of another run by case and codec."""
+    """Results of another run by case and codec."""
     if file is None:
         return {}
     told = json.loads(file.read_text())
@@ -401,7 +402,7 @@ def _earlier(file: Path | None) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def main() -> None:
-    """Measure what the command line asks for, and print it."""
+    """Run the requested measurements and print the report."""
     wanted = _arguments()
     scratch = wanted.scratch.resolve()
     data = make_data(scratch, wanted.rows)
@@ -415,7 +416,7 @@ def main() -> None:
             print(f"{case}, {codec} ...", file=sys.stderr, flush=True)
             result = CASES[case](bench, codec)
             results.append(Result(case, codec, {**earlier.get((case, codec), {}), **result.answers}))
-    print(f"{wanted.rows} rows, {len(COLUMNS)} columns, 20 file groups; rows of every result compared first")
+    print(f"{wanted.rows} rows, {len(COLUMNS)} columns, 20 file groups; rows of every result compared")
     print(machine(bench.cores, results))
     print(report(results, tuple(side for side in SIDES if any(side in each.answers for each in results))))
     if wanted.json:

@@ -1,12 +1,12 @@
-"""What all sides share: the work to do, its options, and how a run is timed.
+"""Shared code of all sides: the work, its options, and the timing of a run.
 
-Data flow of one run: the table to start from is copied, the peak memory counters of all processes are set back, the
-write is timed from Parquet input to completed instant, the peaks are added up. The copy that the last run wrote stays,
-for its rows to be compared. A compaction or clustering goes the same way. A read needs no copy: all columns are read
-and thrown away; the rows are read once more, not timed, and kept as Parquet for the comparison. So does an incremental
-read: of what all commits but the first one wrote.
+Data flow of one run: copy the starting table, reset the peak memory counters of all processes, time the write from
+Parquet input to completed instant, and add up the peaks. The copy of the last run is kept for the comparison of rows. A
+compaction or clustering runs in the same way. A read needs no copy: it reads and drops all columns. An untimed second
+read stores the rows as Parquet for the comparison. An incremental read works like a read and covers all commits
+except the first.
 
-Standard library only: the interpreter of real Hudi's virtual environment imports it too.
+Uses the standard library only, because the interpreter of Apache Hudi's virtual environment imports it, too.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "write_options",
 ]
 
-# One input file is one task, so that a bulk insert makes one file group of each.
+# One task per input file, so that a bulk insert writes one file group per file.
 SPARK_SETTINGS = {
     "spark.sql.files.openCostInBytes": str(128 << 20),
     "spark.sql.session.timeZone": "UTC",
@@ -48,30 +48,30 @@ SPARK_SETTINGS = {
 OPERATIONS = ("bulk_insert", "cluster", "compact", "delete", "incremental", "insert", "read", "upsert")
 READS = ("incremental", "read")
 SERVICES = ("cluster", "compact")
-# One commit is enough: by default compaction waits for five, and clustering for four.
+# Due after one commit; by default compaction is due after five commits and clustering after four.
 COMPACT_OPTIONS = {"hoodie.compact.inline.max.delta.commits": "1"}
 CLUSTER_OPTIONS = {"hoodie.clustering.inline.max.commits": "1", "hoodie.clustering.async.max.commits": "1"}
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One thing to measure.
+    """One measurement.
 
     Attributes:
         operation: ``bulk_insert``, ``delete``, ``insert``, ``upsert``, ``read``, ``incremental``, ``compact`` or
             ``cluster``.
         rows: folder of Parquet files to write; None to read, compact or cluster.
         start: table to start from, copied for each run that changes it; None for a new table.
-        out: folder for the table, which holds what the last run wrote; of a read, for the rows.
-        codec: Parquet codec, or ``default`` for the side's own.
+        out: folder for the table of the last run; for a read, folder for its rows.
+        codec: Parquet codec, or ``default`` for the side's default.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-        index: ``hoodie.index.type``, or ``default`` for the side's own; a record index is kept as well.
-        metadata: ``true`` or ``false``: whether a metadata table is kept.
-        sort: columns that a clustering sorts by, comma between; empty for none.
-        runs: how often it is timed.
-        warm_rows: small input that is written by the same operation once before, not timed; None for no warm-up.
-        warm_start: table that it goes into, or that is read or compacted once before; None for a new one.
-        cores: threads to use.
+        index: ``hoodie.index.type``, or ``default`` for the side's default; a record index is also maintained.
+        metadata: ``true`` or ``false``: whether the table has a metadata table.
+        sort: sort columns of a clustering, separated by commas; empty for none.
+        runs: number of timed runs.
+        warm_rows: small input for one warm-up run of the same operation, not timed; None for no warm-up.
+        warm_start: starting table of the warm-up run; None for a new one.
+        cores: number of threads.
     """
 
     operation: str
@@ -95,14 +95,14 @@ def _cannot(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Verbs:
-    """What a side can do.
+    """The calls of a side.
 
     Attributes:
-        read: ``read(table, options)``; reads every row and column, keeps none.
-        keep: ``keep(table, folder, options)``; reads the same and puts it into that folder, which is there, as Parquet.
-        write: ``write(rows, table, options)``; returns when the instant is completed.
-        compact: ``compact(table, options)``; plans a compaction and runs it; returns when the instant is completed.
-        cluster: ``cluster(table, sort, options)``; the same with a clustering.
+        read: ``read(table, options)``; reads and drops every row and column.
+        keep: ``keep(table, folder, options)``; reads the same and stores it as Parquet in the existing folder.
+        write: ``write(rows, table, options)``; returns after the instant is completed.
+        compact: ``compact(table, options)``; plans and runs a compaction; returns after the instant is completed.
+        cluster: ``cluster(table, sort, options)``; the same for a clustering.
     """
 
     read: Callable[[str, dict[str, str]], None]
@@ -114,14 +114,15 @@ class Verbs:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a side answers, as JSON on its last line.
+    """The result of a side, printed as JSON on its last line.
 
     Attributes:
         seconds: median over the runs.
-        all_seconds: of every run.
-        peak_rss_mb: largest over the runs of the sum over the side's processes of each one's peak resident memory;
-            the peaks need not fall together, so it is an upper bound.
-        peak_since_start: the counters could not be set back: the peaks are those of the processes' whole lives.
+        all_seconds: seconds of every run.
+        peak_rss_mb: maximum over the runs of the sum of the peak resident memory of all processes of the side. The
+            processes may peak at different times, so it is an upper bound.
+        peak_since_start: whether the peaks cover the whole life of the processes, because the counters could not be
+            reset.
     """
 
     seconds: float
@@ -131,7 +132,7 @@ class Run:
 
 
 def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
-    """The work from the command line, and the arguments that only one side has (``--engine``, ``--version``)."""
+    """The work of the command line, and the arguments of one side only (``--engine``, ``--version``)."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--operation", choices=OPERATIONS, required=True)
     parser.add_argument("--rows")
@@ -154,7 +155,7 @@ def parse_work(description: str) -> tuple[Work, argparse.Namespace]:
 
 
 def write_options(work: Work) -> dict[str, str]:
-    """The write's options: the same for both sides."""
+    """The write options, the same for all sides."""
     options = {
         "hoodie.table.name": "trips",
         "hoodie.datasource.write.recordkey.field": "uuid",
@@ -173,18 +174,18 @@ def write_options(work: Work) -> dict[str, str]:
     if work.metadata != "true":
         options["hoodie.metadata.enable"] = work.metadata
     if work.table_type == "MERGE_ON_READ":
-        # Compaction is measured by itself.
+        # Compaction is measured separately.
         options["hoodie.compact.inline"] = "false"
     return options
 
 
 def timed(work: Work, verbs: Verbs, processes: Callable[[], list[int]]) -> dict[str, Any]:
-    """Do the work and give a :class:`Run` as a dict.
+    """Execute the work; returns a :class:`Run` as a dict.
 
     Args:
-        work: what to do.
-        verbs: how.
-        processes: ids of the processes whose memory counts, asked before and after each run.
+        work: the measurement.
+        verbs: the calls of the side.
+        processes: returns the ids of the measured processes; called before and after each run.
     """
     _warm_up(work, verbs)
     seconds, peaks, reset = [], [], True
@@ -216,7 +217,7 @@ def _act(work: Work, verbs: Verbs, rows: str | None, table: str) -> None:
 
 
 def _read_options(work: Work, table: str) -> dict[str, str]:
-    """None for a snapshot; for an incremental read, which begins after the table's first commit, its bounds."""
+    """None for a snapshot; the bounds of an incremental read, which starts after the first commit of the table."""
     if work.operation != "incremental":
         return {}
     names = os.listdir(f"{table}/.hoodie/timeline")
@@ -252,7 +253,7 @@ def _place(start: str | None, out: Path) -> None:
 
 
 def _reset_peak(pid: int) -> bool:
-    """Set a process's VmHWM back to what it holds now (``man 5 proc``: clear_refs, 5)."""
+    """Reset the VmHWM of a process to its current memory (``man 5 proc``: clear_refs, 5)."""
     try:
         Path(f"/proc/{pid}/clear_refs").write_text("5")
     except OSError:
@@ -265,13 +266,13 @@ def _peak_rss_mb(pid: int) -> float:
         status = Path(f"/proc/{pid}/status").read_text()
     except FileNotFoundError:
         return 0.0
-    # A process that has just ended has no memory lines.
+    # A process that has just ended has no memory values.
     lines = [line for line in status.splitlines() if line.startswith("VmHWM:")]
     return int(lines[0].split()[1]) / 1024 if lines else 0.0
 
 
 def process_tree(root: int) -> list[int]:
-    """A process and all its descendants that are alive."""
+    """A process and all its live descendants."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

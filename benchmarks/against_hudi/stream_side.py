@@ -1,8 +1,8 @@
-"""One side of :mod:`streams`: a query that upserts files, one a batch, into a table; prints one JSON line.
+"""One side of :mod:`streams`: a query that upserts one file per batch into a table; prints one JSON line.
 
-Runs under ``.venv-hudi`` with Apache Hudi's sink (``--side hudi``), under ``.venv`` with ``hudi_fast.sink`` (``--side
-spark``). A short stream into another table goes first and is not timed. Seconds of a batch are Spark's own
-(``triggerExecution``), for both sides.
+Runs under ``.venv-hudi`` with Apache Hudi's sink (``--side hudi``), or under ``.venv`` with ``hudi_fast.sink``
+(``--side spark``). A short stream into another table warms up and is not timed. Spark measures the seconds of each
+batch (``triggerExecution``), for both sides.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ COLUMNS = "id long, part string, ts long, name string, value double"
 
 
 def session(side: str, version: str, cores: int) -> SparkSession:
-    """A local session; with the bundle of that release for Apache Hudi."""
+    """A local session; for Apache Hudi with the bundle of that release."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {**SPARK_SETTINGS, "spark.driver.memory": "3g", "spark.sql.shuffle.partitions": str(cores)}
     if side == "hudi":
@@ -42,7 +42,7 @@ def session(side: str, version: str, cores: int) -> SparkSession:
 
 
 def options(kind: str) -> dict[str, str]:
-    """The sink's options: the same for both sides."""
+    """The options of the sink, the same for both sides."""
     return {
         "hoodie.table.name": "streamed",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -57,7 +57,7 @@ def options(kind: str) -> dict[str, str]:
 
 
 def stream(spark: SparkSession, side: str, source: str, table: str, kind: str) -> list[float]:
-    """Write all files; seconds of every batch."""
+    """Write all files; returns the seconds of every batch."""
     files = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", "1").parquet(source)
     writer: Any = files.writeStream.option("checkpointLocation", f"{table}-checkpoint").trigger(availableNow=True)
     if side == "hudi":
@@ -72,7 +72,7 @@ def stream(spark: SparkSession, side: str, source: str, table: str, kind: str) -
 
 
 def main() -> None:
-    """Do the work of the command line."""
+    """Execute the work of the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("side", "warm", "source", "table", "kind", "version"):
         parser.add_argument(f"--{name}", required=True)

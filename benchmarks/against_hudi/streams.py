@@ -1,9 +1,9 @@
-"""Streaming upserts: ``hudi_fast.sink`` against Apache Hudi's sink, same files, same options, rows compared first.
+"""Compare streaming upserts of ``hudi_fast.sink`` and Apache Hudi's sink: same files, same options, rows checked.
 
-Data flow: files of random keys, one a batch; each side streams them into an empty table in a process of its own
-(:mod:`stream_side`), cleaning and archiving inline, MERGE_ON_READ tables compacted beside the stream; the rows of both
-tables are compared with what the files say; then rows a second are printed, and how long the first and last ten
-batches took.
+Data flow: the input is one file of random keys per batch. Each side streams the files into an empty table in a separate
+process (:mod:`stream_side`). Cleaning and archiving run inline; MERGE_ON_READ tables are compacted beside the stream.
+The rows of each table are compared with the expected rows of the files. Then the rows per second are printed, and the
+seconds of the first and the last ten batches.
 
 Usage::
 
@@ -39,7 +39,7 @@ EDGE = 10
 
 
 def make_files(folder: Path, batches: int, rows: int) -> None:
-    """A file for each batch: keys at random of ten times as many as a file has rows, every batch newer."""
+    """One file per batch, with random keys out of ten times as many as a file has rows; later batches are newer."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     random = np.random.default_rng(SEED)
@@ -67,7 +67,7 @@ def expected(folder: Path) -> pa.Table:
 
 
 def run_side(side: str, asked: argparse.Namespace, source: Path, warm: Path, kind: str) -> dict[str, Any]:
-    """Stream into a new table, and look at its rows."""
+    """Stream into a new table, and compare its rows."""
     table = asked.scratch / f"{side}-{kind.lower()}"
     for path in asked.scratch.glob(f"{table.name}*"):
         shutil.rmtree(path)
@@ -79,11 +79,11 @@ def run_side(side: str, asked: argparse.Namespace, source: Path, warm: Path, kin
     with open(asked.scratch / f"{side}.log", "wb") as log:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, cwd=asked.scratch, check=False)
     if done.returncode:
-        raise SystemExit(f"{side} ended with {done.returncode}: see {asked.scratch / f'{side}.log'}")
+        raise SystemExit(f"{side} exited with {done.returncode}: see {asked.scratch / f'{side}.log'}")
     wanted = expected(source)
     got = hudi_fast.HudiTable.open(table).to_arrow(columns=wanted.column_names).sort_by("id").cast(wanted.schema)
     if not got.equals(wanted):
-        raise SystemExit(f"{side}, {kind}: the table holds other rows than the files")
+        raise SystemExit(f"{side}, {kind}: the rows of the table differ from the expected rows of the files")
     return dict(json.loads(done.stdout))
 
 
