@@ -1,15 +1,19 @@
 """hudi_fast: reads and writes Apache Hudi tables natively, on Spark or in one process.
 
-Names are loaded when they are first used, so that importing the package is quick and loads neither PySpark nor Numba.
+Public names are imported on first use: importing the package is quick and loads neither PySpark nor Numba.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from hudi_fast.api import bootstrap, delete, merge, read, update, write
     from hudi_fast.bootstrapping.run import BootstrapResult
     from hudi_fast.errors import (
@@ -98,7 +102,7 @@ __all__ = [
     "write",
 ]
 
-_HOMES = {
+_MODULES = {
     **dict.fromkeys(
         ("AddColumn", "ChangeType", "DropColumn", "MoveColumn", "RenameColumn", "SetComment", "SetNullable"),
         "hudi_fast.schema.alter",
@@ -126,14 +130,30 @@ _HOMES = {
 
 try:
     __version__ = version("hudi-fast")
-except PackageNotFoundError:  # a source tree that is not installed
+except PackageNotFoundError:  # an uninstalled source tree
     __version__ = "0.0.0"
+
+_FOLDER = os.path.dirname(__file__)
+_CHECKOUT_KERNELS = os.path.join(os.path.dirname(_FOLDER), "kernels", "__init__.py")
+
+if not os.path.isdir(os.path.join(_FOLDER, "kernels")) and os.path.isfile(_CHECKOUT_KERNELS):
+
+    class _CheckoutFinder:
+        """Finds ``hudi_fast.kernels`` in an uninstalled checkout, where ``kernels/`` is beside ``hudi_fast/``."""
+
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+            from importlib.util import spec_from_file_location
+
+            return spec_from_file_location(name, _CHECKOUT_KERNELS) if name == "hudi_fast.kernels" else None
+
+    sys.meta_path.append(_CheckoutFinder())
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'hudi_fast' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES.get(name, "hudi_fast.errors")), name)
+    return getattr(importlib.import_module(_MODULES.get(name, "hudi_fast.errors")), name)
 
 
 def __dir__() -> list[str]:
