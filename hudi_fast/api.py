@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.config.bootstrap_options import is_bootstrap, source_of
+from hudi_fast.config.bootstrap_options import is_bootstrap, bootstrap_source
 from hudi_fast.dml.run import ChangeRun, delete_locally, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
@@ -57,7 +57,7 @@ def write(
             write is committed.
     """
     if is_bootstrap(options):
-        return bootstrap(source_of(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
+        return bootstrap(bootstrap_source(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
     settings = ServiceSettings.from_options(options)
     check_inline(settings)
     storage = _storage(getattr(df, "sparkSession", None) if _is_spark(df) else None, path, storage_options)

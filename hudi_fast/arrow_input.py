@@ -1,4 +1,4 @@
-"""What a user hands in becomes an Arrow table."""
+"""Conversion of user input to Arrow tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ __all__ = ["to_arrow_table"]
 
 
 def to_arrow_table(data: Any) -> pa.Table:
-    """An Arrow table of anything that speaks the Arrow C stream protocol (pyarrow, pandas, polars, duckdb).
+    """Convert rows to an Arrow table.
 
-    Of a pandas index the levels that have a name become columns.
+    Args:
+        data: a pyarrow table or record batch, a pandas DataFrame (named index levels become columns), a non-empty list
+            of dicts, or any object with ``__arrow_c_stream__`` (polars, duckdb ...).
 
     Raises:
-        InvalidDataError: ``data`` is something else, or values of one column are of several types.
+        InvalidDataError: ``data`` is of another type, or a column mixes types.
     """
     if isinstance(data, pa.Table):
         return data
@@ -27,8 +29,9 @@ def to_arrow_table(data: Any) -> pa.Table:
     home = type(data).__module__.partition(".")[0]
     if home == "pyspark":
         raise InvalidDataError(
-            "Rows of Spark go through the calls that take a session: hudi_fast.write, hudi_fast.merge(spark, ...). "
-            f"To work in this process bring them here first (toArrow); got a PySpark {type(data).__name__}."
+            "This call takes local rows. Pass Spark rows to the calls that take a session: hudi_fast.write, "
+            "hudi_fast.merge(spark, ...); or collect them into this process first (toArrow). "
+            f"Got a PySpark {type(data).__name__}."
         )
     if home == "pandas" and hasattr(data, "columns"):
         return _converted(lambda: pa.Table.from_pandas(_with_index(data), preserve_index=False))
@@ -38,13 +41,13 @@ def to_arrow_table(data: Any) -> pa.Table:
         return _converted(lambda: pa.Table.from_pylist(data))
     lazy = " Collect it first." if home == "polars" else ""
     raise InvalidDataError(
-        f"Rows must come as a pyarrow Table, a pandas or polars DataFrame, a list of dicts, or anything else with "
+        f"Rows must be a pyarrow Table, a pandas or polars DataFrame, a list of dicts, or an object with "
         f"__arrow_c_stream__; got {type(data).__name__}.{lazy}"
     )
 
 
 def _with_index(frame: Any) -> Any:
-    """With the levels of its index that have a name as columns; a column of that name goes before."""
+    """Turn named index levels into columns; an existing column of the same name wins."""
     named = [name for name in frame.index.names if isinstance(name, str) and name not in frame.columns]
     return frame.reset_index(level=named) if named else frame
 
@@ -54,4 +57,6 @@ def _converted(convert: Callable[[], pa.Table]) -> pa.Table:
         return convert()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError, TypeError) as error:
         why = "; ".join(map(str, error.args))
-        raise InvalidDataError(f"The rows cannot become Arrow columns: {why}. Give each column one type.") from error
+        raise InvalidDataError(
+            f"The rows cannot be converted to Arrow columns: {why}. Give each column one type."
+        ) from error

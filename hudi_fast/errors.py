@@ -1,25 +1,25 @@
-"""The errors of hudi_fast: one tree, each branch named after what the caller can do about it.
+"""The exceptions of hudi_fast, grouped by what the caller can do about them.
 
 ::
 
     HudiError
-    ├── ConfigError                 options are wrong, clash, or differ from the table: fix the call
-    ├── TableNotFoundError          no table at that path: create it, or fix the path
-    ├── TableExistsError            a table is there and must not be: other path, other mode
-    ├── CorruptTableError           a file of the table cannot be understood: restore it
-    │   └── FileGoneError           a file is not there any more, cleaned since the table was looked at: read again
-    ├── UnsupportedFeatureError     valid Hudi that hudi_fast does not do (yet): use Apache Hudi for it
+    ├── ConfigError                 options are invalid, contradictory, or differ from the table: fix the call
+    ├── TableNotFoundError          no table at the path: create it, or fix the path
+    ├── TableExistsError            a table already exists at the path: use another path or mode
+    ├── CorruptTableError           a file of the table cannot be decoded: restore it
+    │   └── FileGoneError           a file was deleted (for example cleaned) after the table was opened: read again
+    ├── UnsupportedFeatureError     a Hudi feature that hudi_fast does not support (yet): use Apache Hudi
     ├── InvalidDataError            rows that cannot be stored (null key, no ordering field ...): fix the data
-    │   └── DuplicateKeyError       an insert met a key that the table holds and was told to refuse it
-    ├── SchemaMismatchError         the incoming schema cannot become the table's: fix the schema
-    ├── CommitError                 the write did not become visible; the table is as before: run it again
-    │   ├── CommitConflictError     another writer changed the same file groups: run it again
-    │   │   └── ServiceTakenError   somebody else carries the service out, or has done so: leave it to them
-    │   └── CommitStateUnknownError whether the write became visible is not known: look before running it again
-    └── LockError                   the table's lock could not be had or was lost
-        └── LockTimeoutError        ... within the time allowed: wait, or find the holder
+    │   └── DuplicateKeyError       an insert that refuses duplicates met an existing key
+    ├── SchemaMismatchError         the incoming schema is incompatible with the table's: fix the schema
+    ├── CommitError                 the write did not become visible; the table is unchanged: retry
+    │   ├── CommitConflictError     another writer changed the same file groups: retry
+    │   │   └── ServiceTakenError   another process executes the service or has completed it: do not retry
+    │   └── CommitStateUnknownError it is unknown whether the write became visible: check before you retry
+    └── LockError                   the table lock could not be acquired or was lost
+        └── LockTimeoutError        the lock was not acquired in time: wait, or find the holder
 
-A message says, as far as they apply: table, instant, file, what was expected, what was found, what to do.
+A message names the table, instant and file where they apply, what was expected, what was found, and what to do.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ __all__ = [
 
 
 class HudiWarning(UserWarning):
-    """Something the user should know that does not make the result wrong."""
+    """A condition that the user should know about; the result is still correct."""
 
 
 class HudiError(Exception):
-    """Root of every error that hudi_fast raises on purpose."""
+    """Base class of all hudi_fast errors."""
 
 
 class ConfigError(HudiError):
@@ -62,16 +62,16 @@ class TableNotFoundError(HudiError):
 
 
 class TableExistsError(HudiError):
-    """There is a Hudi table at the path, and the save mode forbids it."""
+    """A Hudi table exists at the path, and the save mode forbids it."""
 
 
 class CorruptTableError(HudiError):
-    """A file of the table cannot be understood.
+    """A file of the table cannot be decoded.
 
     Args:
         message: what was expected and what was found.
         path: the file, relative to the table.
-        offset: byte position of the first thing that is wrong, if known.
+        offset: byte position of the first invalid byte, if known.
     """
 
     def __init__(self, message: str, path: str | None = None, offset: int | None = None) -> None:
@@ -93,11 +93,11 @@ def _restore_corrupt(
 
 
 class FileGoneError(CorruptTableError):
-    """A file that belonged to the table when it was looked at is not there any more: cleaned, rolled back, or lost."""
+    """A file of the pinned table state no longer exists: cleaned, rolled back, or lost."""
 
 
 class UnsupportedFeatureError(HudiError):
-    """Valid Hudi that hudi_fast does not do; raised before anything is written or answered."""
+    """A Hudi feature that hudi_fast does not support; raised before anything is written or returned."""
 
 
 class InvalidDataError(HudiError):
@@ -105,25 +105,25 @@ class InvalidDataError(HudiError):
 
 
 class DuplicateKeyError(InvalidDataError):
-    """An insert met a record key that the table already holds."""
+    """An insert contains a record key that the table already holds."""
 
 
 class SchemaMismatchError(HudiError):
-    """The incoming schema cannot become the table's schema."""
+    """The incoming schema is incompatible with the table's schema."""
 
 
 class CommitError(HudiError):
-    """The write did not become visible; the table is as it was."""
+    """The write did not become visible; the table is unchanged."""
 
 
 class CommitConflictError(CommitError):
-    """Another writer changed the same file groups in the meantime.
+    """A concurrent writer changed the same file groups.
 
     Args:
-        message: who changed what.
-        instant: requested time of the write that did not land, if it had one.
-        other: requested time of the one that it is in conflict with, if it is one.
-        file_groups: partition paths and file ids that both changed.
+        message: names both writes and the conflict.
+        instant: requested time of the failed write, if it had one.
+        other: requested time of the conflicting write, if it is a single one.
+        file_groups: (partition path, file id) of the file groups that both writes changed.
     """
 
     def __init__(
@@ -143,16 +143,16 @@ class CommitConflictError(CommitError):
 
 
 class ServiceTakenError(CommitConflictError):
-    """Somebody else is carrying the service out, has carried it out, or has taken it off the timeline."""
+    """Another process executes the service, has completed it, or has removed it from the timeline."""
 
 
 class CommitStateUnknownError(CommitError):
-    """Storage did not say whether the completed instant was written."""
+    """Storage did not confirm whether the completed instant was written."""
 
 
 class LockError(HudiError):
-    """The table's lock could not be taken or was lost."""
+    """The table lock could not be acquired or was lost."""
 
 
 class LockTimeoutError(LockError):
-    """The table's lock was held by others for longer than the time allowed."""
+    """Other holders kept the table lock for longer than the allowed wait."""

@@ -37,7 +37,7 @@ def table(tmp_path):
         (lambda table: table.to_arrow(as_of=2024), hf.ConfigError, "as.of.instant=2024; expected one of"),
         (lambda table: table.history(begin=True), hf.ConfigError, "begin=True is no time"),
         (lambda table: table.delete(["k00000"]), hf.InvalidDataError, "got list"),
-        (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "cannot become Arrow columns"),
+        (lambda table: table.upsert([{"id": "a"}, 5]), hf.InvalidDataError, "cannot be converted to Arrow columns"),
         (lambda table: table.upsert(pd.Series([1])), hf.InvalidDataError, "got Series"),
         (lambda table: table.upsert(pl.LazyFrame({"id": ["a"]})), hf.InvalidDataError, "LazyFrame. Collect it first."),
         (
@@ -76,7 +76,7 @@ def table(tmp_path):
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode=None), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.read("spark", table.path), hf.ConfigError, "without Spark use HudiTable.open"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
-        (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new one needs a name"),
+        (lambda table: hf.write(pa.table({"a": [1]}), f"{table.path}2"), hf.ConfigError, "a new table needs a name"),
         (lambda table: hf.HudiTable.open(f"{table.path}/.hoodie/hoodie.properties"), hf.TableNotFoundError, "No Hudi"),
     ],
 )

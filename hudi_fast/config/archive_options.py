@@ -1,7 +1,4 @@
-"""Options of archiving, resolved once and passed as a value.
-
-Every field is bound to an option of :mod:`hudi_fast.config.options`.
-"""
+"""The options of archiving as one frozen value."""
 
 from __future__ import annotations
 
@@ -16,10 +13,10 @@ __all__ = ["ArchiveOptions"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArchiveOptions(OptionValues):
-    """When instants are archived, and how the archive is kept. Counts are of commits, files or records; sizes bytes.
+    """When instants are archived, and how archive files are merged. Sizes are bytes.
 
     Attributes:
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     automatic: bool = option_field("hoodie.archive.automatic")

@@ -1,7 +1,7 @@
 """The options of a bootstrap as one frozen value.
 
-Data flow: ``{"hoodie...": ...}`` -> :meth:`BootstrapOptions.from_options` -> the plan of a bootstrap. The same
-dictionary also makes the :class:`~hudi_fast.config.write_options.WriteOptions` that say what table it becomes.
+Data flow: ``{"hoodie...": ...}`` -> :meth:`BootstrapOptions.from_options` -> the plan of a bootstrap. The
+:class:`~hudi_fast.config.write_options.WriteOptions` from the same dictionary describe the new table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hudi_fast.config.option_fields import normalise_fields, option_field
 from hudi_fast.config.option_values import OptionValues
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 
-__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions", "is_bootstrap", "source_of"]
+__all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions", "bootstrap_source", "is_bootstrap"]
 
 METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
 
@@ -27,11 +27,11 @@ _INDEX = "HFileBootstrapIndex"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class BootstrapOptions(OptionValues):
-    """Which partitions of a folder are copied, and what their paths in the table are.
+    """Which partitions of the source folder are copied, and their partition paths in the table.
 
     Raises:
-        ConfigError: no regular expression.
-        UnsupportedFeatureError: a selector, translator or index class of the user.
+        ConfigError: an invalid regular expression.
+        UnsupportedFeatureError: a user-defined selector, translator or index class.
     """
 
     base_path: str | None = option_field("hoodie.bootstrap.base.path")
@@ -60,19 +60,19 @@ class BootstrapOptions(OptionValues):
             re.compile(self.regex)
         except re.error as error:
             raise ConfigError(
-                f"hoodie.bootstrap.mode.selector.regex={self.regex!r} is no regular expression: {error}."
+                f"hoodie.bootstrap.mode.selector.regex={self.regex!r} is not a valid regular expression: {error}."
             ) from error
 
     @property
     def decodes_paths(self) -> bool:
-        """Whether escapes in the folder's partition paths are undone."""
+        """Whether ``%XX`` escapes in the folder's partition paths are decoded."""
         return _simple(self.translator).startswith("Decoded")
 
     def mode_of(self, folder: str) -> str:
         """``METADATA_ONLY`` or ``FULL_RECORD``.
 
         Args:
-            folder: a partition path of the folder.
+            folder: partition path in the source folder.
         """
         uniform = _UNIFORM.get(_simple(self.selector))
         if uniform is not None:
@@ -82,15 +82,15 @@ class BootstrapOptions(OptionValues):
 
 
 def is_bootstrap(options: Mapping[str, Any] | None) -> bool:
-    """Whether the options of a write ask for a bootstrap."""
+    """Whether the write options request a bootstrap."""
     return str((options or {}).get("hoodie.datasource.write.operation", "")).lower() == "bootstrap"
 
 
-def source_of(options: Mapping[str, Any] | None) -> str:
-    """The folder that the options of such a write name.
+def bootstrap_source(options: Mapping[str, Any] | None) -> str:
+    """The source folder of a bootstrap.
 
     Raises:
-        ConfigError: they name none.
+        ConfigError: the options name no folder.
     """
     path = (options or {}).get("hoodie.bootstrap.base.path")
     if not path:
@@ -99,5 +99,5 @@ def source_of(options: Mapping[str, Any] | None) -> str:
 
 
 def _simple(name: str) -> str:
-    """A class without its package."""
+    """A class name without its package."""
     return name.rpartition(".")[2]

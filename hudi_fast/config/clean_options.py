@@ -1,7 +1,4 @@
-"""Options of cleaning, resolved once and passed as a value.
-
-Every field is bound to an option of :mod:`hudi_fast.config.options`.
-"""
+"""The options of cleaning as one frozen value."""
 
 from __future__ import annotations
 
@@ -26,11 +23,11 @@ _TRIGGER_KEYS = frozenset({"hoodie.clean.trigger.strategy", "hoodie.clean.trigge
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanOptions(OptionValues):
-    """Which file slices stay, and when the others are deleted.
+    """Which file slices are retained, and when the others are deleted.
 
     Attributes:
-        policy: as given, or as the one retention option that was given has it.
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        policy: as given; else the policy of the retention option that was given, if exactly one was.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     automatic: bool = option_field("hoodie.clean.automatic")
@@ -56,22 +53,23 @@ class CleanOptions(OptionValues):
             object.__setattr__(self, "policy", implied[0])
         if self.filters_partitions and self.incremental:
             raise ConfigError(
-                "hoodie.clean.partition.filter.regex and .selected leave partitions out for good if cleaning is "
-                f"incremental; set {_INCREMENTAL_KEY}=false with them."
+                "With incremental cleaning, hoodie.clean.partition.filter.regex and .selected would leave the other "
+                f"partitions out for good; set {_INCREMENTAL_KEY}=false."
             )
         try:
             re.compile(self.partition_regex)
         except re.error as error:
             raise ConfigError(
-                f"hoodie.clean.partition.filter.regex={self.partition_regex!r} is no regular expression: {error}."
+                f"hoodie.clean.partition.filter.regex={self.partition_regex!r} is not a valid regular expression: "
+                f"{error}."
             ) from error
 
     @property
     def filters_partitions(self) -> bool:
-        """Whether only some partitions are to be cleaned."""
+        """Whether only selected partitions are cleaned."""
         return bool(self.partition_regex or self.partitions_selected)
 
     @property
     def has_trigger(self) -> bool:
-        """Whether it was said when a clean is due."""
+        """Whether a trigger option was given."""
         return not _TRIGGER_KEYS.isdisjoint(self.explicit)

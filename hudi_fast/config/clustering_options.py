@@ -1,7 +1,7 @@
 """The options of clustering as one frozen value.
 
-Data flow: ``{"hoodie...": ...}`` -> :meth:`ClusteringOptions.from_options` -> planning, carrying out, and writers that
-meet a pending clustering. Names of Java classes become their last part; what they mean is decided where they are used.
+Data flow: ``{"hoodie...": ...}`` -> :meth:`ClusteringOptions.from_options` -> planning, execution, and writers that
+conflict with a pending clustering. Java class names are interpreted by their last part, where they are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SORTS = ("SIZE", "INSTANT_TIME")
 _ALLOWS = {
     "SparkRejectUpdateStrategy": False,
     "SparkAllowUpdateStrategy": True,
-    "SparkConsistentBucketDuplicateUpdateStrategy": False,  # Apache Hudi writes twice; here such a write is refused
+    "SparkConsistentBucketDuplicateUpdateStrategy": False,  # Apache Hudi writes twice; hudi_fast refuses the write
 }
 
 
@@ -30,12 +30,12 @@ class ClusteringOptions(OptionValues):
     """When file groups are clustered, which, and how. Sizes are bytes.
 
     Attributes:
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     inline: bool = option_field("hoodie.clustering.inline")
     schedule_inline: bool = option_field("hoodie.clustering.schedule.inline")
-    by_others: bool = option_field("hoodie.clustering.async.enabled")
+    asynchronous: bool = option_field("hoodie.clustering.async.enabled")
     inline_max_commits: int = option_field("hoodie.clustering.inline.max.commits")
     async_max_commits: int = option_field("hoodie.clustering.async.max.commits")
     plan_class: str = option_field(f"{_PLAN}class")
@@ -89,9 +89,9 @@ class ClusteringOptions(OptionValues):
 
     @property
     def max_commits(self) -> int:
-        """Writes since the last clustering before the next one is planned, by the mode that is on; 0 without any."""
+        """Commits between two clusterings in the enabled modes; 0 if none is enabled."""
         gates = [self.inline_max_commits] if self.inline else []
-        gates += [self.async_max_commits] if self.by_others or self.schedule_inline else []
+        gates += [self.async_max_commits] if self.asynchronous or self.schedule_inline else []
         return max(gates, default=0)
 
 
@@ -102,7 +102,7 @@ def allows_updates(class_name: str) -> bool:
         class_name: ``hoodie.clustering.updates.strategy``, with or without package.
 
     Raises:
-        UnsupportedFeatureError: a strategy that is not done, or not known.
+        UnsupportedFeatureError: an unknown or unsupported strategy.
     """
     allows = _ALLOWS.get(class_name.rpartition(".")[2])
     if allows is None:

@@ -1,7 +1,7 @@
 """The options of compaction and log compaction as one frozen value.
 
-Data flow: ``{"hoodie...": ...}`` -> :meth:`CompactionOptions.from_options` -> the services. The same dictionary also
-makes the :class:`~hudi_fast.config.write_options.WriteOptions` that say how files are written.
+Data flow: ``{"hoodie...": ...}`` -> :meth:`CompactionOptions.from_options` -> the services. The
+:class:`~hudi_fast.config.write_options.WriteOptions` from the same dictionary control how files are written.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _TRIGGER_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompactionOptions(OptionValues):
-    """When slices are compacted, and which. Sizes are bytes unless the option says otherwise.
+    """When file slices are compacted, and which. Sizes are bytes unless the option states another unit.
 
     Attributes:
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     inline: bool = option_field("hoodie.compact.inline")
     schedule_inline: bool = option_field("hoodie.compact.schedule.inline")
-    by_others: bool = option_field("hoodie.datasource.compaction.async.enable")
+    asynchronous: bool = option_field("hoodie.datasource.compaction.async.enable")
     trigger: str = option_field("hoodie.compact.inline.trigger.strategy")
     max_delta_commits: int = option_field("hoodie.compact.inline.max.delta.commits")
     max_delta_seconds: int = option_field("hoodie.compact.inline.max.delta.seconds")
@@ -58,10 +58,10 @@ class CompactionOptions(OptionValues):
 
     @property
     def has_trigger(self) -> bool:
-        """Whether it was said when compaction is due."""
+        """Whether a compaction trigger was given."""
         return not _TRIGGER_KEYS.isdisjoint(self.explicit)
 
     @property
     def has_log_trigger(self) -> bool:
-        """Whether it was said when log compaction is due."""
+        """Whether a log compaction trigger was given."""
         return "hoodie.log.compaction.blocks.threshold" in self.explicit

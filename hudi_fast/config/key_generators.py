@@ -1,6 +1,6 @@
-"""Names of key generators: the Java class that old tables store and the type that new ones store.
+"""Names of key generators: old tables store a Java class, new tables a type.
 
-Both become one name, that of ``KeyGeneratorType`` without the ``_AVRO`` ending (the Avro twin builds the same keys).
+Both are mapped to the name of the ``KeyGeneratorType`` without ``_AVRO`` (the Avro variant builds the same keys).
 Source: KeyGeneratorType and KeyGenUtils.inferKeyGeneratorType, release 1.2.0.
 """
 
@@ -37,23 +37,23 @@ _BY_CLASS = {class_name: name for names in (_CLASSES, _AVRO_CLASSES) for name, c
 
 
 def key_generator_of_class(class_name: str) -> str | None:
-    """The generator that one of Hudi's own classes stands for; None for any other class."""
+    """The generator of one of Hudi's classes; None for another class."""
     return _BY_CLASS.get(class_name)
 
 
 def key_generator_of_type(type_name: str) -> str | None:
-    """The generator that a KeyGeneratorType name (any case, with or without ``_AVRO``) stands for; None if unknown."""
+    """The generator of a KeyGeneratorType name (any case, with or without ``_AVRO``); None if unknown."""
     name = type_name.strip().upper().removesuffix("_AVRO")
     return name if name in _CLASSES or name == "USER_PROVIDED" else None
 
 
 def class_of_key_generator(name: str) -> str | None:
-    """Hudi's class for a generator; None for ``USER_PROVIDED``."""
+    """Hudi's class of a generator; None for ``USER_PROVIDED``."""
     return _CLASSES.get(name)
 
 
 def infer_key_generator(record_key_fields: Sequence[str], partition_fields: Sequence[str]) -> str:
-    """The generator of a table that names none: ``partition_fields`` may carry ``:SIMPLE`` or ``:TIMESTAMP``."""
+    """The generator of a table that stores none; ``partition_fields`` may end in ``:SIMPLE`` or ``:TIMESTAMP``."""
     if not partition_fields:
         return "NON_PARTITION"
     if ":" in partition_fields[0]:

@@ -1,9 +1,9 @@
-"""The options of several writers as one frozen value: the lock they share, and what becomes of their conflicts.
+"""The options of concurrent writers as one frozen value: their lock and their conflict resolution.
 
 ::
 
-    {"hoodie.write.lock...": ...} ─► LockOptions ─► hudi_fast.locking     who holds the table
-                                                └─► hudi_fast.writing     whether a commit may land
+    {"hoodie.write.lock...": ...} ─► LockOptions ─► hudi_fast.locking     table lock
+                                                └─► hudi_fast.writing     conflict checks at commit
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _NEEDED = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LockOptions(OptionValues):
-    """How writers exclude each other. Times are milliseconds unless the name says otherwise.
+    """Concurrency mode, lock provider and conflict resolution. Times are milliseconds unless the name states a unit.
 
     Attributes:
         mode: ``SINGLE_WRITER``, ``OPTIMISTIC_CONCURRENCY_CONTROL`` or ``NON_BLOCKING_CONCURRENCY_CONTROL``.
-        provider_class: Apache Hudi's class; None for a lock of this machine.
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        provider_class: Apache Hudi's class; None = a lock shared by the processes of this machine.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     mode: str = option_field(f"{_C}mode")
@@ -52,10 +52,12 @@ class LockOptions(OptionValues):
     strategy_class: str | None = option_field(f"{_L}conflict.resolution.strategy")
     conflict_retries: int = option_field("hoodie.write.num.retries.on.conflict.failures")
     merges_schemas: bool = option_field(f"{_C}schema.conflict.resolution.enable")
-    detects_early: bool = option_field(f"{_C}early.conflict.detection.enable")
-    early_looks_at_commits: bool = option_field(f"{_C}early.conflict.check.commit.conflict")
-    yields_to_requested: bool = option_field("hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution")
-    adjusts: bool = option_field("hoodie.auto.adjust.lock.configs")
+    detects_conflicts_early: bool = option_field(f"{_C}early.conflict.detection.enable")
+    early_checks_commits: bool = option_field(f"{_C}early.conflict.check.commit.conflict")
+    yields_to_requested_writes: bool = option_field(
+        "hoodie.clustering.fail.on.pending.ingestion.during.conflict.resolution"
+    )
+    adjusts_lock_provider: bool = option_field("hoodie.auto.adjust.lock.configs")
     # providers
     filesystem_path: str | None = option_field(f"{_L}filesystem.path")
     filesystem_expire_minutes: int = option_field(f"{_L}filesystem.expire")
@@ -89,38 +91,38 @@ class LockOptions(OptionValues):
     def __post_init__(self) -> None:
         object.__setattr__(self, "explicit", self.explicit | normalise_fields(self))
         if self.is_shared and self.provider is None:
-            if not self.adjusts:
+            if not self.adjusts_lock_provider:
                 raise ConfigError(
-                    f"{_C}mode={self.mode} needs a lock that all writers share; set {_PROVIDER_KEY} to one of "
+                    f"{_C}mode={self.mode} needs a lock shared by all writers; set {_PROVIDER_KEY} to one of "
                     f"{', '.join(LOCK_PROVIDERS)}."
                 )
             in_process = next(name for name, kind in LOCK_PROVIDERS.items() if kind == "in_process")
             object.__setattr__(self, "provider_class", in_process)
-        if self.detects_early and self.mode != "OPTIMISTIC_CONCURRENCY_CONTROL":
+        if self.detects_conflicts_early and self.mode != "OPTIMISTIC_CONCURRENCY_CONTROL":
             raise ConfigError(
                 f"To use early conflict detection ({_C}early.conflict.detection.enable), set "
-                f"{_C}mode=OPTIMISTIC_CONCURRENCY_CONTROL; it is {self.mode}."
+                f"{_C}mode=OPTIMISTIC_CONCURRENCY_CONTROL; found {self.mode}."
             )
         self._check_provider()
 
     @property
     def provider(self) -> str | None:
-        """Kind of the lock provider, one of the values of ``LOCK_PROVIDERS``; None for a lock of this machine."""
+        """Kind of lock provider, a value of ``LOCK_PROVIDERS``; None = a lock of this machine."""
         return None if self.provider_class is None else LOCK_PROVIDERS[self.provider_class]
 
     @property
     def strategy(self) -> str | None:
-        """Kind of conflict resolution, one of the values of ``STRATEGIES``; None: it follows from the index."""
+        """Kind of conflict resolution, a value of ``STRATEGIES``; None = derived from the index type."""
         return None if self.strategy_class is None else STRATEGIES[self.strategy_class]
 
     @property
     def is_shared(self) -> bool:
-        """Whether several writers may be at work at once."""
+        """Whether other writers may be active at the same time."""
         return self.mode != "SINGLE_WRITER"
 
     @property
-    def leaves_the_machine(self) -> bool:
-        """Whether the lock is one that writers of other machines and programs take, too."""
+    def is_distributed(self) -> bool:
+        """Whether the lock is shared with writers on other machines."""
         return self.provider not in (None, "in_process")
 
     def _check_provider(self) -> None:

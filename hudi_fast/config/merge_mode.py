@@ -1,8 +1,8 @@
-"""How rows with one key become one row: from payload class, strategy id and ordering fields to a merge mode.
+"""Merge settings of a table: merge mode, payload class and strategy id.
 
-Tables up to version 8 name a Java payload class and a merge strategy id; version 8 adds the mode, version 9 keeps the
-mode alone and turns the built-in payload classes into mode + table properties. :func:`infer_merge` reads what a table
-says, :func:`translate_merge` decides what a new table is to say; both give :class:`MergeSettings`.
+Tables up to version 8 store a Java payload class and a merge strategy id; version 8 adds the mode. Version 9 stores
+only the mode and replaces Hudi's payload classes by a mode and table properties. :func:`infer_merge` interprets the
+settings of an existing table, :func:`translate_merge` builds those of a new one.
 
 Sources: HoodieTableConfig.inferMergingConfigs*, SevenToEightUpgradeHandler, EightToNineUpgradeHandler, release 1.2.0.
 """
@@ -60,16 +60,16 @@ _STRATEGY_OF_MODE = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_S
 
 @dataclass(frozen=True, slots=True)
 class MergeSettings:
-    """What a table says about merging.
+    """How a table merges rows with one key.
 
     Attributes:
         mode: one of :data:`MERGE_MODES`.
-        payload_class: Java class that merges (up to version 8 always one; version 9 only for CUSTOM), or None.
-        strategy_id: UUID of the merge strategy, or None where the table version has none.
-        legacy_payload_class: version 9: the built-in class that mode and properties stand for, or None.
+        payload_class: Java payload class (always set up to version 8; on version 9 only for CUSTOM), or None.
+        strategy_id: UUID of the merge strategy, or None if the table version stores none.
+        legacy_payload_class: version 9: Hudi's payload class that mode and properties replace, or None.
         partial_update_mode: ``IGNORE_DEFAULTS``, ``FILL_UNAVAILABLE`` or None.
         properties: merge properties without their prefix.
-        ordering_fields: ordering fields that the payload class dictates, or None.
+        ordering_fields: ordering fields that the payload class requires, or None.
     """
 
     mode: str
@@ -109,7 +109,7 @@ BUILT_IN_PAYLOADS: Mapping[str, MergeSettings] = {
         EVENT_TIME, properties=_DELETE_OF_DEBEZIUM, ordering_fields=("_event_bin_file", "_event_pos")
     ),
 }
-"""Hudi's own payload classes and what stands for them; on version 9 they are folded away into it."""
+"""Hudi's payload classes, each with the settings that replace it on version 9."""
 
 
 def infer_merge(
@@ -120,10 +120,10 @@ def infer_merge(
     strategy_id: str | None,
     ordering_fields: Sequence[str],
 ) -> MergeSettings:
-    """What a stored table means.
+    """Merge settings of an existing table.
 
-    Versions 8 and 9 are taken by their word (``hoodie.record.merge.mode``); older ones, and those that lack it, are
-    inferred: the payload class decides, then the strategy id, then whether there is an ordering field.
+    Versions 8 and 9 store the mode (``hoodie.record.merge.mode``). Without it the mode follows from the payload class,
+    else from the strategy id, else from whether the table has an ordering field.
     """
     if version >= 9 and mode is not None:
         return MergeSettings(mode, payload_class, strategy_id)
@@ -147,17 +147,18 @@ def translate_merge(
     strategy_id: str | None,
     ordering_fields: Sequence[str],
 ) -> MergeSettings:
-    """What a new table of ``version`` (6, 8 or 9) is to say, given what its creator said.
+    """Merge settings of a new table of ``version`` (6, 8 or 9).
 
     Raises:
-        ConfigError: mode, payload class and strategy id contradict each other, or CUSTOM names neither of the others.
+        ConfigError: mode, payload class and strategy id contradict each other, or CUSTOM has neither payload class nor
+            strategy id.
     """
     if mode is not None and mode not in MERGE_MODES:
         raise ConfigError(f"hoodie.record.merge.mode is {mode!r}; expected one of {', '.join(MERGE_MODES)}.")
     if version >= 9 and payload_class is not None and payload_class in BUILT_IN_PAYLOADS:
-        folded = BUILT_IN_PAYLOADS[payload_class]
-        _check_same(mode, folded.mode, payload_class)
-        return replace(folded, legacy_payload_class=payload_class)
+        replacement = BUILT_IN_PAYLOADS[payload_class]
+        _check_same(mode, replacement.mode, payload_class)
+        return replace(replacement, legacy_payload_class=payload_class)
     settings = _explicit(version, mode, payload_class, strategy_id, ordering_fields)
     if version < 9:
         return settings
@@ -171,7 +172,7 @@ def translate_merge(
 def _explicit(
     version: int, mode: str | None, payload: str | None, strategy: str | None, ordering_fields: Sequence[str]
 ) -> MergeSettings:
-    """The settings in the terms of versions 6 and 8, contradictions refused."""
+    """The settings as versions 6 and 8 store them; raises for contradictions."""
     if payload is None and strategy is None:
         if mode == CUSTOM:
             raise ConfigError(
@@ -192,7 +193,7 @@ def _explicit(
 
 def _check_same(given: str | None, implied: str, source: str | None) -> None:
     if given is not None and given != implied:
-        raise ConfigError(f"The merge mode {given} contradicts {source}, which means {implied}; give only one of them.")
+        raise ConfigError(f"The merge mode {given} contradicts {source} (mode {implied}); give only one of them.")
 
 
 def _payload_of_mode(mode: str) -> str:

@@ -1,8 +1,8 @@
-"""The options of the metadata table as one frozen value: which of its partitions a writer keeps, and how large.
+"""The options of the metadata table as one frozen value: the partitions that a writer adds, and their sizes.
 
 Data flow: ``{"hoodie.metadata...": ...}`` -> :attr:`hudi_fast.config.write_options.WriteOptions.metadata` -> the
-writer's part of :mod:`hudi_fast.metadata_table`. What is there already stays, unless it is told to go: options say
-what a writer adds, the table's properties what there is.
+writing half of :mod:`hudi_fast.metadata_table`. The table's properties list the existing partitions; they are kept
+unless an option drops them.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _M = "hoodie.metadata."
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetadataOptions(OptionValues):
-    """What the metadata table is to hold. Sizes are bytes.
+    """Partitions of the metadata table and their sizes. Sizes are bytes.
 
     Attributes:
         record_index: a record index whose keys are unique in the table.
-        partitioned_record_index: a record index whose keys are unique in their partition; never both.
-        column_list: columns that have stats, without meta columns; empty = the first ``max_columns`` that can.
-        index_name: of the secondary or expression index to make; None = after its column.
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        partitioned_record_index: a record index whose keys are unique in their partition; excludes ``record_index``.
+        column_list: columns with statistics, without meta columns; empty = the first ``max_columns`` supported ones.
+        index_name: name of the secondary or expression index to build; None = derived from its column.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     enabled: bool = option_field(f"{_M}enable")
@@ -86,15 +86,15 @@ class MetadataOptions(OptionValues):
 
     @property
     def has_record_index(self) -> bool:
-        """Whether a record index of either kind is wanted."""
+        """Whether a record index of either kind is requested."""
         return self.enabled and (self.record_index or self.partitioned_record_index)
 
     @property
     def expression_options(self) -> dict[str, str]:
-        """Options of the expression index to make, by name.
+        """Options of the expression index to build, by name.
 
         Raises:
-            ConfigError: a part that is no ``name=value``.
+            ConfigError: an entry is not of the form ``name=value``.
         """
         parts = [part.partition("=") for part in self.expression_settings.split(",") if part.strip()]
         if any(not equals or not name.strip() for name, equals, _ in parts):
@@ -105,9 +105,9 @@ class MetadataOptions(OptionValues):
         return found if self.expression_function is None else {"expr": self.expression_function, **found}
 
     def wanted_partitions(self, config: TableConfig) -> tuple[str, ...]:
-        """The partitions that these options ask for on a table, sorted; secondary and expression indexes aside.
+        """The requested metadata-table partitions, sorted, without secondary and expression indexes.
 
-        Nothing when the metadata table is off; a partition that is there and is not asked for may stay.
+        Empty if the metadata table is disabled. Existing partitions that are not requested may be kept.
         """
         if not self.enabled:
             return ()

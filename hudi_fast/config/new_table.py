@@ -1,8 +1,8 @@
-"""The properties of a table that is about to be created.
+"""The properties of a new table.
 
-Data flow: typed options -> :class:`NewTable` -> :func:`new_table_properties` -> ``create_table_layout``. Which keys a
-table version wants, and in which spelling, is decided here: version 6 gets what release 0.15 needs (key generator
-class, payload class, precombine field) beside what 1.x writes; version 9 gets the merge mode alone.
+Data flow: typed options -> :class:`NewTable` -> :func:`new_table_properties` -> ``create_table_layout``. The keys and
+their spelling depend on the table version: version 6 has the keys that release 0.15 needs (key generator class, payload
+class, precombine field) and those that 1.x writes; version 9 has the merge mode only.
 
 Source: HoodieTableMetaClient.TableBuilder and HoodieTableConfig.create, releases 0.15.0 and 1.2.0.
 """
@@ -22,10 +22,10 @@ __all__ = ["NewTable", "new_table_properties"]
 
 @dataclass(frozen=True, slots=True)
 class NewTable:
-    """What the creator of a table decides; the meaning of each field is that of ``TableConfig``.
+    """Settings of a new table, with the fields of ``TableConfig``.
 
-    Attributes that have a default of None are left to inference: ``key_generator`` from key and partition fields,
-    the merge settings from each other and from the ordering fields. ``key_generator_class`` is a class of the user.
+    ``key_generator=None`` is inferred from key and partition fields; merge settings that are None are inferred from
+    each other and from the ordering fields.
     """
 
     name: str
@@ -59,11 +59,11 @@ class NewTable:
 
 
 def new_table_properties(spec: NewTable) -> dict[str, str]:
-    """All properties of the new table, checksum included; the metadata table's keys are added when it is made.
+    """All properties of the new table with their checksum, without the keys of the metadata table.
 
     Raises:
         ConfigError: settings that contradict each other.
-        UnsupportedFeatureError: a version that is not written.
+        UnsupportedFeatureError: a table version that hudi_fast does not write.
     """
     _check(spec)
     merge = translate_merge(
@@ -104,7 +104,7 @@ def new_table_properties(spec: NewTable) -> dict[str, str]:
 def _check(spec: NewTable) -> None:
     if spec.version not in (6, 8, 9):
         raise UnsupportedFeatureError(
-            f"A new table of version {spec.version} was asked for (hoodie.write.table.version); supported: 6, 8, 9."
+            f"hoodie.write.table.version={spec.version} is not supported for a new table; supported: 6, 8, 9."
         )
     if not spec.name:
         raise ConfigError("A new table needs a name; set hoodie.table.name.")
@@ -113,12 +113,12 @@ def _check(spec: NewTable) -> None:
     if spec.timezone not in ("LOCAL", "UTC"):
         raise ConfigError(f"hoodie.table.timeline.timezone is {spec.timezone!r}; expected LOCAL or UTC.")
     if (spec.delete_field is None) != (spec.delete_marker is None):
-        raise ConfigError("hoodie.payload.delete.field and hoodie.payload.delete.marker go together; one is missing.")
+        raise ConfigError("Give both hoodie.payload.delete.field and hoodie.payload.delete.marker; one is missing.")
     if spec.slash_separated_dates and spec.version < 9:
         raise ConfigError("hoodie.datasource.write.slash.separated.date.partitioning needs table version 9.")
     if spec.partition_types and len(spec.partition_types) != len(spec.partition_fields):
         raise ConfigError(
-            f"{len(spec.partition_fields)} partition fields have {len(spec.partition_types)} types; give one each."
+            f"{len(spec.partition_fields)} partition fields have {len(spec.partition_types)} types; give each one type."
         )
 
 
@@ -143,7 +143,7 @@ def _field_keys(spec: NewTable, merge: MergeSettings) -> dict[str, str]:
     if ordering:
         props["hoodie.table.ordering.fields"] = ",".join(ordering)
     if len(ordering) == 1 and spec.version < 9:
-        # Releases up to 1.0 know this key only.
+        # Releases up to 1.0 know only this key.
         props["hoodie.table.precombine.field"] = ordering[0]
     return props
 
@@ -167,7 +167,7 @@ def _key_generator_keys(spec: NewTable) -> dict[str, str]:
     props = {"hoodie.table.keygenerator.type": name}
     class_name = class_of_key_generator(name)
     if spec.version < 8 and class_name is not None:
-        # Release 0.15 knows the class only.
+        # Release 0.15 knows only the class.
         props["hoodie.table.keygenerator.class"] = class_name
     if name == "TIMESTAMP":
         props |= {key: value for key, value in spec.keygen_properties.items() if key.startswith("hoodie.keygen.")}

@@ -1,6 +1,6 @@
-"""What options say against a table, and what they make of a table that is not there yet.
+"""Conflicts between write options and a table, and the configuration of a new table from write options.
 
-Data flow: :class:`WriteOptions` + :class:`TableConfig` -> :func:`check_against_table` -> a write; or, with no table,
+Data flow: :class:`WriteOptions` + :class:`TableConfig` -> :func:`check_against_table` -> a write; without a table,
 :class:`WriteOptions` -> :func:`new_table_from_options` -> :class:`NewTable` -> ``create_table_layout``.
 
 Sources: ``HoodieWriterUtils.validateTableConfig``, ``KeyGenUtils``, ``AutoRecordKeyGenerationUtils``,
@@ -27,11 +27,11 @@ Conflict = tuple[str, object, object]
 
 
 def check_against_table(options: WriteOptions, config: TableConfig) -> None:
-    """Refuse options that were given and that the table contradicts; options that were not given take its settings.
+    """Refuse given options that contradict the table; options that are not given take the table's settings.
 
     Raises:
-        ConfigError: listing every conflict (``Config conflict(key<TAB>current value<TAB>existing value):`` and a line
-            for each), or options that a table of this kind does not take.
+        ConfigError: lists every conflict (``Config conflict(key<TAB>current value<TAB>existing value):`` and one line
+            each), or names options that this kind of table does not allow.
     """
     finders = (_key_conflicts, _table_conflicts, _merge_conflicts)
     conflicts = [conflict for find in finders for conflict in find(options, config)]
@@ -39,7 +39,7 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
         lines = [f"{name}:\t{_text(given)}\t{_text(existing)}" for name, given, existing in conflicts]
         raise ConfigError(
             "\n".join(["Config conflict(key\tcurrent value\texisting value):", *lines])
-            + f"\nTable {config.name} keeps its settings: leave these options out, or write to another table."
+            + f"\nThe settings of table {config.name} are fixed: leave these options out, or write to another table."
         )
     if not config.record_key_fields:
         _check_auto_keys(options)
@@ -47,22 +47,22 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
 
 
 def new_table_from_options(options: WriteOptions) -> NewTable:
-    """What the options make of a table that is to be created.
+    """The configuration of the table to create.
 
-    The key generator is inferred where none is named: no partition column NON_PARTITION; types in the partition columns
-    CUSTOM; one partition column and at most one key column SIMPLE; else COMPLEX.
+    Without a given key generator it is inferred: no partition column: NON_PARTITION; types in the partition columns:
+    CUSTOM; one partition column and at most one key column: SIMPLE; otherwise COMPLEX.
 
     Raises:
-        ConfigError: no table name; meta columns off with a key generator that needs them; made-up keys with options
-            that need real ones; a key generator that does not go with the columns.
+        ConfigError: no table name; meta columns disabled with a key generator that needs them; auto-generated keys with
+            options that need key columns; a key generator that does not fit the columns.
     """
     if not options.table_name:
-        raise ConfigError("'hoodie.table.name' must be set: there is no table yet, and a new one needs a name.")
+        raise ConfigError("'hoodie.table.name' must be set: the table does not exist, and a new table needs a name.")
     spec, keys = options.partition_spec, options.record_key_fields or ()
     fields, types = (spec.fields, spec.types) if spec is not None else ((), ())
     generator = options.key_generator or infer_key_generator(keys, options.partition_path_fields or ())
     if generator in _UNPARTITIONED_GENERATORS:
-        fields, types = (), ()  # as Apache Hudi: the key generator has no use for the option
+        fields, types = (), ()  # as in Apache Hudi: these key generators ignore the option
     _check_generator(options, generator, keys, fields, types)
     if not keys:
         _check_auto_keys(options)
@@ -99,12 +99,12 @@ def new_table_from_options(options: WriteOptions) -> NewTable:
 
 
 def effective_operation(options: WriteOptions, record_key_fields: tuple[str, ...], has_key_column: bool) -> str:
-    """The operation to run: ``bulk_insert`` for a write without keys whose operation was not given.
+    """The operation to run: ``bulk_insert`` instead of the default ``upsert`` if the rows have no keys.
 
     Args:
-        options: the write's options.
-        record_key_fields: the table's, or the new table's.
-        has_key_column: whether the rows carry ``_hoodie_record_key``.
+        options: options of the write.
+        record_key_fields: key columns of the table or the new table.
+        has_key_column: whether the rows have a ``_hoodie_record_key`` column.
     """
     given = f"{_W}operation" in options.explicit
     keyless = not record_key_fields and not has_key_column
@@ -139,7 +139,7 @@ def _table_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
     for key, given, existing in checked:
         if key in options.explicit and given != existing:
             yield key, given, existing
-    key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: the option goes with every write
+    key = f"{_W}slash.separated.date.partitioning"  # Apache Hudi does not store it: every write gives the option
     if key in options.explicit and key in config.raw and options.slash_separated_dates != config.slash_separated_dates:
         yield key, options.slash_separated_dates, config.slash_separated_dates
     key = "hoodie.table.cdc.supplemental.logging.mode"
@@ -169,7 +169,7 @@ def _merge_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Con
 
 
 def _merge_rule_conflicts(options: WriteOptions, config: TableConfig) -> Iterator[Conflict]:
-    """The rule that the options come to, against the table's: other names for the same rule are no conflict."""
+    """Compare the resulting merge rules; two names for the same rule do not conflict."""
     wanted = translate_merge(
         config.version,
         mode=options.merge_mode,
@@ -209,7 +209,7 @@ def _check_generator(
 
 
 def _check_auto_keys(options: WriteOptions) -> None:
-    """Rules for a table without record key columns, whose keys are made up by the writer."""
+    """Rules for a table without record key columns; the writer generates its keys."""
     if options.combine_before_insert:
         raise ConfigError(
             "Enabling hoodie.combine.before.insert is not supported with auto generation of record keys; set it to "
@@ -229,7 +229,7 @@ def _check_auto_keys(options: WriteOptions) -> None:
 
 
 def _check_index(options: WriteOptions, config: TableConfig) -> None:
-    """Rules for the index and for what the metadata table keeps."""
+    """Rules for the index type and the indexes of the metadata table."""
     metadata = options.metadata
     if metadata.has_record_index and not config.populate_meta_fields:
         raise ConfigError(
@@ -240,8 +240,8 @@ def _check_index(options: WriteOptions, config: TableConfig) -> None:
     if metadata.has_record_index or options.index_type == "BUCKET":
         if not config.record_key_fields:
             raise ConfigError(
-                f"The index of table {config.name} goes by record keys, but it has no key columns (auto generation of "
-                f"record keys). Leave hoodie.index.type={options.index_type} and record indexes out."
+                f"The index of table {config.name} needs record keys, but the table has no key columns (auto "
+                f"generation of record keys). Leave out hoodie.index.type={options.index_type} and record indexes."
             )
     has_records = metadata.has_record_index or "record_index" in config.metadata_partitions
     if metadata.enabled and metadata.secondary_column is not None and not has_records:
@@ -262,8 +262,8 @@ def _check_buckets(options: WriteOptions, config: TableConfig) -> None:
     others = sorted(set(options.bucket_hash_fields or ()) - set(config.record_key_fields))
     if others:
         raise ConfigError(
-            f"hoodie.bucket.index.hash.field names {', '.join(others)}, which the record key of table {config.name} "
-            f"does not have; expected some of its key columns: {', '.join(config.record_key_fields)}."
+            f"hoodie.bucket.index.hash.field names {', '.join(others)}, which are not record key columns of table "
+            f"{config.name}; expected some of its key columns: {', '.join(config.record_key_fields)}."
         )
 
 

@@ -1,12 +1,12 @@
-"""One option as a value: its key, spellings, type, default, range and what happens when it is given.
+"""Description of one option: key, spellings, type, default, range and supported values.
 
 Data flow::
 
     raw value (str | bool | int | float | list) --Option.parse--> typed value --Option.check_supported--> used
 
-Parsing decides whether a value means anything (:class:`ConfigError`); support decides whether hudi_fast does what it
-means (:class:`UnsupportedFeatureError`). The two are apart because an option of the other family (a read option in a
-dictionary for a write) is neither parsed nor refused.
+:meth:`Option.parse` raises :class:`ConfigError` for an invalid value; :meth:`Option.check_supported` raises
+:class:`UnsupportedFeatureError` for a valid value that hudi_fast does not support. Options of the other family (a read
+option in a dictionary for a write) are neither parsed nor checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BOTH = ("read", "write")
 
 
 class Kind(enum.Enum):
-    """What a value is, and so how its text is read."""
+    """Type of an option's value."""
 
     BOOL = "boolean"
     INT = "integer"
@@ -39,24 +39,22 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option of Apache Hudi (``hoodie.``) or of hudi_fast itself (``hudi_fast.``).
+    """One option of Apache Hudi (``hoodie.``) or of hudi_fast (``hudi_fast.``).
 
     Attributes:
-        key: the spelling of the newest Hudi release.
-        kind: how values are read.
-        default: typed value when the key is absent; None where absence itself means something.
-        doc: what it does, one sentence.
-        aliases: other spellings that Hudi accepts or accepted.
+        key: spelling in the newest Hudi release.
+        kind: type of the value.
+        default: typed value if the key is absent; None if absence has a meaning of its own.
+        doc: effect of the option, as shown in docs/options.md.
+        aliases: other spellings that a Hudi release accepts.
         unit: unit of a number: bytes, ms, rows ...
-        choices: every value Hudi knows, in the spelling that hudi_fast uses; for :attr:`Kind.ENUM`. A text that
-            equals one but for case becomes it.
-        supported: the values (for a list: its entries) that hudi_fast does; None = all, empty = none: giving the key
-            is refused.
-        minimum: smallest number allowed.
-        maximum: largest number allowed.
-        exclusive: whether the bounds themselves are outside.
-        families: ``read``, ``write`` or both: which calls look at it.
-        honoured: False when the value has no effect, and none is needed for the right result.
+        choices: all values that Hudi knows, in the spelling that hudi_fast uses. Matching ignores case.
+        supported: values (for a list: entries) that hudi_fast supports; None = all; empty = the key is refused.
+        minimum: smallest allowed number.
+        maximum: largest allowed number.
+        exclusive: whether the bounds themselves are excluded.
+        families: the calls that use the option: ``read``, ``write`` or both.
+        honoured: False if the option has no effect and the result is correct without it.
     """
 
     key: str
@@ -79,14 +77,14 @@ class Option:
         return (self.key, *self.aliases)
 
     def parse(self, raw: Any, spelling: str | None = None) -> Any:
-        """The typed value of ``raw``; a value that is typed already comes back as it is.
+        """Convert ``raw`` to a typed value; a typed value is returned unchanged.
 
         Args:
             raw: text, or a bool, int, float, function, or list or tuple of names where the kind allows it.
             spelling: the key as the user wrote it, for the message.
 
         Raises:
-            ConfigError: ``raw`` is no value of this option.
+            ConfigError: ``raw`` is not a valid value of this option.
         """
         name = spelling or self.key
         if self.kind is Kind.FUNCTION:
@@ -107,7 +105,7 @@ class Option:
         return self._choice_like(text) or text
 
     def check_supported(self, value: Any, spelling: str | None = None) -> None:
-        """Refuse a typed value that hudi_fast does not do.
+        """Refuse a typed value that hudi_fast does not support.
 
         Raises:
             UnsupportedFeatureError: naming the key, the value, and the values that are supported.
@@ -117,15 +115,15 @@ class Option:
         shown = f"{spelling or self.key}={_shown(value)}"
         if not self.supported:
             raise UnsupportedFeatureError(
-                f"{shown} is not supported: hudi_fast does not do this, and leaving it out could change the result. "
-                "Remove the option, or use Apache Hudi for it."
+                f"{shown} is not supported, and ignoring it could change the result. Remove the option, or use Apache "
+                "Hudi."
             )
         raise UnsupportedFeatureError(
             f"{shown} is not supported; supported: {self.supported_text()}. Use one of these, or Apache Hudi."
         )
 
     def supported_text(self) -> str:
-        """The supported values as a user would write them, comma separated; "" when all are."""
+        """The supported values as a user writes them, comma separated; "" if all are supported."""
         return ", ".join(_shown(value) or '""' for value in self.supported or ())
 
     def _parse_choice(self, name: str, text: str) -> str:
@@ -147,7 +145,7 @@ class Option:
         return number
 
     def range_text(self) -> str:
-        """The allowed numbers in words; "" when there are no bounds."""
+        """The allowed range in words; "" without bounds."""
         low_word, high_word = ("more than", "less than") if self.exclusive else ("at least", "at most")
         parts = [] if self.minimum is None else [f"{low_word} {self.minimum:g}"]
         parts += [] if self.maximum is None else [f"{high_word} {self.maximum:g}"]
@@ -155,10 +153,10 @@ class Option:
 
 
 def text_of(name: str, raw: Any) -> str:
-    """``raw`` as it would stand in a properties file, without blanks around it.
+    """``raw`` as text in the form of a properties file, stripped of blanks.
 
     Raises:
-        ConfigError: ``raw`` is None or of a type that no option has.
+        ConfigError: ``raw`` is None or of an unsupported type.
     """
     if isinstance(raw, bool):
         return "true" if raw else "false"
@@ -170,7 +168,7 @@ def text_of(name: str, raw: Any) -> str:
         return ",".join(raw)
     raise ConfigError(
         f"{name} has a value of type {type(raw).__name__}; expected text, a boolean, a number or a list of names. "
-        "Leave the key out to have the default."
+        "Leave the key out to use the default."
     )
 
 

@@ -1,6 +1,6 @@
-"""The registry of options as a page: docs/options.md is what :func:`options_page` returns.
+"""Generator of docs/options.md from the registry of options.
 
-``python -m hudi_fast.config.option_docs > docs/options.md`` writes the page again.
+``python -m hudi_fast.config.option_docs > docs/options.md`` regenerates the page.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from hudi_fast.config.option_descriptor import Kind, Option
 __all__ = ["options_page"]
 
 _SECTIONS = (
-    ("Writing: what to do", OPERATION_OPTIONS),
-    ("Writing: the table", TABLE_OPTIONS),
-    ("Writing: change logs", CDC_OPTIONS),
+    ("Writing: operation", OPERATION_OPTIONS),
+    ("Writing: table and schema", TABLE_OPTIONS),
+    ("Writing: change data capture", CDC_OPTIONS),
     ("Writing: keys and partitions", KEY_OPTIONS),
     ("Writing: timestamp partitions", TIMEBASED_OPTIONS),
     ("Writing: merging", MERGE_OPTIONS),
@@ -46,41 +46,41 @@ _SECTIONS = (
     ("Writing: bloom filters", BLOOM_OPTIONS),
     ("Writing: index", INDEX_OPTIONS),
     ("Metadata table", METADATA_OPTIONS),
-    ("Writing: transactions", TRANSACTION_OPTIONS),
-    ("Several writers", LOCK_OPTIONS),
+    ("Writing: failed writes", TRANSACTION_OPTIONS),
+    ("Concurrent writers", LOCK_OPTIONS),
     ("Table services", SERVICE_OPTIONS),
     ("Compaction", COMPACTION_OPTIONS),
     ("Clustering", CLUSTERING_OPTIONS),
     ("Cleaning", CLEAN_OPTIONS),
     ("Archiving", ARCHIVE_OPTIONS),
     ("Bootstrap", BOOTSTRAP_OPTIONS),
-    ("hudi_fast's own", ENGINE_OPTIONS),
+    ("hudi_fast only", ENGINE_OPTIONS),
     ("Reading", QUERY_OPTIONS),
-    ("Streams", STREAM_OPTIONS),
-    ("Taken at some values only", LIMITED_OPTIONS),
+    ("Streaming", STREAM_OPTIONS),
+    ("Supported for certain values only", LIMITED_OPTIONS),
 )
 _INTRO = """\
 # Options
 
-Keys are Apache Hudi's, in any of their spellings; values may be text, booleans, numbers or lists of names.
+Keys are Apache Hudi's, in every spelling that Hudi accepts. Values may be text, booleans, numbers or lists of names.
 
-- A value outside "values" is a `ConfigError`. A value that Hudi knows and hudi_fast does not do is an
-  `UnsupportedFeatureError`, as is any value of an option marked *refused*.
-- Two spellings of one option with different values are a `ConfigError`.
-- An unknown `hoodie.` key is named in a `HudiWarning`, once; an unknown `hudi_fast.` key is a `ConfigError`.
-- Other keys go into the commit's extra metadata if they begin with `hoodie.datasource.write.commitmeta.key.prefix`
-  (default `_`), and are a `ConfigError` otherwise.
-- Options of a read are ignored by a write, and the other way round.
+- An invalid value raises `ConfigError`. A valid Hudi value that hudi_fast does not support raises
+  `UnsupportedFeatureError`, and so does any value of an option marked *refused*.
+- Two spellings of one option with different values raise `ConfigError`.
+- An unknown `hoodie.` key raises a `HudiWarning` once. An unknown `hudi_fast.` key raises `ConfigError`.
+- Other keys are stored in the extra metadata of the commit if they begin with
+  `hoodie.datasource.write.commitmeta.key.prefix` (default `_`), and raise `ConfigError` otherwise.
+- A write ignores read options, and a read ignores write options.
 """
 
 
 def options_page() -> str:
-    """The page: one table per subject, then the keys that are taken and have no effect."""
+    """The page: one table per subject, then the keys that are accepted without effect."""
     parts = [_INTRO]
     parts += [f"## {title}\n\n{_table(options)}" for title, options in _SECTIONS]
-    parts.append("## Taken without effect\n\n" + "\n\n".join(_accepted_groups()) + "\n")
+    parts.append("## Accepted without effect\n\n" + "\n\n".join(_accepted_groups()) + "\n")
     parts.append(
-        "Everything below these prefixes, unless it is named above:\n\n" + "\n".join(_accepted_prefixes()) + "\n"
+        "All keys with these prefixes, unless the page lists them above:\n\n" + "\n".join(_accepted_prefixes()) + "\n"
     )
     return "\n".join(parts)
 

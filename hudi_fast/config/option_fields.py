@@ -1,7 +1,7 @@
-"""What the option dataclasses share: fields that are bound to an :class:`Option`, and a short ``repr``.
+"""Dataclass fields that are bound to an :class:`Option`, and a short ``repr`` for such dataclasses.
 
-A field made by :func:`option_field` takes its default from the registry and is parsed and range-checked by its option,
-whether the value came from a dictionary of options or from the constructor.
+A field made by :func:`option_field` takes its default from the registry. Its option parses and range-checks the value,
+whether the value is given in a dictionary of options or to the constructor.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ __all__ = ["differing_repr", "given_fields", "normalise_fields", "option_field",
 
 
 def option_field(key: str, secret: bool = False) -> Any:
-    """A dataclass field bound to the option of that key; ``Any``, so that the field's annotation is what counts.
+    """A dataclass field bound to the option ``key``; typed ``Any`` to accept every annotation.
 
-    The value of a secret one is not shown.
+    The ``repr`` hides the value of a ``secret`` field.
     """
     option = find_option(key)
     if option is None:
-        raise ConfigError(f"There is no option {key}.")
+        raise ConfigError(f"Unknown option {key}.")
     return dataclasses.field(default=option.default, repr=not secret, metadata={"option": option})
 
 
 def option_of_field(field: dataclasses.Field[Any]) -> Option | None:
-    """The option a field is bound to, or None."""
+    """The option that a field is bound to, or None."""
     option = field.metadata.get("option")
     return option if isinstance(option, Option) else None
 
 
 def given_fields(cls: type[Any], values: Mapping[Option, Any]) -> dict[str, Any]:
-    """Resolved values by the names of the fields of ``cls`` that are bound to them."""
+    """Resolved values by field name, for the options that fields of ``cls`` are bound to."""
     bound = {option_of_field(field): field.name for field in dataclasses.fields(cls)}
     return {bound[option]: value for option, value in values.items() if option in bound}
 
@@ -43,11 +43,11 @@ def normalise_fields(instance: Any) -> frozenset[str]:
     """Parse and check the bound fields of a frozen dataclass under construction.
 
     Returns:
-        The keys of the options whose value is not the default.
+        Keys of the options whose value differs from the default.
 
     Raises:
-        ConfigError: a value that means nothing.
-        UnsupportedFeatureError: a value that hudi_fast does not do.
+        ConfigError: an invalid value.
+        UnsupportedFeatureError: an unsupported value.
     """
     keys = set()
     for field in dataclasses.fields(instance):
@@ -62,7 +62,7 @@ def normalise_fields(instance: Any) -> frozenset[str]:
 
 
 def differing_repr(instance: Any) -> str:
-    """``Name(field=value, ...)`` with the fields alone that differ from their defaults."""
+    """``Name(field=value, ...)`` with only the fields that differ from their defaults."""
     shown = []
     for field in dataclasses.fields(instance):
         default = field.default if field.default_factory is dataclasses.MISSING else field.default_factory()

@@ -1,4 +1,4 @@
-"""The names that option values are made of: operations, key generators, payload classes, merge strategies.
+"""Names that options take as values: operations, index types, key generators, payload classes, mergers.
 
 Sources: ``WriteOperationType``, ``KeyGeneratorType``, ``RecordMergeMode``, ``HoodieRecordMerger`` (1.2.0).
 """
@@ -27,7 +27,7 @@ OPERATIONS = (
     "insert_overwrite_table",
     "delete_partition",
 )
-"""Operations that a caller may ask for."""
+"""Write operations that a caller may request."""
 
 INDEX_KINDS = (
     "files",
@@ -38,7 +38,7 @@ INDEX_KINDS = (
     "secondary_index",
     "expr_index",
 )
-"""Kinds of partitions of the metadata table that a caller may ask for."""
+"""Kinds of metadata-table partitions that a caller may request."""
 
 BULK_SORT_MODES = (
     "NONE",
@@ -105,7 +105,7 @@ KEY_GENERATOR_CLASSES = (
     f"{_KEYGEN}GlobalDeleteKeyGenerator",
     f"{_KEYGEN}GlobalAvroDeleteKeyGenerator",
 )
-"""Key generators whose rules are part of the table format."""
+"""Classes of the key generators that the table format defines."""
 
 _MODEL = "org.apache.hudi.common.model."
 PAYLOAD_CLASSES = (
@@ -118,7 +118,7 @@ PAYLOAD_CLASSES = (
     f"{_MODEL}debezium.PostgresDebeziumAvroPayload",
     f"{_MODEL}debezium.MySqlDebeziumAvroPayload",
 )
-"""Payload classes whose merging is a rule of the table format."""
+"""Payload classes whose merge rules the table format defines."""
 
 MERGER_CLASSES = (
     "org.apache.hudi.DefaultSparkRecordMerger",
@@ -126,4 +126,4 @@ MERGER_CLASSES = (
     "org.apache.hudi.common.model.HoodieAvroRecordMerger",
     "org.apache.hudi.common.model.OverwriteWithLatestMerger",
 )
-"""Merger implementations that differ from the merge modes in the engine's row type only."""
+"""Merger implementations of the merge modes; they differ only in the engine's row type."""

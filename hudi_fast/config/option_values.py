@@ -1,10 +1,10 @@
-"""What the option dataclasses of a write and of its services have in common: how they are made of a dictionary.
+"""Base of the option dataclasses of a write and its services: construction from a dictionary of options.
 
 ::
 
-    {"hoodie...": ...} ─► written_options ─► values by option ─► OptionValues.of: the fields that are bound to them
+    {"hoodie...": ...} ─► written_options ─► {Option: typed value} ─► OptionValues.of: one dataclass of bound fields
 
-One dictionary makes several of these values, each of the options that are its own.
+Several dataclasses are built from one dictionary; each takes its own options.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _EXPLICIT = "explicit"
 class OptionValues:
     """Base of frozen dataclasses whose fields are bound to options.
 
-    A field ``explicit``, where there is one, gets the newest keys of the options that were given.
+    A field ``explicit``, if present, holds the newest keys of the given options.
     """
 
     __slots__ = ()
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Resolve a dictionary of options; all that a write takes are fine.
+        """Resolve a dictionary of write options; options of other dataclasses are ignored.
 
         Raises:
-            ConfigError: a key or value is wrong, or options contradict each other.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+            ConfigError: a key or value is invalid, or options contradict each other.
+            UnsupportedFeatureError: an option requests an unsupported feature.
 
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
@@ -44,7 +44,7 @@ class OptionValues:
 
     @classmethod
     def of(cls, values: Mapping[Option, Any]) -> Self:
-        """From options that are resolved already; those of others are fine.
+        """Build from resolved options; options of other dataclasses are ignored.
 
         Raises:
             ConfigError: options contradict each other.
@@ -59,11 +59,11 @@ class OptionValues:
 
 
 def written_options(options: Mapping[str, Any]) -> dict[Option, Any]:
-    """Typed values of the options of a write that were given.
+    """Typed values of the given write options.
 
     Raises:
-        ConfigError: a key or value is wrong.
-        UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+        ConfigError: a key or value is invalid.
+        UnsupportedFeatureError: an option requests an unsupported feature.
 
     Warns:
         HudiWarning: an unknown ``hoodie.`` key.

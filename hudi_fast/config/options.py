@@ -1,16 +1,16 @@
-"""Options as users give them, resolved to typed values.
+"""The registry of options, and the resolution of user options to typed values.
 
 Data flow::
 
-    {"hoodie.x": "true", ...} --resolve--> {Option: value} --WriteOptions / ReadOptions--> used everywhere
+    {"hoodie.x": "true", ...} --resolve--> {Option: value} --WriteOptions / ReadOptions--> reads and writes
                                  |
-              other spelling of one option, bad value -> ConfigError
-              value that is not done                  -> UnsupportedFeatureError
-              unknown hoodie.* key                    -> one HudiWarning with the closest known key
+              contradictory spellings, invalid value -> ConfigError
+              unsupported value                      -> UnsupportedFeatureError
+              unknown hoodie.* key                   -> one HudiWarning with the closest known key
 
-A working dictionary for Apache Hudi can be given as it is: keys of the other family (read options for a write) and keys
-that cannot change the result are taken silently. The registry is made of the ``option_catalog_*`` modules; its printed
-form is docs/options.md (:mod:`hudi_fast.config.option_docs`).
+A working dictionary for Apache Hudi can be passed unchanged: keys of the other family (read options for a write) and
+keys that cannot change the result are ignored silently. The modules of :mod:`hudi_fast.config.catalog` define the
+options; :mod:`hudi_fast.config.option_docs` prints them as docs/options.md.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ OPTIONS: tuple[Option, ...] = (
     *LIMITED_OPTIONS,
     *ACCEPTED_OPTIONS,
 )
-"""Every option that has a name of its own."""
+"""All options with a key of their own; keys below ``ACCEPTED_PREFIXES`` are not listed."""
 
 
 def _index(options: Iterable[Option]) -> Mapping[str, Option]:
-    """Option by every spelling; a spelling that two options claim is a mistake in the catalogs."""
+    """Options by spelling; two options with one spelling are an error in the catalog."""
     index: dict[str, Option] = {}
     for option in options:
         for key in option.keys:
@@ -96,25 +96,25 @@ _PASSED_PREFIXES = (MERGE_PROPERTY_PREFIX, *(prefix for prefix, _ in ACCEPTED_PR
 
 
 def find_option(key: str) -> Option | None:
-    """The option of that spelling, or None."""
+    """The option with this spelling, or None."""
     return _BY_KEY.get(key)
 
 
 def resolve(options: Mapping[str, Any], family: str, *, free_prefix: str = "") -> dict[Option, Any]:
-    """Typed values of the options that were given and that ``family`` honours; defaults are not filled in.
+    """Typed values of the given options that ``family`` uses; defaults are not filled in.
 
     Args:
         options: keys in any spelling; values as text, bool, number, or list of names.
         family: ``read`` or ``write``.
-        free_prefix: other keys that begin with this are left to the caller (extra commit metadata); "" = none.
+        free_prefix: unknown keys with this prefix are left to the caller (extra commit metadata); "" = none.
 
     Raises:
-        ConfigError: a value that means nothing; two spellings of one option with different values; an unknown
-            ``hudi_fast.`` key; a key that is neither Hudi's nor ours.
-        UnsupportedFeatureError: a value that hudi_fast does not do, where ignoring it could change the result.
+        ConfigError: an invalid value; two spellings of one option with different values; an unknown ``hudi_fast.``
+            key; a key without a known prefix.
+        UnsupportedFeatureError: an unsupported value that could change the result.
 
     Warns:
-        HudiWarning: an unknown ``hoodie.`` key, by name, with the closest known one.
+        HudiWarning: an unknown ``hoodie.`` key, with the closest known key.
     """
     found: dict[Option, tuple[str, Any]] = {}
     for key, raw in options.items():
@@ -142,7 +142,7 @@ def _add(found: dict[Option, tuple[str, Any]], option: Option, key: str, raw: An
 def _check_unknown(key: str, free_prefix: str) -> None:
     if key.startswith(_HUDI_PREFIXES):
         if not key.startswith(_PASSED_PREFIXES):
-            # The interpreter shows a warning of one text and place once, so a key is named once per process.
+            # Python shows a warning with the same text and location once, so each key is named once per process.
             warnings.warn(f"Unknown option {key} is ignored.{_closest(key)}", HudiWarning, stacklevel=2)
     elif key.startswith(_OWN_PREFIX):
         known = ", ".join(sorted(known for known in _BY_KEY if known.startswith(_OWN_PREFIX)))

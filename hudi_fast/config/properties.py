@@ -1,9 +1,9 @@
-"""The text form of Java ``Properties``: how ``hoodie.properties`` and partition markers are written.
+"""The text form of Java ``Properties``, used by ``hoodie.properties`` and partition metafiles.
 
 Data flow: bytes (ISO-8859-1) -> text -> :func:`parse_properties` -> ``dict``, and back by :func:`format_properties`.
-A line is ``key=value``, ``key:value`` or ``key value``; ``#`` and ``!`` begin comments; a backslash escapes the
-next character, continues a line, or begins ``\\uXXXX``, a UTF-16 unit (so two of them for one character beyond the
-basic plane). Source: java.util.Properties (load and store), as used by HoodieTableConfig 1.2.0.
+A line is ``key=value``, ``key:value`` or ``key value``; ``#`` and ``!`` begin comments. A backslash escapes the next
+character, continues a line, or begins ``\\uXXXX``, a UTF-16 unit (a character beyond the basic plane needs two).
+Source: java.util.Properties (load and store), as used by HoodieTableConfig 1.2.0.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["format_properties", "parse_properties"]
 _BLANKS = " \t\f"
 _NAMED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"} | {c: "\\" + c for c in "=:#!"}
-# Java ends lines here and nowhere else: str.splitlines() would also cut at U+0085 and others.
+# Java's line ends; str.splitlines() also splits at U+0085 and others.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Read properties text (already decoded from ISO-8859-1); a key that comes twice keeps its last value.
+    """Parse properties text (decoded from ISO-8859-1); of a repeated key the last value counts.
 
     Raises:
-        CorruptTableError: a ``\\u`` that is not followed by four hexadecimal digits.
+        CorruptTableError: a ``\\u`` without four hexadecimal digits.
     """
     props: dict[str, str] = {}
     for line in _logical_lines(text):
@@ -36,14 +36,14 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(props: Mapping[str, str], comments: Sequence[str]) -> str:
-    """Write properties text, ASCII alone: one line per comment, then one per key in the order given."""
+    """Format properties as ASCII text: one line per comment, then one per key in the given order."""
     lines = ["#" + _ascii(_LINE_END.sub("\n#", comment)) for comment in comments]
     lines += [f"{_escape(key, all_blanks=True)}={_escape(value, all_blanks=False)}" for key, value in props.items()]
     return "".join(line + "\n" for line in lines)
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without leading blanks, comments and empty ones left out, continued ones joined."""
+    """Lines without leading blanks; comments and empty lines are dropped, continued lines joined."""
     pending: str | None = None
     for raw in _LINE_END.split(text):
         line = raw.lstrip(_BLANKS)

@@ -1,13 +1,12 @@
-"""``.hoodie/hoodie.properties``: reading, creating and changing the table's own configuration.
+"""``.hoodie/hoodie.properties``: reading, creating and changing the configuration of a table.
 
-A change goes through a backup, so that a reader finds a complete file at every moment and a crash at any step is
-undone by the next change::
+A change writes a backup first. Readers find a complete file at any moment, and the next change undoes a crashed one::
 
-    recover -> read -> write the backup -> delete the file -> write it anew -> check -> delete the backup
+    recover -> read -> write the backup -> delete the file -> write the new file -> check -> delete the backup
 
-Readers try the file, then the backup, a few times with a short wait. A file is complete when its checksum (over the
-names of database and table) is right; very old tables have none, which only readers let pass. Two changes at once are
-the table lock's business: a backup that is found beside a complete file is a leftover and is deleted.
+Readers try the file, then the backup, several times with a short wait. A file is complete if its checksum (over the
+names of database and table) is correct; very old files have no checksum, and only readers accept them. The table lock
+excludes concurrent changes; a backup beside a complete file is therefore a leftover and is deleted.
 Source: HoodieTableConfig.modify and ConfigUtils, release 1.2.0.
 """
 
@@ -50,8 +49,8 @@ def load_properties(storage: Storage) -> dict[str, str]:
     """The table's properties, from the main file or, during a change, from its backup.
 
     Raises:
-        TableNotFoundError: neither file is there, and nothing else shows that there was a table.
-        CorruptTableError: a file is there but cannot be understood, or the table has instants but no properties.
+        TableNotFoundError: neither file exists, and the timeline has no instants.
+        CorruptTableError: a file cannot be decoded, or the table has instants but no properties.
     """
     problem: CorruptTableError | None = None
     for attempt in range(_ATTEMPTS):
@@ -77,28 +76,28 @@ def load_properties(storage: Storage) -> dict[str, str]:
 
 
 def create_properties(storage: Storage, props: Mapping[str, str]) -> None:
-    """Write the file of a new table; the checksum is added when missing.
+    """Create the file of a new table; a missing checksum is added.
 
     Raises:
-        TableExistsError: there is such a file already.
+        TableExistsError: the file exists already.
     """
     complete = dict(props)
     complete.setdefault(CHECKSUM_KEY, _checksum_of(complete))
     try:
         storage.create_exclusive(PROPERTIES_PATH, _encode(complete, "Properties saved on"))
     except FileExistsError as error:
-        raise TableExistsError(f"There is a Hudi table at {storage.uri} already ({PROPERTIES_PATH}).") from error
+        raise TableExistsError(f"A Hudi table exists at {storage.uri} already ({PROPERTIES_PATH}).") from error
 
 
 def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> dict[str, str]:
-    """Set keys, and remove those whose new value is None; returns all properties as they are then.
+    """Set keys, remove those whose new value is None, and return all properties after the change.
 
-    Call it under the table's lock. Nothing is written when nothing changes.
+    The caller must hold the table lock. Nothing is written if nothing changes.
 
     Raises:
-        TableNotFoundError: there is no table.
-        CorruptTableError: the file cannot be understood, before or after the change.
-        CommitConflictError: another process began a change at the same moment.
+        TableNotFoundError: the table does not exist.
+        CorruptTableError: the file cannot be decoded, before or after the change.
+        CommitConflictError: another process began a change at the same time.
     """
     _recover(storage)
     current = load_properties(storage)
@@ -113,15 +112,15 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
         storage.create_exclusive(BACKUP_PATH, _encode(backup, "Updated at"))
     except FileExistsError as error:
         raise CommitConflictError(
-            f"Another process is changing the properties of {storage.uri} ({BACKUP_PATH} appeared); run it again."
+            f"Another process is changing the properties of {storage.uri} (it created {BACKUP_PATH}); retry."
         ) from error
     storage.delete_file(PROPERTIES_PATH)
     storage.write_bytes(PROPERTIES_PATH, _encode(updated, "Updated at"))
     if _read_valid(storage, PROPERTIES_PATH) != updated:
         storage.delete_file(PROPERTIES_PATH)
         raise CorruptTableError(
-            f"The properties of {storage.uri} read back differently from what was written; the old ones stay in the "
-            "backup file.",
+            f"The properties of {storage.uri} differ from what was written when read back; the backup file keeps the "
+            "old properties.",
             PROPERTIES_PATH,
         )
     storage.delete_file(BACKUP_PATH)
@@ -129,7 +128,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str | None]) -> di
 
 
 def _recover(storage: Storage) -> None:
-    """Undo what a crashed change left behind."""
+    """Undo a crashed change."""
     if not storage.exists(BACKUP_PATH):
         return
     if not _is_complete(storage, PROPERTIES_PATH) and _is_complete(storage, BACKUP_PATH):

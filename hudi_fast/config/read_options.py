@@ -1,7 +1,7 @@
 """The options of a read as one frozen value.
 
-Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_options` -> the scan. Times are brought
-to the form of instants here (:func:`normalise_instant`), so that below they compare as text.
+Data flow: ``{"hoodie.datasource.query.type": ...}`` -> :meth:`ReadOptions.from_options` -> the scan.
+:func:`normalise_instant` converts times to the form of instants, which compare as text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hudi_fast.errors import ConfigError
 __all__ = ["EARLIEST", "ReadOptions", "normalise_instant"]
 
 EARLIEST = "000"
-"""Start of an incremental query that begins with the first commit; smaller than every instant."""
+"""Start of an incremental query from the first commit; sorts before every instant."""
 
 _BEGIN_KEY = "hoodie.datasource.read.begin.instanttime"
 _END_KEY = "hoodie.datasource.read.end.instanttime"
@@ -34,13 +34,13 @@ _SHAPES = "yyyyMMddHHmmss, yyyyMMddHHmmssSSS, yyyy-MM-dd HH:mm:ss, yyyy-MM-dd HH
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReadOptions:
-    """Everything that a read can be told.
+    """All options of a read.
 
     Attributes:
-        as_of: instant as :func:`normalise_instant` gives it, or None for the newest state.
+        as_of: instant in the form of :func:`normalise_instant`, or None for the newest state.
         begin: start of an incremental query, exclusive, in the same form; :data:`EARLIEST` = from the first commit.
-        end: its end, inclusive; None = the latest.
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        end: end of an incremental query, inclusive; None = the newest commit.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
     path: str | None = option_field("path")
@@ -69,8 +69,8 @@ class ReadOptions:
         """Resolve a dictionary of options.
 
         Raises:
-            ConfigError: a key or value is wrong, or options contradict each other.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+            ConfigError: a key or value is invalid, or options contradict each other.
+            UnsupportedFeatureError: an option requests an unsupported feature.
 
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
@@ -98,39 +98,42 @@ class ReadOptions:
         if incremental and self.begin is None:
             raise ConfigError(
                 f"Specify the start completion time to pull from using option {_BEGIN_KEY} (earliest = from the first "
-                "commit; of tables before version 8 a requested time)."
+                "commit; a requested time for tables before version 8)."
             )
         if incremental and self.as_of is not None:
-            raise ConfigError("as.of.instant does not go with an incremental query; use its begin and end.")
+            raise ConfigError(
+                "as.of.instant does not apply to an incremental query; use the begin and end of the query instead."
+            )
         if self.begin is not None and self.end is not None and self.end < self.begin:
             raise ConfigError(f"The range ({self.begin}, {self.end}] ends before it begins ({_BEGIN_KEY}, {_END_KEY}).")
 
 
 _BOOTSTRAPS = ("00000000000001", "00000000000002")
-"""Instants that are no times: those of bootstraps."""
+"""Instants of bootstraps, which are not times."""
 
 
 def normalise_instant(value: str | date | int, key: str = "as.of.instant") -> str:
-    """A point in time as the instants of a table spell it: 14 or 17 digits, ``yyyyMMddHHmmss[SSS]``.
+    """Convert a point in time to the form of instants: 14 or 17 digits, ``yyyyMMddHHmmss[SSS]``.
 
-    Text is taken as written, whatever the zone of the table's timeline. A form without milliseconds means the end of
-    its second (``...999``), a date alone its midnight; 14 digits stay 14, and so come before every 17-digit instant of
-    that second.
+    No time zone is applied. A time without milliseconds means the end of its second (``...999``), a date its midnight.
+    14 digits stay 14 digits and sort before every 17-digit instant of that second.
 
     Args:
-        value: one of the five forms that Hudi takes for ``as.of.instant`` (an int is its digits), a ``date``, or a
-            ``datetime`` without zone.
+        value: one of the five forms that Hudi accepts for ``as.of.instant`` (an int stands for its digits), a ``date``,
+            or a ``datetime`` without zone.
         key: option to name in the message.
 
     Raises:
-        ConfigError: any other form, a day or time that does not exist, or a ``datetime`` with a zone.
+        ConfigError: another form, a day or time that does not exist, or a ``datetime`` with a zone.
     """
     if isinstance(value, datetime):
         if value.tzinfo is not None:
-            raise ConfigError(f"{key}={value.isoformat()} has a time zone; give the time as the timeline has it.")
+            raise ConfigError(
+                f"{key}={value.isoformat()} has a time zone; give a time without zone, in the zone of the timeline."
+            )
         return value.strftime("%Y%m%d%H%M%S") + f"{value.microsecond // 1000:03d}"
     if not isinstance(value, str | date | int) or isinstance(value, bool):
-        raise ConfigError(f"{key}={value!r} is no time; expected one of: {_SHAPES}, or a datetime without zone.")
+        raise ConfigError(f"{key}={value!r} is not a time; expected one of: {_SHAPES}, or a datetime without zone.")
     text = str(value).strip()
     if text in _BOOTSTRAPS:
         return text
@@ -151,7 +154,7 @@ def normalise_instant(value: str | date | int, key: str = "as.of.instant") -> st
 
 def _strict(text: str, pattern: str) -> str:
     moment = datetime.strptime(text, pattern)
-    # strptime takes one digit where two belong; a time that does not come out as it went in is not one of the forms.
+    # strptime accepts one digit for two; formatting the result again detects such a text.
     if moment.strftime(pattern) != text:
         raise ValueError(text)
     return moment.strftime("%Y%m%d%H%M%S")

@@ -1,7 +1,7 @@
-"""The options that all table services beside a write share, as one frozen value.
+"""The options that all inline table services share, as one frozen value.
 
-Data flow: ``{"hoodie...": ...}`` -> :meth:`ServiceOptions.from_options` -> what runs before and after a write. What a
-service does is told by options of its own.
+Data flow: ``{"hoodie...": ...}`` -> :meth:`ServiceOptions.from_options` -> the services before and after a write. Each
+service has options of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["ServiceOptions"]
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ServiceOptions(OptionValues):
-    """Whether services run beside a write, and what becomes of the call when one fails."""
+    """Whether inline services run, and whether a failing service fails the call."""
 
     enabled: bool = option_field("hoodie.table.services.enabled")
     fail_writes: bool = option_field("hoodie.fail.writes.on.inline.table.service.exception")
@@ -26,6 +26,6 @@ class ServiceOptions(OptionValues):
         normalise_fields(self)
 
     @property
-    def failures_count(self) -> bool:
-        """Whether a service that fails after a write fails the call; otherwise it is a warning."""
+    def failures_raise(self) -> bool:
+        """Whether a service that fails after a write raises an error; otherwise it warns."""
         return self.fail_writes and not self.ignore_failures

@@ -1,8 +1,8 @@
-"""The options of streams as frozen values, one for each end.
+"""The options of streaming sinks and sources as frozen values.
 
-Data flow: ``{"hoodie...": ...}`` -> :class:`SinkOptions` beside the
-:class:`~hudi_fast.config.write_options.WriteOptions` of its writes, and :class:`SourceOptions` beside the
-:class:`~hudi_fast.config.read_options.ReadOptions` of its reads.
+Data flow: ``{"hoodie...": ...}`` -> :class:`SinkOptions` in addition to
+:class:`~hudi_fast.config.write_options.WriteOptions`, and :class:`SourceOptions` in addition to
+:class:`~hudi_fast.config.read_options.ReadOptions`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SINK = "hoodie.datasource.write.streaming."
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SinkOptions(OptionValues):
-    """What becomes of the batches of a stream."""
+    """How a streaming sink identifies, retries and limits its batches."""
 
     identifier: str = option_field(f"{_SINK}checkpoint.identifier")
-    tries: int = option_field(f"{_SINK}retry.count")
+    max_attempts: int = option_field(f"{_SINK}retry.count")
     retry_interval_ms: int = option_field(f"{_SINK}retry.interval.ms")
     ignores_failures: bool = option_field(f"{_SINK}ignore.failed.batch")
-    without_compaction: bool = option_field(f"{_SINK}disable.compaction")
+    disables_compaction: bool = option_field(f"{_SINK}disable.compaction")
     spool_max_bytes: int = option_field("hudi_fast.spool.max.bytes")
 
     def __post_init__(self) -> None:
@@ -37,13 +37,13 @@ class SinkOptions(OptionValues):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SourceOptions:
-    """Where a stream begins, and how much a batch brings; what reads of the data source let Spark hand down.
+    """Where a stream starts, how large a batch may be, and whether Spark pushes filters down.
 
     Attributes:
         start: ``earliest``, ``latest``, or a time.
-        pushdown: whether filters are taken from Spark.
-        max_commits: None for all.
-        max_bytes: None for all.
+        pushdown: whether the data source accepts filters from Spark.
+        max_commits: commits per batch; None = unlimited.
+        max_bytes: bytes per batch; None = unlimited.
     """
 
     start: str = option_field("hoodie.datasource.streaming.startOffset")
@@ -53,11 +53,11 @@ class SourceOptions:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Resolve a dictionary of options; all that a read takes are fine.
+        """Resolve a dictionary of read options; options of other dataclasses are ignored.
 
         Raises:
-            ConfigError: a key or value is wrong.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+            ConfigError: a key or value is invalid.
+            UnsupportedFeatureError: an option requests an unsupported feature.
         """
         given: dict[str, Any] = given_fields(cls, resolve(options, READ[0]))
         return cls(**given)

@@ -1,9 +1,9 @@
 """``hoodie.properties`` as a typed value.
 
-Data flow: ``load_properties`` -> ``dict`` -> :meth:`TableConfig.from_properties` -> the frozen :class:`TableConfig`
-that every step of a read or write is given. Differences between table versions (old key names, key generator by class
-or by type, merge settings that must be inferred, where the timeline lies) end here. What a new table is to contain is
-decided in :mod:`hudi_fast.config.new_table`.
+Data flow: ``load_properties`` -> ``dict`` -> :meth:`TableConfig.from_properties` -> the frozen :class:`TableConfig`,
+which every step of a read or write takes. It hides differences between table versions: old key names, key generator by
+class or by type, inferred merge settings, location of the timeline. :mod:`hudi_fast.config.new_table` builds the
+properties of a new table.
 
 Source: HoodieTableConfig and KeyGeneratorType, releases 0.15.0 and 1.2.0.
 """
@@ -38,34 +38,34 @@ class TableConfig:
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
         version: table version, one of :data:`READ_VERSIONS`.
         record_key_fields: empty for auto-generated keys.
-        partition_fields: names alone; empty for a table that is not partitioned.
-        partition_types: for the CUSTOM key generator ``SIMPLE`` or ``TIMESTAMP`` per field; empty where not stored.
+        partition_fields: names without types; empty for an unpartitioned table.
+        partition_types: for the CUSTOM key generator ``SIMPLE`` or ``TIMESTAMP`` per field; empty if not stored.
         ordering_fields: ordering (precombine) fields.
-        key_generator: name of the KeyGeneratorType without ``_AVRO``; ``USER_PROVIDED`` for a class of the user.
-        key_generator_class: that class, or None for Hudi's own.
+        key_generator: name of the KeyGeneratorType without ``_AVRO``; ``USER_PROVIDED`` for a user-defined class.
+        key_generator_class: the user-defined class, or None.
         hive_style: partition folders are ``field=value``.
         url_encode: partition values are URL-encoded.
         slash_separated_dates: ``-`` in the partition value becomes ``/``.
-        populate_meta_fields: rows carry the five meta columns.
+        populate_meta_fields: rows have the five meta columns.
         drop_partition_columns: partition columns are not stored in data files.
         base_file_format: ``PARQUET``, ``HFILE``, ...
-        merge_mode: ``COMMIT_TIME_ORDERING``, ``EVENT_TIME_ORDERING`` or ``CUSTOM``, inferred where not stored.
-        payload_class: payload class; None on version 9 unless it is a CUSTOM one.
-        legacy_payload_class: class that a version 9 table was created with, or None.
+        merge_mode: ``COMMIT_TIME_ORDERING``, ``EVENT_TIME_ORDERING`` or ``CUSTOM``, inferred if not stored.
+        payload_class: payload class; None on version 9 unless the mode is CUSTOM.
+        legacy_payload_class: payload class that a version 9 table was created with, or None.
         merge_strategy_id: UUID of the merge strategy, or None.
         partial_update_mode: ``IGNORE_DEFAULTS``, ``FILL_UNAVAILABLE`` or None.
         merge_properties: ``hoodie.record.merge.property.*`` without that prefix.
         create_schema: Avro JSON (no meta columns) given at creation, or None.
-        layout_version: 1 or 2, of the timeline.
+        layout_version: timeline layout, 1 or 2.
         timeline_folder: folder of the active timeline, relative to the table.
         history_folder: folder of the archived timeline, relative to the table.
-        timezone: ``LOCAL`` or ``UTC``, of instant times.
-        metadata_partitions: partitions of the metadata table that may be read.
-        metadata_partitions_inflight: those that are being built.
-        cdc_enabled: change data is logged.
+        timezone: zone of instant times, ``LOCAL`` or ``UTC``.
+        metadata_partitions: completed partitions of the metadata table.
+        metadata_partitions_inflight: partitions of the metadata table under construction.
+        cdc_enabled: writes add change logs.
         cdc_mode: ``OP_KEY_ONLY``, ``DATA_BEFORE`` or ``DATA_BEFORE_AFTER``.
-        partition_metafile_in_base_format: partition markers are base files.
-        keygen_properties: ``hoodie.keygen.*`` (timestamp key generator), old prefix replaced.
+        partition_metafile_in_base_format: partition metafiles have the base file format.
+        keygen_properties: ``hoodie.keygen.*`` (timestamp key generator), with the old prefix replaced.
         raw: all properties as stored.
     """
 
@@ -116,7 +116,7 @@ class TableConfig:
 
     @property
     def bootstrap_base_path(self) -> str | None:
-        """Folder of Parquet files that the table was bootstrapped from, or None."""
+        """Source folder of a bootstrapped table, or None."""
         return self.raw.get("hoodie.bootstrap.base.path") or None
 
     @property
@@ -126,16 +126,16 @@ class TableConfig:
 
     @property
     def delete_marker(self) -> str | None:
-        """Value of :attr:`delete_field` that means a delete, or None."""
+        """Value of :attr:`delete_field` that marks a delete, or None."""
         return self.merge_properties.get("hoodie.payload.delete.marker")
 
     @classmethod
     def from_properties(cls, props: Mapping[str, str], where: str) -> TableConfig:
-        """Read the properties of the table at ``where`` (a path or URI, for messages).
+        """Parse the properties of the table at ``where`` (a path or URI, for messages).
 
         Raises:
-            UnsupportedFeatureError: a table version that is not read.
-            CorruptTableError: a value that is not one of those that the key may have.
+            UnsupportedFeatureError: an unsupported table version.
+            CorruptTableError: an invalid value of a key.
         """
         version, layout = _versions(props, where)
         keys, ordering = _fields(props, "hoodie.table.recordkey.fields"), _ordering_fields(props)
@@ -264,7 +264,7 @@ def _partition_types(partitions: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _keygen_properties(props: Mapping[str, str]) -> dict[str, str]:
-    """Key generator options; the new name of one wins over its old name."""
+    """Key generator options; a new key wins over its old spelling."""
     old = {
         k.replace(_OLD_KEYGEN_PREFIX, _KEYGEN_PREFIX): v for k, v in props.items() if k.startswith(_OLD_KEYGEN_PREFIX)
     }

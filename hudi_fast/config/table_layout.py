@@ -1,7 +1,7 @@
 """The folders of a new table.
 
-``.hoodie`` and its folders are made first and ``hoodie.properties`` last, with an exclusive create: until then nobody
-takes the folder for a table, and of two creators one wins. A creation that crashed is simply done again.
+``.hoodie`` and its folders are created first and ``hoodie.properties`` last, with an exclusive create. Until then the
+folder is not a table. One of two concurrent creators succeeds, and a crashed creation can be repeated.
 Source: HoodieTableMetaClient.initializeTable*, release 1.2.0.
 """
 
@@ -18,10 +18,10 @@ _FOLDERS = (".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids", ".temp", 
 
 
 def create_table_layout(storage: Storage, props: Mapping[str, str], layout: int) -> None:
-    """Make the folders for timeline layout 1 or 2, then the properties.
+    """Create the folders for timeline layout 1 or 2, then the properties file.
 
     Raises:
-        TableExistsError: there is a table already; it is left as it is.
+        TableExistsError: the table exists already; it is not changed.
     """
     folders = list(_FOLDERS)
     if layout >= 2:

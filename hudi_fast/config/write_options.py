@@ -1,9 +1,8 @@
 """The options of a write as one frozen value.
 
 Data flow: ``{"hoodie...": ...}`` -> :meth:`WriteOptions.from_options` -> every step of the write. Each field is bound
-to its option, so key, default and range stand in the ``option_catalog_*`` modules alone. A field whose default is None
-was not given: the table's own setting, or inference, takes its place. What a table says against the options is in
-:mod:`hudi_fast.config.option_conflicts`.
+to its option; key, default and range are defined in :mod:`hudi_fast.config.catalog`. A field that is None takes the
+table's setting or is inferred. :mod:`hudi_fast.config.option_conflicts` checks the options against a table.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class PartitionSpec:
 
     Attributes:
         fields: column names, outermost folder first; empty = not partitioned.
-        types: ``SIMPLE`` or ``TIMESTAMP`` for each, as ``name:TYPE`` spells it; empty when no types are given.
+        types: ``SIMPLE`` or ``TIMESTAMP`` per column, from ``name:TYPE``; empty if no types are given.
     """
 
     fields: tuple[str, ...]
@@ -53,23 +52,22 @@ class PartitionSpec:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WriteOptions:
-    """Everything that a write can be told. Sizes are bytes, times milliseconds unless the option says otherwise.
+    """All options of a write. Sizes are bytes, times milliseconds unless the option states another unit.
 
     Built by :meth:`from_options`, or by keyword with the same checks.
 
     Attributes:
-        key_generator: kind without ``_AVRO`` (``SIMPLE``, ``COMPLEX`` ...); the class goes before the type.
-        index_type: ``GLOBAL_RECORD_LEVEL_INDEX`` for its old name ``RECORD_INDEX`` too.
+        index_type: the old name ``RECORD_INDEX`` is replaced by ``GLOBAL_RECORD_LEVEL_INDEX``.
         bucket_hash_fields: None = the key columns.
-        metadata: what the metadata table is to hold.
-        lock: how writers exclude each other.
-        timebased: ``hoodie.keygen.*`` options of timestamp partitions, by their newest key.
-        merge_properties: ``hoodie.record.merge.property.*`` without that prefix, but for the delete field and marker.
-        extra_metadata: for the commit's extra metadata, keys as given.
-        explicit: newest keys of the options that were given, or that differ from their defaults.
+        metadata: contents of the metadata table.
+        lock: concurrency mode and lock.
+        timebased: ``hoodie.keygen.*`` options of timestamp partitions, by newest key.
+        merge_properties: ``hoodie.record.merge.property.*`` without the prefix, except the delete field and marker.
+        extra_metadata: entries of the commit's extra metadata, keys as given.
+        explicit: newest keys of the options that were given or differ from their defaults.
     """
 
-    # what to do
+    # operation
     operation: str = option_field("hoodie.datasource.write.operation")
     combine_before_insert: bool = option_field("hoodie.combine.before.insert")
     combine_before_upsert: bool = option_field("hoodie.combine.before.upsert")
@@ -86,7 +84,7 @@ class WriteOptions:
     bulk_insert_partitioner: str | None = option_field("hoodie.bulkinsert.user.defined.partitioner.class")
     bulk_insert_sort_suffix_record_key: bool = option_field("hoodie.bulkinsert.sort.suffix.record_key")
     bulk_insert_parallelism: int = option_field("hoodie.bulkinsert.shuffle.parallelism")
-    # the table
+    # table
     table_name: str | None = option_field("hoodie.table.name")
     database: str | None = option_field("hoodie.database.name")
     table_type: str = option_field("hoodie.datasource.write.table.type")
@@ -94,7 +92,7 @@ class WriteOptions:
     populate_meta_fields: bool = option_field("hoodie.populate.meta.fields")
     drop_partition_columns: bool = option_field("hoodie.datasource.write.drop.partition.columns")
     timezone: str = option_field("hoodie.table.timeline.timezone")
-    # its schema
+    # schema
     reconcile_schema: bool = option_field("hoodie.datasource.write.reconcile.schema")
     set_null_for_missing_columns: bool = option_field("hoodie.write.set.null.for.missing.columns")
     allow_column_drop: bool = option_field("hoodie.datasource.write.schema.allow.auto.evolution.column.drop")
@@ -170,9 +168,9 @@ class WriteOptions:
     heartbeat_interval_ms: int = option_field("hoodie.client.heartbeat.interval_in_ms")
     heartbeat_misses: int = option_field("hoodie.client.heartbeat.tolerable.misses")
     clock_skew_ms: int = option_field("hoodie.time.generator.max_expected_clock_skew_ms")
-    # clusterings that wait
+    # pending clusterings
     clustering_updates: str = option_field(_CLUSTERING_UPDATES)
-    clustering_gives_way: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
+    rolls_back_clustering: bool = option_field("hoodie.clustering.rollback.pending.replacecommit.on.conflict")
     clustering_expires: bool = option_field("hoodie.clustering.enable.expirations")
     clustering_expires_after_minutes: int = option_field("hoodie.clustering.expiration.threshold.mins")
     # engine
@@ -182,7 +180,7 @@ class WriteOptions:
     threads: int = option_field("hudi_fast.threads")
     driver_max_bytes: int = option_field("hudi_fast.driver.max.bytes")
     merger: Any = option_field("hudi_fast.merger")  # noqa: RUF009 - a function, or None
-    # groups of options
+    # option groups
     metadata: MetadataOptions = field(default_factory=MetadataOptions)
     lock: LockOptions = field(default_factory=LockOptions)
     timebased: Mapping[str, str] = field(default_factory=dict)
@@ -195,8 +193,8 @@ class WriteOptions:
         """Resolve a dictionary of options.
 
         Raises:
-            ConfigError: a key or value is wrong, or options contradict each other.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+            ConfigError: a key or value is invalid, or options contradict each other.
+            UnsupportedFeatureError: an option requests an unsupported feature.
 
         Warns:
             HudiWarning: an unknown ``hoodie.`` key.
@@ -229,7 +227,7 @@ class WriteOptions:
 
     @property
     def partition_spec(self) -> PartitionSpec | None:
-        """Partition columns and their types; None when they were not given."""
+        """Partition columns and their types; None if not given."""
         if self.partition_path_fields is None:
             return None
         parts = [part.partition(":") for part in self.partition_path_fields]
@@ -238,26 +236,29 @@ class WriteOptions:
 
     @property
     def key_generator(self) -> str | None:
-        """Kind of the key generator that was asked for, without ``_AVRO``; None when none was."""
+        """Kind of the given key generator without ``_AVRO`` (``SIMPLE``, ``COMPLEX`` ...), or None.
+
+        The class takes precedence over the type.
+        """
         if self.key_generator_class is not None:
             return key_generator_of_class(self.key_generator_class)
         return None if self.key_generator_type is None else key_generator_of_type(self.key_generator_type)
 
     @property
-    def updates_clustered(self) -> bool:
-        """Whether rows may be changed that a pending clustering is going to rewrite."""
+    def allows_clustering_updates(self) -> bool:
+        """Whether the write may change rows of file groups in a pending clustering."""
         if self.lock.strategy == "prefer_writer" and _CLUSTERING_UPDATES not in self.explicit:
             return True
         return allows_updates(self.clustering_updates)
 
     @property
     def is_global_index(self) -> bool:
-        """Whether the index looks for keys in all partitions."""
+        """Whether record keys are looked up in all partitions."""
         return self.index_type.startswith("GLOBAL_")
 
     @property
     def update_partition_path(self) -> bool:
-        """Whether a row whose partition changed is moved, under a global index."""
+        """Whether a global index moves a row whose partition changed."""
         if "RECORD" in self.index_type:
             return self.record_index_update_partition
         return self.bloom_index_update_partition if "BLOOM" in self.index_type else self.simple_index_update_partition
@@ -269,36 +270,36 @@ class WriteOptions:
 
     @property
     def compression_level(self) -> int | None:
-        """Level to give to the codec; None = the codec's own default, or it has none."""
+        """Compression level; None = the codec's default, or a codec without levels."""
         return self.parquet_level if self.parquet_level is not None else _DEFAULT_LEVELS.get(self.parquet_codec)
 
     @property
     def combine_before_write(self) -> bool:
-        """Whether rows of the batch that share a key are merged, for this operation."""
+        """Whether this operation merges rows of the batch that share a key."""
         if self.operation == "upsert":
             return self.combine_before_upsert
         return self.combine_before_delete if self.operation == "delete" else self.combine_before_insert
 
     def _resolve_index(self) -> None:
-        """One name per index type, and a record index where the index type is one and the options leave it open."""
+        """Normalise the index type; a record index type enables its index unless the metadata options set it."""
         if self.index_type == "RECORD_INDEX":
             object.__setattr__(self, "index_type", "GLOBAL_RECORD_LEVEL_INDEX")
         switch = _RECORD_INDEX_SWITCHES.get(self.index_type)
         if switch is not None and _RECORD_INDEX_KEYS.isdisjoint(self.metadata.explicit):
-            settled: dict[str, Any] = {switch: True}
-            object.__setattr__(self, "metadata", replace(self.metadata, **settled))
+            enabled: dict[str, Any] = {switch: True}
+            object.__setattr__(self, "metadata", replace(self.metadata, **enabled))
         _check_buckets(self)
 
     def _resolve_writers(self) -> None:
-        """Several writers: nobody takes a pending write for a dead one, and clocks of machines differ."""
+        """With concurrent writers, set lazy rollback of failed writes and the clock skew between machines."""
         if self.lock.is_shared and self.failed_writes_policy == "EAGER":
             if "hoodie.clean.failed.writes.policy" in self.explicit:
                 raise ConfigError(
                     f"hoodie.write.concurrency.mode={self.lock.mode} needs hoodie.clean.failed.writes.policy=LAZY: "
-                    "EAGER would roll back the writes that others have at work."
+                    "EAGER would roll back the running writes of other writers."
                 )
             object.__setattr__(self, "failed_writes_policy", "LAZY")
-        if self.lock.leaves_the_machine and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
+        if self.lock.is_distributed and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
             object.__setattr__(self, "clock_skew_ms", _SKEW_OF_MACHINES_MS)
 
     def _resolve_duplicates(self) -> None:
@@ -378,5 +379,5 @@ def _check_partition_types(options: WriteOptions) -> None:
     if spec.types and options.key_generator not in (None, "CUSTOM"):
         raise ConfigError(
             f"Partition columns have types ({','.join(options.partition_path_fields or ())}), which only the CUSTOM "
-            f"key generator takes, but {options.key_generator} was asked for."
+            f"key generator allows, but the key generator is {options.key_generator}."
         )

@@ -1,1 +1,1 @@
-"""Who may change the table: locks that writers of one machine, of many, and of Apache Hudi's JVMs share."""
+"""Table locks, shared by writers on one machine, on several machines, and by the JVMs of Apache Hudi."""

@@ -94,7 +94,7 @@ def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
     with contextlib.ExitStack() as held:
         held.enter_context(machine_lock(storage, _patience(options)))
         provider = None
-        if options.leaves_the_machine:
+        if options.is_distributed:
             provider = held.enter_context(_provided(storage, options))
         ours = HeldLock(provider)
         held.callback(ours.end)
@@ -167,6 +167,6 @@ def _release(provider: LockProvider, storage: Storage) -> None:
 
 def _patience(options: LockOptions) -> float:
     """Seconds to queue behind others of this machine, who may queue at the provider in their turn."""
-    if not options.leaves_the_machine:
+    if not options.is_distributed:
         return options.wait_ms / 1000
     return (options.wait_ms + options.client_retry_wait_ms) * (options.client_retries + 1) / 1000

@@ -131,7 +131,7 @@ def serve(storage: Storage, settings: ServiceSettings, instant: str, carriers: C
         except (HudiError, OSError) as error:
             table = None
             note = f"The write {instant} of {storage.uri} is committed; what failed is a service after it."
-            if settings.services.failures_count:
+            if settings.services.failures_raise:
                 error.add_note(note)
                 raise
             warnings.warn(f"{note} {error}", HudiWarning, stacklevel=3)

@@ -263,7 +263,7 @@ def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> 
     blocked = [file_id for file_id in updates if (partition, file_id) in plan.view.pending_groups]
     bucket = plan.index.bucket
     # Apache Hudi moves buckets of consistent hashing without looking at what was written since it planned that.
-    may_change = plan.updates_clustered and (bucket is None or bucket.engine != "CONSISTENT_HASHING")
+    may_change = plan.allows_clustering_updates and (bucket is None or bucket.engine != "CONSISTENT_HASHING")
     if blocked and not may_change:
         raise CommitConflictError(
             f"Rows of {plan.storage.uri} are to change in file groups {blocked} of partition {partition!r}, which a "

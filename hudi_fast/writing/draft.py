@@ -114,7 +114,7 @@ def draft_plan(
         sort_columns=options.bulk_insert_sort_columns,
         partial=partial,
         changes=changes,
-        updates_clustered=options.updates_clustered,
+        allows_clustering_updates=options.allows_clustering_updates,
         cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
         internal=_internal(state, options, stored),
         threads=options.threads or os.cpu_count() or 1,

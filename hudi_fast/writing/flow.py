@@ -302,7 +302,7 @@ def _land(transaction: Transaction, landing: _Landing, options: WriteOptions, ru
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.changes:
         require_nobody_else(transaction.instant, pinned.state)
-    if options.clustering_gives_way and plan.updates_clustered:
+    if options.rolls_back_clustering and plan.allows_clustering_updates:
         if release_groups(state, metadata.write_stats(), clock, failed_writes(options).heartbeat):
             state = open_state(state.storage)
 

@@ -125,7 +125,7 @@ class WritePlan:
         partial: the columns that rows bring if they update stored rows in part; None for whole rows.
         changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.dml_rows`).
         stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
-        updates_clustered: whether rows may be changed that a pending clustering is going to rewrite.
+        allows_clustering_updates: whether rows may be changed that a pending clustering is going to rewrite.
         internal: the columns with their ids, on a table with a schema history; None on others.
         cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
         threads: how many file groups the local engine writes at once.
@@ -156,7 +156,7 @@ class WritePlan:
     partial: PartialColumns | None = None
     changes: bool = False
     stats_columns: tuple[str, ...] = ()
-    updates_clustered: bool = False
+    allows_clustering_updates: bool = False
     internal: InternalSchema | None = None
     cdc: str | None = None
     threads: int = 2

@@ -38,8 +38,8 @@ ROUNDS = 4
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"hoodie.write.lock.provider": None}, "needs a lock that all writers share"),
-        ({"hoodie.clean.failed.writes.policy": "EAGER"}, "EAGER would roll back the writes that others have at work"),
+        ({"hoodie.write.lock.provider": None}, "needs a lock shared by all writers"),
+        ({"hoodie.clean.failed.writes.policy": "EAGER"}, "EAGER would roll back the running writes of other writers"),
         (
             {**NBCC, "hoodie.write.concurrency.early.conflict.detection.enable": "true"},
             "To use early conflict detection",

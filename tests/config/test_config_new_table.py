@@ -150,12 +150,12 @@ def test_a_user_merger_stays_on_version_9():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"version": 7}, UnsupportedFeatureError, "version 7"),
-        ({"version": 10}, UnsupportedFeatureError, "version 10"),
+        ({"version": 7}, UnsupportedFeatureError, "version=7"),
+        ({"version": 10}, UnsupportedFeatureError, "version=10"),
         ({"name": ""}, ConfigError, "needs a name"),
         ({"table_type": "MOR"}, ConfigError, "'MOR'"),
         ({"timezone": "CET"}, ConfigError, "'CET'"),
-        ({"delete_field": "op"}, ConfigError, "go together"),
+        ({"delete_field": "op"}, ConfigError, "one is missing"),
         ({"version": 8, "slash_separated_dates": True}, ConfigError, "needs table version 9"),
         ({"partition_types": ("SIMPLE", "SIMPLE")}, ConfigError, "1 partition fields have 2 types"),
         ({"merge_mode": "CUSTOM"}, ConfigError, "needs hoodie.write.payload.class"),

@@ -18,7 +18,7 @@ PACKAGE = "org.apache.hudi.client.clustering.update.strategy."
 def test_no_options_mean_hudi_s_defaults() -> None:
     options = ClusteringOptions.from_options({})
     assert options == ClusteringOptions()
-    assert (options.inline, options.schedule_inline, options.by_others, options.max_commits) == (False,) * 3 + (0,)
+    assert (options.inline, options.schedule_inline, options.asynchronous, options.max_commits) == (False,) * 3 + (0,)
     assert (options.inline_max_commits, options.async_max_commits) == (4, 4)
     assert (options.small_file_limit, options.target_bytes) == (314572800, 1073741824)
     assert (options.max_group_bytes, options.max_groups, options.single_groups) == (2147483648, 30, True)
@@ -77,8 +77,8 @@ def test_values_that_mean_nothing_are_refused(given: dict[str, Any], error: type
 
 
 def test_a_write_knows_what_it_may_do_to_clusterings_that_wait() -> None:
-    assert not WriteOptions().updates_clustered
-    assert WriteOptions.from_options({UPDATES: "SparkAllowUpdateStrategy"}).updates_clustered
+    assert not WriteOptions().allows_clustering_updates
+    assert WriteOptions.from_options({UPDATES: "SparkAllowUpdateStrategy"}).allows_clustering_updates
     assert not allows_updates(f"{PACKAGE}SparkRejectUpdateStrategy")
     assert not allows_updates(f"{PACKAGE}SparkConsistentBucketDuplicateUpdateStrategy")
     with pytest.raises(UnsupportedFeatureError, match=UPDATES):

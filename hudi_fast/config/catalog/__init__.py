@@ -1,1 +1,1 @@
-"""The options that hudi_fast knows, one module per group."""
+"""Definitions of all options, one module per group."""

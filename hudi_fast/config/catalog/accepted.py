@@ -1,7 +1,6 @@
-"""Options of Apache Hudi that hudi_fast takes and does nothing about, since the result is right without them.
+"""Options of Apache Hudi that hudi_fast accepts without effect, because the result is correct without them.
 
-Groups of (why nothing is done, keys); a prefix stands for all keys below it. Key names: the ``Hoodie*Config`` classes
-of release 1.2.0, and those of 0.15 that 1.x dropped.
+Key names: the ``Hoodie*Config`` classes of release 1.2.0, and those of 0.15 that 1.x dropped.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ __all__ = ["ACCEPTED_GROUPS", "ACCEPTED_OPTIONS", "ACCEPTED_PREFIXES"]
 
 ACCEPTED_PREFIXES = (
     ("hoodie.metrics", "Metrics are not reported."),
-    ("hoodie.datasource.hive_sync.", "Catalogues are not synced."),
-    ("hoodie.meta.sync.", "Catalogues are not synced."),
-    ("hoodie.meta_sync.", "Catalogues are not synced."),
-    ("hoodie.datasource.meta", "Catalogues are not synced."),
-    ("hoodie.gcp.", "Catalogues are not synced."),
-    ("hoodie.write.commit.callback.", "Callbacks are off."),
-    ("hoodie.embed.timeline.server", "There is no timeline server."),
-    ("hoodie.filesystem.", "There is one file-system view, in memory."),
-    ("hoodie.table.service.manager.", "There is no service manager."),
-    ("hoodie.metaserver.", "There is no metadata server."),
-    ("hoodie.errortable.", "Error tables are off."),
-    ("hoodie.partition.ttl.", "Old partitions are not dropped."),
+    ("hoodie.datasource.hive_sync.", "Catalogs are not synced."),
+    ("hoodie.meta.sync.", "Catalogs are not synced."),
+    ("hoodie.meta_sync.", "Catalogs are not synced."),
+    ("hoodie.datasource.meta", "Catalogs are not synced."),
+    ("hoodie.gcp.", "Catalogs are not synced."),
+    ("hoodie.write.commit.callback.", "Commit callbacks are disabled."),
+    ("hoodie.embed.timeline.server", "hudi_fast has no timeline server."),
+    ("hoodie.filesystem.", "The file view is always in memory."),
+    ("hoodie.table.service.manager.", "hudi_fast has no service manager."),
+    ("hoodie.metaserver.", "hudi_fast has no metadata server."),
+    ("hoodie.errortable.", "Error tables are disabled."),
+    ("hoodie.partition.ttl.", "Partitions do not expire."),
     ("hoodie.orc.", "Base files are Parquet."),
     ("hoodie.lance.", "Base files are Parquet."),
-    ("hoodie.streamer.", "Options of other programs of the Hudi project."),
-    ("hoodie.deltastreamer.", "Options of other programs of the Hudi project."),
-    ("hoodie.aws.", "Credentials come from the storage layer."),
+    ("hoodie.streamer.", "Options of Hudi Streamer."),
+    ("hoodie.deltastreamer.", "Options of Hudi Streamer."),
+    ("hoodie.aws.", "The storage layer finds the credentials."),
 )
-"""(prefix, why nothing is done); an option of its own below a prefix goes first."""
+"""(prefix, why its keys have no effect). A defined option takes precedence over its prefix."""
 
 ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
     (
-        "Parallelism and memory follow from the plan of the write.",
+        "The plan of a write determines parallelism and memory.",
         """
         hoodie.upsert.shuffle.parallelism hoodie.insert.shuffle.parallelism hoodie.delete.shuffle.parallelism
         hoodie.finalize.write.parallelism hoodie.rollback.parallelism hoodie.markers.delete.parallelism
@@ -51,7 +50,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "The merge and write paths are hudi_fast's own.",
+        "Internals of Apache Hudi's write and merge code.",
         """
         hoodie.datasource.write.row.writer.enable hoodie.spark.sql.optimized.writes.enable
         hoodie.write.merge.handle.class hoodie.write.concat.handle.class hoodie.compact.merge.handle.class
@@ -71,7 +70,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "A table is written in the version that it has, and what it says about itself stays.",
+        "A write keeps the version and the stored properties of a table.",
         """
         hoodie.write.auto.upgrade hoodie.timeline.layout.version hoodie.table.initial.version hoodie.table.checksum
         hoodie.table.create.schema hoodie.table.metadata.partitions hoodie.table.metadata.partitions.inflight
@@ -94,7 +93,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Markers are looked at as they are made, and times are not kept for the next write.",
+        "Early conflict detection checks each marker when it is created; instant times are never reused.",
         """
         hoodie.write.concurrency.early.conflict.detection.strategy
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
@@ -103,28 +102,29 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "A clean runs on the writer itself, once it is committed; how many files are deleted at once follows from the "
-        "machine.",
+        "Cleaning runs in the writing process, after the commit. The machine determines how many files are deleted in "
+        "parallel.",
         """
         hoodie.clean.async.enabled hoodie.clean.async hoodie.clean.parallelism hoodie.cleaner.parallelism
         hoodie.clean.multiple.enabled hoodie.clean.allow.multiple hoodie.clean.optimize.using.local.engine.context
         """,
     ),
     (
-        "Archiving runs on the writer itself, and whether its failure fails the write is said for all services.",
+        "Archiving runs in the writing process. `hoodie.fail.writes.on.inline.table.service.exception` decides whether "
+        "its failure fails the call.",
         """
         hoodie.archive.async hoodie.archive.limit.instants hoodie.fail.on.timeline.archiving
         """,
     ),
     (
-        "How a compaction is planned and read is hudi_fast's own; the key for log compaction is its inline one.",
+        "Internals of Apache Hudi's compaction code. `hoodie.log.compaction.inline` enables log compaction.",
         """
         hoodie.compaction.plan.generator hoodie.compaction.lazy.block.read hoodie.compaction.reverse.log.read
         hoodie.log.compaction.enable
         """,
     ),
     (
-        "Who clusters in parallel, and where plans are made, is hudi_fast's own; Apache Hudi ignores the rest, too.",
+        "Internals of Apache Hudi's clustering code. Apache Hudi ignores the `hoodie.layout.optimize` keys, too.",
         """
         hoodie.clustering.max.parallelism hoodie.clustering.group.read.parallelism
         hoodie.clustering.plan.generation.use.local.engine.context hoodie.layout.optimize.enable
@@ -132,7 +132,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Settings of indexes; they decide how fast a key is found, not where it is.",
+        "Tuning of key lookups; affects their speed, not their result.",
         """
         hoodie.bloom.index.parallelism hoodie.bloom.index.use.caching hoodie.bloom.index.use.treebased.filter
         hoodie.bloom.index.bucketized.checking hoodie.bloom.index.bucketized.checking.enable.dynamic.parallelism
@@ -146,7 +146,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "How the metadata table is built and kept is hudi_fast's own; it holds the same.",
+        "Internals of Apache Hudi's metadata table code; the contents of the metadata table are the same.",
         """
         hoodie.metadata.streaming.write.enabled hoodie.metadata.metrics.enable
         hoodie.metadata.streaming.write.datatable.write.statuses.coalesce.divisor hoodie.metadata.index.async
@@ -174,7 +174,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "How files are found and read is hudi_fast's own; the rows are the same.",
+        "Internals of Apache Hudi's file listing and readers; the rows are the same.",
         """
         hoodie.fileIndex.dataSkippingFailureMode hoodie.file.index.enable hoodie.file.group.reader.enabled
         hoodie.datasource.read.file.index.listing.mode
@@ -188,7 +188,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Details of services and hooks that are off.",
+        "Settings of services and hooks that are disabled.",
         """
         hoodie.precommit.validators.equality.sql.queries hoodie.precommit.validators.single.value.sql.queries
         hoodie.precommit.validators.inequality.sql.queries hoodie.precommit.validators.failure.policy
@@ -197,7 +197,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
 )
-"""(why nothing is done, keys separated by blanks)."""
+"""(why the keys have no effect, keys separated by blanks)."""
 
 ACCEPTED_OPTIONS = tuple(
     Option(key, Kind.TEXT, None, doc, families=BOTH, honoured=False)

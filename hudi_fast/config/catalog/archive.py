@@ -1,4 +1,4 @@
-"""Options of archiving: when instants leave the active timeline, and how the archive is kept.
+"""Options of archiving: when instants are archived, and how archive files are merged.
 
 Sources: ``HoodieArchivalConfig``, ``HoodieWriteConfig`` (1.2.0); merging of small archive files: 0.15.0.
 """
@@ -10,12 +10,12 @@ from hudi_fast.config.option_descriptor import Kind, Option
 __all__ = ["ARCHIVE_OPTIONS"]
 
 ARCHIVE_OPTIONS = (
-    Option("hoodie.archive.automatic", Kind.BOOL, True, "Archive after a write, if that is due."),
+    Option("hoodie.archive.automatic", Kind.BOOL, True, "Archive after a write when due."),
     Option(
         "hoodie.keep.max.commits",
         Kind.INT,
         30,
-        "Complete commits on the active timeline above which the oldest are archived.",
+        "Archive the oldest commits if the active timeline has more completed commits than this.",
         unit="commits",
         minimum=1,
     ),
@@ -23,7 +23,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.keep.min.commits",
         Kind.INT,
         20,
-        "Complete commits that archiving leaves on the active timeline.",
+        "Completed commits that archiving keeps on the active timeline.",
         unit="commits",
         minimum=1,
     ),
@@ -31,7 +31,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.commits.archival.batch",
         Kind.INT,
         10,
-        "Table version 6: most records, one per state of an instant, in one block of the archive.",
+        "Table version 6: maximum number of records (one per state of an instant) in one archive block.",
         unit="records",
         minimum=1,
     ),
@@ -39,25 +39,25 @@ ARCHIVE_OPTIONS = (
         "hoodie.archive.beyond.savepoint",
         Kind.BOOL,
         False,
-        "Archive instants that are newer than the first savepoint too; only what is saved stays.",
+        "Also archive instants newer than the first savepoint; only savepointed commits are kept.",
     ),
     Option(
         "hoodie.archive.block.on.latest.clean.ectr",
         Kind.BOOL,
         False,
-        "Table version 6: archive nothing from the earliest commit that the last clean retained on.",
+        "Table version 6: archive only commits before the earliest commit retained by the last clean.",
     ),
     Option(
         "hoodie.archive.merge.enable",
         Kind.BOOL,
         False,
-        "Table version 6: merge small files of the archive.",
+        "Table version 6: merge small archive files.",
     ),
     Option(
         "hoodie.archive.merge.files.batch.size",
         Kind.INT,
         10,
-        "Table version 6: how many small files of the archive become one.",
+        "Table version 6: number of small archive files to merge into one.",
         unit="files",
         minimum=2,
     ),
@@ -65,7 +65,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.archive.merge.small.file.limit.bytes",
         Kind.INT,
         20 << 20,
-        "Table version 6: files of the archive below this are small.",
+        "Table version 6: archive files below this size are small.",
         unit="bytes",
         minimum=1,
     ),
@@ -73,7 +73,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.timeline.compaction.batch.size",
         Kind.INT,
         10,
-        "Files of one level of the archive that are merged into one of the next level.",
+        "Number of archive files of one level to merge into one file of the next level.",
         unit="files",
         minimum=2,
     ),
@@ -81,7 +81,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.timeline.compaction.target.file.max.bytes",
         Kind.INT,
         1000 << 20,
-        "Files of the archive are merged until the sum of their sizes passes this.",
+        "Archive files are merged until their total size exceeds this.",
         unit="bytes",
         minimum=1,
     ),
@@ -89,7 +89,7 @@ ARCHIVE_OPTIONS = (
         "hoodie.timeline.manifest.retained.versions",
         Kind.INT,
         3,
-        "Manifests of the archive that stay for readers that hold on to one.",
+        "Archive manifests to retain for readers that still use an older one.",
         unit="manifests",
         minimum=1,
     ),

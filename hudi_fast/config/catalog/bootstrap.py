@@ -1,4 +1,4 @@
-"""The options of a bootstrap: a folder of Parquet files becomes a table (``HoodieBootstrapConfig``, Hudi 1.2.0)."""
+"""Options of bootstrap, which turns a folder of Parquet files into a table (``HoodieBootstrapConfig``, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -16,40 +16,43 @@ BOOTSTRAP_OPTIONS = (
         f"{_B}base.path",
         Kind.TEXT,
         None,
-        "Folder of Parquet files that a bootstrap makes a table of. A write with the operation `bootstrap` needs it.",
+        "Source folder of Parquet files; required by the operation `bootstrap`.",
     ),
     Option(
         f"{_B}mode.selector",
         Kind.TEXT,
         f"{_SELECTORS}MetadataOnlyBootstrapModeSelector",
-        "Which partitions are left where they are, and which are copied: `MetadataOnlyBootstrapModeSelector` none, "
-        "`FullRecordBootstrapModeSelector` all, `BootstrapRegexModeSelector` those that an expression chooses.",
+        "Partitions whose rows are copied into the table: `MetadataOnlyBootstrapModeSelector` none, "
+        "`FullRecordBootstrapModeSelector` all, `BootstrapRegexModeSelector` those selected by a regular expression. "
+        "Other partitions stay in the source folder.",
     ),
     Option(
         f"{_B}mode.selector.regex",
         Kind.TEXT,
         ".*",
-        "Expression for partition paths of the folder; a path matches as a whole.",
+        "`BootstrapRegexModeSelector`: regular expression that must match the whole partition path of the source "
+        "folder.",
     ),
     Option(
         f"{_B}mode.selector.regex.mode",
         Kind.ENUM,
         "METADATA_ONLY",
-        "What becomes of partitions that match; the other ones get the other mode.",
+        "Mode of the matching partitions; the others get the other mode.",
         choices=_MODES,
     ),
     Option(
         f"{_B}partitionpath.translator.class",
         Kind.TEXT,
         f"{_TRANSLATORS}IdentityBootstrapPartitionPathTranslator",
-        "Partition paths of the table: those of the folder as they are, or "
-        "(`DecodedBootstrapPartitionPathTranslator`) with `%XX` undone.",
+        "Partition paths of the table: the paths of the source folder, unchanged "
+        "(`IdentityBootstrapPartitionPathTranslator`) or with `%XX` decoded "
+        "(`DecodedBootstrapPartitionPathTranslator`).",
     ),
     Option(
         f"{_B}index.type",
         Kind.ENUM,
         "HFILE",
-        "How it is kept which file holds the data of which file group.",
+        "Format of the bootstrap index, which maps each file group to its source file.",
         choices=("HFILE", "NO_OP"),
         supported=("HFILE",),
     ),
@@ -57,29 +60,34 @@ BOOTSTRAP_OPTIONS = (
         f"{_B}index.class",
         Kind.TEXT,
         "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex",
-        "The same as a class.",
+        "Class of the bootstrap index.",
     ),
-    Option(f"{_B}index.enable", Kind.BOOL, True, "Whether that is kept at all.", supported=(True,)),
+    Option(f"{_B}index.enable", Kind.BOOL, True, "Write a bootstrap index.", supported=(True,)),
     Option(
         f"{_B}keygen.class",
         Kind.TEXT,
         None,
-        "Key generator of the new table, where `hoodie.datasource.write.keygenerator.class` does not name one.",
+        "Key generator class of the new table, unless `hoodie.datasource.write.keygenerator.class` is given.",
     ),
-    Option(f"{_B}keygen.type", Kind.TEXT, None, "The same, by its type."),
+    Option(
+        f"{_B}keygen.type",
+        Kind.TEXT,
+        None,
+        "Key generator type of the new table, unless `hoodie.datasource.write.keygenerator.class` is given.",
+    ),
     Option(
         f"{_B}full.input.provider",
         Kind.TEXT,
         None,
-        "How the rows of a folder are read; follows from it.",
+        "Reader of the source rows; no effect.",
         honoured=False,
     ),
-    Option(f"{_B}parallelism", Kind.INT, 1500, "Follows from the plan of the write.", honoured=False),
+    Option(f"{_B}parallelism", Kind.INT, 1500, "No effect; the plan of the write determines it.", honoured=False),
     Option(
         f"{_B}data.queries.only",
         Kind.BOOL,
         False,
-        "Queries of data columns alone leave skeletons out by themselves.",
+        "No effect; queries of data columns never read skeleton files.",
         families=READ,
         honoured=False,
     ),

@@ -1,7 +1,6 @@
-"""Options of change data capture: what a new table is to log of its changes.
+"""Options of change data capture (CDC) of a new table.
 
-Defaults are those of Apache Hudi 1.2.0 (``HoodieTableConfig``). They are properties of the table: a table that is there
-keeps its own, whatever wrote it.
+Defaults are those of Apache Hudi 1.2.0 (``HoodieTableConfig``). Existing tables keep their own settings.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ CDC_OPTIONS = (
         "hoodie.table.cdc.enabled",
         Kind.BOOL,
         False,
-        "Write a change log beside each base file that is rewritten, for change queries; of a new table.",
+        "New tables: write a change log beside each rewritten base file, for CDC queries.",
     ),
     Option(
         "hoodie.table.cdc.supplemental.logging.mode",
         Kind.ENUM,
         "DATA_BEFORE_AFTER",
-        "What a change log keeps of a row: what it was and became, what it was, or its key.",
+        "Contents of the change log per row: both images, the image before the change, or the key only.",
         choices=("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Options of the table services that run after a write or on request: compaction and log compaction.
+"""Options of inline table services, heartbeats, compaction and log compaction.
 
 Sources: ``HoodieCompactionConfig``, ``HoodieWriteConfig`` (1.2.0).
 """
@@ -13,30 +13,30 @@ _TRIGGERS = ("NUM_COMMITS", "NUM_COMMITS_AFTER_LAST_REQUEST", "TIME_ELAPSED", "N
 _STRATEGY = "org.apache.hudi.table.action.compact.strategy.LogFileSizeBasedCompactionStrategy"
 
 SERVICE_OPTIONS = (
-    Option("hoodie.table.services.enabled", Kind.BOOL, True, "Whether services run after a write at all."),
+    Option("hoodie.table.services.enabled", Kind.BOOL, True, "Run inline table services."),
     Option(
         "hoodie.table.services.incremental.enabled",
         Kind.BOOL,
         True,
-        "Plan only for partitions that were written since the last plan, or that it left out.",
+        "Plan only for partitions that were written since the last plan or that it left out.",
     ),
     Option(
         "hoodie.fail.writes.on.inline.table.service.exception",
         Kind.BOOL,
         True,
-        "A service that fails after a write fails the call; the write itself stays either way.",
+        "A service that fails after a write fails the call. The write stays committed in any case.",
     ),
     Option(
         "hoodie.write.can.ignore.post.commit.failures",
         Kind.BOOL,
         False,
-        "What fails after the commit of a write is a warning.",
+        "Failures after the commit of a write are warnings.",
     ),
     Option(
         "hoodie.client.heartbeat.interval_in_ms",
         Kind.INT,
         60_000,
-        "Time between two signs of life of what is being worked on.",
+        "Interval between two heartbeats of a running write or service.",
         unit="ms",
         minimum=1000,
     ),
@@ -44,8 +44,8 @@ SERVICE_OPTIONS = (
         "hoodie.client.heartbeat.tolerable.misses",
         Kind.INT,
         2,
-        "Signs of life that may be missed before work is taken for dead.",
-        unit="signs",
+        "Missed heartbeats before a pending write or service counts as abandoned.",
+        unit="heartbeats",
         minimum=1,
     ),
 )
@@ -55,27 +55,27 @@ COMPACTION_OPTIONS = (
         "hoodie.compact.inline",
         Kind.BOOL,
         False,
-        "Compact a MERGE_ON_READ table after a write, if that is due. `hudi_fast.write` does so unless this option, "
+        "Compact a MERGE_ON_READ table after a write when due. `hudi_fast.write` enables this unless this option, "
         "`hoodie.compact.schedule.inline` or `hoodie.datasource.compaction.async.enable` is given.",
     ),
     Option(
         "hoodie.compact.schedule.inline",
         Kind.BOOL,
         False,
-        "Plan a compaction after a write, if it is due and none is planned; somebody else carries it out.",
+        "Plan a compaction after a write when due and none is pending; another process executes it.",
     ),
     Option(
         "hoodie.datasource.compaction.async.enable",
         Kind.BOOL,
         True,
-        "Somebody else compacts: given as true, a write does not compact unless `hoodie.compact.inline` says so. A "
-        "stream compacts beside itself, in a thread of its own, unless this is false.",
+        "Another process compacts. If given as true, a write compacts only with `hoodie.compact.inline=true`. A stream "
+        "compacts in a background thread unless this is false.",
     ),
     Option(
         "hoodie.compact.inline.trigger.strategy",
         Kind.ENUM,
         "NUM_COMMITS",
-        "When compaction is due: by delta commits, by time since the last one, or by both.",
+        "When compaction is due: by delta commits, by time since the last compaction, or by both.",
         choices=_TRIGGERS,
     ),
     Option(
@@ -98,14 +98,13 @@ COMPACTION_OPTIONS = (
         "hoodie.compaction.strategy",
         Kind.LIST,
         (_STRATEGY,),
-        "Which file slices are compacted, in which order: class names, with or without package; several follow each "
-        "other.",
+        "Strategies that select and order file slices, applied in turn: class names, with or without package.",
     ),
     Option(
         "hoodie.compaction.target.io",
         Kind.INT,
         500 * 1024,
-        "Megabytes that one compaction may read and write.",
+        "Maximum megabytes that one compaction reads and writes.",
         unit="megabytes",
         minimum=0,
     ),
@@ -113,7 +112,7 @@ COMPACTION_OPTIONS = (
         "hoodie.compaction.logfile.size.threshold",
         Kind.INT,
         0,
-        "LogFileSizeBasedCompactionStrategy: log bytes below which a slice is left alone.",
+        "LogFileSizeBasedCompactionStrategy: minimum log size of a file slice to compact.",
         unit="bytes",
         minimum=0,
     ),
@@ -121,7 +120,7 @@ COMPACTION_OPTIONS = (
         "hoodie.compaction.logfile.num.threshold",
         Kind.INT,
         0,
-        "LogFileNumBasedCompactionStrategy: log files below which a slice is left alone.",
+        "LogFileNumBasedCompactionStrategy: minimum number of log files of a file slice to compact.",
         unit="files",
         minimum=0,
     ),
@@ -129,7 +128,7 @@ COMPACTION_OPTIONS = (
         "hoodie.compaction.daybased.target.partitions",
         Kind.INT,
         10,
-        "Day-based strategies: how many partitions, or how many days.",
+        "Day-based strategies: number of partitions or days.",
         unit="partitions",
         minimum=0,
     ),
@@ -137,14 +136,14 @@ COMPACTION_OPTIONS = (
         "hoodie.compaction.partition.path.regex",
         Kind.TEXT,
         "",
-        "PartitionRegexBasedCompactionStrategy: the partition paths that are compacted.",
+        "PartitionRegexBasedCompactionStrategy: regular expression for the partition paths to compact.",
     ),
-    Option("hoodie.log.compaction.inline", Kind.BOOL, False, "Compact log files after a write, if that is due."),
+    Option("hoodie.log.compaction.inline", Kind.BOOL, False, "Run log compaction after a write when due."),
     Option(
         "hoodie.log.compaction.blocks.threshold",
         Kind.INT,
         5,
-        "Delta commits after which log compaction is due, and log files or blocks that a slice needs for it.",
+        "Delta commits after which log compaction is due, and minimum number of log files or blocks of a file slice.",
         unit="blocks",
         minimum=1,
     ),

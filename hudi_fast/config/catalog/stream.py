@@ -1,4 +1,4 @@
-"""Options of streams: the sink's among the write options, the source's among the read options.
+"""Options of streaming sinks (write options) and sources (read options).
 
 Sources: ``DataSourceWriteOptions``, ``DataSourceReadOptions``, ``HoodieStreamingSink`` (1.2.0).
 """
@@ -16,22 +16,22 @@ STREAM_OPTIONS = (
         f"{_SINK}checkpoint.identifier",
         Kind.TEXT,
         "default_single_writer",
-        "Streams: under which name the newest batch of a stream stands in the commits of the table. Streams that write "
-        "to one table need names of their own.",
+        "Streams: name under which commits record the newest batch of the stream. Each stream that writes to a table "
+        "needs its own name.",
     ),
     Option(
         f"{_SINK}retry.count",
         Kind.INT,
         3,
-        "Streams: how often a batch that fails is tried in all.",
-        unit="tries",
+        "Streams: maximum number of attempts for a failing batch.",
+        unit="attempts",
         minimum=1,
     ),
     Option(
         f"{_SINK}retry.interval.ms",
         Kind.INT,
         2000,
-        "Streams: time before the second try of a batch; it doubles with every further one.",
+        "Streams: wait before the second attempt of a batch; it doubles with each further attempt.",
         unit="ms",
         minimum=0,
     ),
@@ -39,19 +39,19 @@ STREAM_OPTIONS = (
         f"{_SINK}ignore.failed.batch",
         Kind.BOOL,
         False,
-        "Streams: a batch that fails for good is left out with a warning, and the stream goes on.",
+        "Streams: skip a batch with a warning if all attempts fail, and continue the stream.",
     ),
     Option(
         f"{_SINK}disable.compaction",
         Kind.BOOL,
         False,
-        "Streams: no compaction is planned or carried out beside the stream.",
+        "Streams: neither plan nor execute compactions in the background.",
     ),
     Option(
         "hudi_fast.spool.max.bytes",
         Kind.INT,
         4 << 30,
-        'Writes by `format("hudi_fast")`: rows in memory that one write may bring. The driver writes them all.',
+        'Writes by `format("hudi_fast")`: maximum in-memory size of the rows of one write. The driver writes all rows.',
         unit="bytes",
         minimum=1,
     ),
@@ -59,22 +59,22 @@ STREAM_OPTIONS = (
         "hoodie.datasource.streaming.startOffset",
         Kind.TEXT,
         "earliest",
-        "Streams: where a new stream begins: `earliest`, `latest`, or after the commits up to a time.",
+        "Streams: start of a new stream: `earliest`, `latest`, or a time; commits up to that time are skipped.",
         families=READ,
     ),
     Option(
         "hudi_fast.source.pushdown",
         Kind.BOOL,
         False,
-        'Reads by `format("hudi_fast")`: let Spark hand filters down, which leave out files and rows. PySpark 4.1 to '
-        "4.3 keep the filters of a DataFrame's first query for its later ones: for DataFrames that are used once.",
+        'Reads by `format("hudi_fast")`: let Spark push filters down to skip files and rows. Use such a DataFrame for '
+        "one query only: PySpark 4.1 to 4.3 apply the filters of its first query to later ones.",
         families=READ,
     ),
     Option(
         "hudi_fast.stream.max.commits",
         Kind.INT,
         None,
-        "Streams: commits that a batch may bring; absent = all that there are.",
+        "Streams: maximum commits per batch; unlimited by default.",
         unit="commits",
         minimum=1,
         families=READ,
@@ -83,7 +83,7 @@ STREAM_OPTIONS = (
         "hudi_fast.stream.max.bytes",
         Kind.INT,
         None,
-        "Streams: bytes that the commits of a batch may have written; one commit is taken in any case.",
+        "Streams: maximum bytes written by the commits of a batch; a batch has at least one commit.",
         unit="bytes",
         minimum=1,
         families=READ,

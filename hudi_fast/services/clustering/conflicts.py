@@ -99,7 +99,7 @@ def require_nobody_at_work(
         if one.requested in services or not is_fresh(state.storage, one.requested, rule):
             continue
         common = planned & _at_work_on(state, one)
-        if common or (lock.yields_to_requested and one.state is State.REQUESTED):
+        if common or (lock.yields_to_requested_writes and one.state is State.REQUESTED):
             named = ", ".join(file_id for _, file_id in sorted(common)[:_SHOWN]) or "file groups that it does not name"
             raise CommitConflictError(
                 f"The {one.action} {one.requested} of {state.storage.uri} is at work on file groups of the clustering "

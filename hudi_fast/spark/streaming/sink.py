@@ -132,7 +132,7 @@ class Sink:
 
     def _try(self, df: Any, batch: Batch, carriers: Carriers) -> WriteResult | None:
         wait = self._stream.retry_interval_ms / 1000
-        for left in reversed(range(self._stream.tries)):
+        for left in reversed(range(self._stream.max_attempts)):
             try:
                 return self._write(df, batch, carriers)
             except Exception as error:
@@ -198,11 +198,11 @@ def sink(
 def _beside(settings: ServiceSettings, stream: SinkOptions, options: Mapping[str, Any]) -> ServiceSettings:
     """Services as a stream has them: planned after a batch, and no reason to fail it unless the options say so."""
     compaction, clustering, services = settings.compaction, settings.clustering, settings.services
-    if compaction.by_others and not compaction.inline and not stream.without_compaction:
+    if compaction.asynchronous and not compaction.inline and not stream.disables_compaction:
         compaction = replace(compaction, schedule_inline=True)
-    elif stream.without_compaction:
+    elif stream.disables_compaction:
         compaction = replace(compaction, schedule_inline=False)
-    if clustering.by_others and not clustering.inline:
+    if clustering.asynchronous and not clustering.inline:
         clustering = replace(clustering, schedule_inline=True)
     if options.keys().isdisjoint(_FAILING_SERVICES):
         services = replace(services, ignore_failures=True)

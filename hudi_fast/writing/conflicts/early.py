@@ -62,12 +62,12 @@ def early_detection(options: WriteOptions, pinned: Timeline, has_buckets: bool) 
         pinned: the timeline that it was pinned to.
         has_buckets: whether the index of the table is one of buckets.
     """
-    if not options.lock.detects_early:
+    if not options.lock.detects_conflicts_early:
         return None
     return EarlyDetection(
         HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses),
         (options.lock.strategy or ("bucket" if has_buckets else "simple")) == "bucket",
-        frozenset(one.requested for one in pinned.writes()) if options.lock.early_looks_at_commits else None,
+        frozenset(one.requested for one in pinned.writes()) if options.lock.early_checks_commits else None,
     )
 
 
