@@ -25,11 +25,11 @@ PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
     "tests/interop/": "peers",
     "tests/peer/": "peers",
-    "tests/formats/test_hfile_peer.py": "peers",
+    "tests/formats/test_formats_hfile_writer_peer.py": "peers",
     "tests/spark/": "spark",
     "tests/docs/test_docs.py": "spark",
     "tests/properties/test_properties_mor_table.py": "spark",
-    "tests/services/test_services_clean_spark.py": "spark",
+    "tests/services/test_services_deleting_spark.py": "spark",
     "tests/test_readme.py": "spark",
 }
 """Tests that one of several processes does, so that each JVM starts once; any other module is a lot of its own."""

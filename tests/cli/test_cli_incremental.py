@@ -1,37 +1,43 @@
-"""``hudi-fast read --incremental``: what was written after a time, up to another."""
-
 import json
 
+import pyarrow.parquet as pq
+import pytest
+
 import hudi_fast as hf
-from hudi_fast.storage.base import Storage
-from hudi_fast.view.table_state import load_state
 from tests.support.small_tables import options, plain_rows
 
 
-def ids(out):
-    return sorted(json.loads(line)["id"] for line in out.splitlines())
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t"
+    given = {**options(), "hoodie.table.cdc.enabled": "true"}
+    first = hf.write(plain_rows(range(3)), path, given).instant
+    second = hf.write(plain_rows([0], ts=2), path, given).instant
+    return path, first, second
 
 
-def test_rows_of_a_range_of_commits_are_read(run, tmp_path):
-    for numbers in (range(4), [1], [2]):
-        hf.write(plain_rows(numbers), tmp_path / "t", options())
-    first, second, _ = sorted(str(one.completion) for one in load_state(Storage(tmp_path / "t")).timeline.writes())
-    code, out, _ = run("read", tmp_path / "t", "--json", "--incremental", first)
-    assert (code, ids(out)) == (0, ["k00001", "k00002"])
-    _, out, _ = run("read", tmp_path / "t", "--json", "--incremental", f"{first}..{second}")
-    assert ids(out) == ["k00001"]
-    _, out, _ = run("read", tmp_path / "t", "--json", "--incremental", f"{first}..", "--where", "id = 'k00002'")
-    assert ids(out) == ["k00002"]
-    _, out, _ = run("read", tmp_path / "t", "--json", "--columns", "id", "--incremental", "earliest")
-    assert ids(out) == ["k00000", "k00001", "k00002", "k00003"]
+def test_changes_for_machines_are_a_line_each(run, table):
+    path, first, second = table
+    code, out, err = run("changes", path, "--begin", first, "--json")
+    assert (code, err) == (0, "")
+    (change,) = map(json.loads, out.splitlines())
+    assert (change["op"], change["ts_ms"]) == ("u", second)
+    assert [json.loads(change[image])["ts"] for image in ("before", "after")] == [1, 2]
+    assert len(run("changes", path, "--end", first, "--limit", 2, "--json")[1].splitlines()) == 2
 
 
-def test_a_range_goes_with_no_other_time(run, tmp_path):
+def test_changes_for_people_are_a_table_or_a_file(run, table, tmp_path):
+    path, first, _ = table
+    code, out, _ = run("changes", path, "--end", first)
+    assert (code, out.splitlines()[0]) == (0, "Changes (3)")
+    assert run("changes", path, "--limit", 1)[1].splitlines()[0] == "Changes (the first 1)"
+    code, out, _ = run("changes", path, "--output", tmp_path / "c.parquet")
+    assert (code, out) == (0, f"4 changes written to {tmp_path / 'c.parquet'}\n")
+    assert sorted(pq.read_table(tmp_path / "c.parquet")["op"].to_pylist()) == ["i", "i", "i", "u"]
+
+
+def test_a_table_that_logs_no_changes_is_one_line_of_error(run, tmp_path):
     hf.write(plain_rows([1]), tmp_path / "t", options())
-    for more in (["--as-of", "2024-01-31"], ["--query", "read_optimized"]):
-        code, _, told = run("read", tmp_path / "t", "--incremental", "earliest", *more)
-        assert code == 2
-        assert "--incremental goes neither with --as-of nor with --query" in " ".join(told.split())
-    code, _, told = run("read", tmp_path / "t", "--incremental", "yesterday")
-    assert code == 1
-    assert "Unsupported query instant time format" in told
+    code, out, err = run("changes", tmp_path / "t")
+    assert (code, out) == (1, "")
+    assert "It isn't a CDC hudi table" in err

@@ -51,7 +51,7 @@ def test_a_table_without_metadata_table_has_nothing_to_compare(run, tmp_path):
     hf.write(plain_rows(range(3)), tmp_path / "plain", {**options(), "hoodie.metadata.enable": False})
     code, out, err = run("validate", tmp_path / "plain")
     assert (code, err) == (0, "")
-    assert "There is no metadata table" in out
+    assert "The table has no metadata table" in out
 
 
 def test_an_unknown_partition_is_an_error_in_one_line(run, table):

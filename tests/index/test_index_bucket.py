@@ -60,7 +60,7 @@ def test_other_file_groups_are_no_buckets(file_id):
 
 
 def test_file_groups_of_other_settings_are_refused():
-    with pytest.raises(ConfigError, match=r"00000007-x-0, which is none of 4 buckets.*num\.buckets"):
+    with pytest.raises(ConfigError, match=r"00000007-x-0, which is not one of 4 buckets.*num\.buckets"):
         slices_by_bucket([FileSlice("p", "00000007-x-0", None)], 4, "/table")
     with pytest.raises(CorruptTableError, match="two file groups for bucket 1: 00000001-x-0 and 00000001-y-0"):
         slices_by_bucket([FileSlice("p", f"00000001-{name}-0", None) for name in "xy"], 4, "/table")

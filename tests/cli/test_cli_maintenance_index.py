@@ -63,10 +63,10 @@ def test_a_plan_waits_until_it_is_carried_out(run, table):
     assert (code, json.loads(out)["instant"]) == (0, planned["instant"])
     code, out, _ = run("index", table, "--run-pending")
     assert code == 0
-    assert "Nothing is planned" in " ".join(out.split())
+    assert "No pending index" in " ".join(out.split())
     code, out, _ = run("index", table, "column_stats")
     assert code == 0
-    assert "The index is there" in " ".join(out.split())
+    assert "The index exists" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

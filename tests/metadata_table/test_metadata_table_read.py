@@ -204,7 +204,7 @@ def test_keys_are_looked_up_in_their_data_partition_where_they_are_unique_there_
         assert found["key"].to_pylist() == sorted(set(keys))
         assert set(found["partition"].to_pylist()) == {partition}
     assert lookup(table, "record_index", pa.array(keys), data_partition="day=9/x").num_rows == 0
-    with pytest.raises(ConfigError, match="say which one"):
+    with pytest.raises(ConfigError, match="pass data_partition"):
         lookup(table, "record_index", pa.array(keys))
 
 
@@ -227,7 +227,7 @@ def test_only_groups_that_can_hold_a_key_are_opened(golden: Unzip) -> None:
     number = int(group_numbers(key, 10)[0])
     without_other_groups(table, path, "record_index", number)
     assert lookup(table, "record_index", key).equals(row)
-    with pytest.raises(CorruptTableError, match="is gone"):
+    with pytest.raises(CorruptTableError, match="was cleaned"):
         scan(table, "record_index", [(number + 1) % 10])
 
 
@@ -242,7 +242,7 @@ def test_a_value_of_a_secondary_index_is_looked_for_in_one_group_from_version_9_
     if table.hashes_secondary_values("secondary_index_idx_name"):
         assert prefix(table, "secondary_index_idx_name", [wanted]).equals(before)
         return
-    with pytest.raises(CorruptTableError, match="is gone"):
+    with pytest.raises(CorruptTableError, match="was cleaned"):
         prefix(table, "secondary_index_idx_name", [wanted])
 
 
@@ -277,7 +277,7 @@ def test_a_cut_block_of_a_dead_writer_is_passed_over_before_version_8(golden: Un
     file.write_bytes(whole + whole[:200])
     assert scan(opened(path), "files").equals(rows)
     file.write_bytes(whole[:-100])
-    with pytest.raises(CorruptTableError, match="found one that is cut"):
+    with pytest.raises(CorruptTableError, match="found a truncated one"):
         scan(opened(path), "files")
 
 
@@ -287,7 +287,7 @@ def test_a_base_file_that_was_cleaned_is_an_error_that_names_it(golden: Unzip) -
     table.groups("files")
     for file in (path / ".hoodie/metadata/files").glob("*.hfile"):
         file.unlink()
-    with pytest.raises(CorruptTableError, match="a base file is gone"):
+    with pytest.raises(CorruptTableError, match="a base file was cleaned"):
         scan(table, "files")
 
 

@@ -128,7 +128,7 @@ def test_a_block_that_hudi_cannot_read_is_refused_before_anything_is_written(tmp
     with LogFileWriter(Storage(str(tmp_path)), "file.log") as writer:
         with pytest.raises(InvalidDataError, match=r"hoodie.logfile.data.block.max.size"):
             writer.append(BlockType.AVRO_DATA, {}, [huge] * 2048)
-        with pytest.raises(ValueError, match="corrupt blocks are found"):
+        with pytest.raises(ValueError, match="CORRUPT blocks cannot be written"):
             writer.append(BlockType.CORRUPT, {}, b"")
         assert writer.size == 0
     assert (tmp_path / "file.log").read_bytes() == b""

@@ -80,8 +80,8 @@ def test_another_index_stands_in_for_one_that_is_not_there(golden: Callable[[str
     for settings, metadata, text in (
         (GLOBAL, None, "no metadata table"),
         (GLOBAL, without, "the table does not have it"),
-        (GLOBAL, kept_by_partition(table), "kept by partition"),
-        (BY_PARTITION, table, "kept for the whole table"),
+        (GLOBAL, kept_by_partition(table), "is partitioned"),
+        (BY_PARTITION, table, "is global"),
     ):
         with pytest.warns(hf.HudiWarning, match=rf"my/table is written without .*{text}"):
             chosen = usable_index(settings, metadata, "my/table")

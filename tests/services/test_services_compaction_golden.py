@@ -12,10 +12,10 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import HeaderKey
 from hudi_fast.services.compaction.log_run import schedule_log_compaction
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import CompactionPlan
 from hudi_fast.view.table_state import load_state, read_commit
+from hudi_fast.writing.settings import Settings
 from tests.services.golden_compactions import before_compaction, logical_stats, rows_of_files
 from tests.support.golden import Golden, golden_names
 from tests.support.mor_tables import blocks_of

@@ -80,7 +80,7 @@ def test_damaged_bitmaps_give_ascending_numbers_or_an_error(data, sparse):
     bitmap.run_optimize()
     raw = data.draw(damaged(bitmap.serialize()))
     try:
-        found = decode_positions(text_of(raw), most=100_000)
+        found = decode_positions(text_of(raw), max_count=100_000)
     except CorruptTableError:
         return
     assert found.size <= 100_000
@@ -111,15 +111,15 @@ def test_texts_that_are_no_positions_are_refused(text, told):
 
 def test_counts_are_checked_before_numbers_are_made():
     text = encode_positions(np.arange(200_000))
-    assert decode_positions(text, most=200_000).size == 200_000
+    assert decode_positions(text, max_count=200_000).size == 200_000
     with pytest.raises(CorruptTableError, match="200000 positions or more, where 199999 are expected"):
-        decode_positions(text, most=199_999)
+        decode_positions(text, max_count=199_999)
     two_buckets = encode_positions(np.array([1, 2, 2**32, 2**32 + 1]))
     with pytest.raises(CorruptTableError, match="where 1 are expected"):
-        decode_positions(two_buckets, most=3)
+        decode_positions(two_buckets, max_count=3)
 
 
-@pytest.mark.parametrize(("positions", "told"), [([3, -1], "not negative; found -1"), ([1, 2, 1], "1 repeated")])
+@pytest.mark.parametrize(("positions", "told"), [([3, -1], "not be negative; found -1"), ([1, 2, 1], "1 repeated")])
 def test_positions_that_hudi_cannot_have_are_refused(positions, told):
     with pytest.raises(ValueError, match=told):
         encode_positions(np.array(positions, np.int64))

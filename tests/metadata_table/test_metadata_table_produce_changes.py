@@ -165,7 +165,7 @@ def test_a_key_that_is_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     more = {"hoodie.metadata.enable": "false", "hoodie.datasource.write.operation": "bulk_insert"}
     hf.write(rows, tmp_path, OPTIONS | more)
     context, _ = context_of(Storage(tmp_path))
-    with pytest.raises(InvalidDataError, match=r"in partition 'p' holds 1 rows more than keys.*'a'"):
+    with pytest.raises(InvalidDataError, match=r"in partition 'p' holds 1 rows more than distinct keys.*'a'"):
         produced(sources_of_table(context, "record_index", "1"), "record_index")
 
 
@@ -173,11 +173,11 @@ def test_a_key_that_is_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     ("partition", "definition", "text"),
     [
         ("secondary_index_x", None, "over \\[\\]; one column"),
-        ("secondary_index_x", IndexDefinition("x", "secondary_index", "identity", ("absent",)), "no top-level column"),
+        ("secondary_index_x", IndexDefinition("x", "secondary_index", "identity", ("absent",)), "not a top-level column"),
         ("expr_index_x", None, "no definition"),
         ("expr_index_x", IndexDefinition("x", "bloom_filters", "upper", ("id",)), "kind bloom_filters"),
         ("expr_index_x", IndexDefinition("x", "column_stats", "split", ("id",)), "function 'split'"),
-        ("expr_index_x", IndexDefinition("x", "column_stats", "upper", ("absent",)), "no top-level column"),
+        ("expr_index_x", IndexDefinition("x", "column_stats", "upper", ("absent",)), "not a top-level column"),
     ],
 )
 def test_an_index_that_cannot_be_kept_up_is_refused_by_name(

@@ -75,7 +75,7 @@ def test_results(name: str, values: pa.Array, options: dict[str, str], expected:
     ],
 )
 def test_what_is_not_supported_is_named(name: str, kind: pa.DataType, options: dict[str, str]) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=f"The index x is of the function '{name}'"):
+    with pytest.raises(UnsupportedFeatureError, match=f"The index x uses the function '{name}'"):
         check_function(name, kind, options, "The index x")
 
 

@@ -38,8 +38,8 @@ def test_rolling_a_completed_write_back_is_asked_about(run, table, answered):
     answered("n\n")
     code, out, err = run("rollback", table, second)
     assert code == 1
-    assert "Files that it touches (2)" in out
-    assert f"Goes: {second}." in out
+    assert "Affected files (2)" in out
+    assert f"Undone instants: {second}." in out
     assert "Roll it back?" in err
     assert listing(table) == before
     answered("y\n")

@@ -27,7 +27,6 @@ from hudi_fast.index.consistent import (
 from hudi_fast.services.clustering.bucket_ranges import ResizeBounds, plan_partition
 from hudi_fast.services.clustering.bucket_resize import resize_buckets
 from hudi_fast.services.clustering.groups import planned_group
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
@@ -36,6 +35,7 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.settings import Settings
 from tests.support.mor_tables import newest_commit
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows

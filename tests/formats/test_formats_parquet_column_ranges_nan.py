@@ -53,7 +53,7 @@ def test_footers_of_our_files_are_believed(tmp_path: Path, monkeypatch: pytest.M
     storage = Storage(tmp_path)
     write(storage, [rows(3.0, None), rows(-1.0, 2.0)])
     with open_base_file(storage, "p/f.parquet") as reader:
-        assert reader.tells_nan
+        assert reader.has_nan_safe_bounds
         seen = columns_read(reader, monkeypatch)
         found = ranges_of_file(reader, ["x"])["x"]
     assert (found.low, found.high, found.null_count) == (pa.scalar(-1.0), pa.scalar(3.0), 1)
@@ -64,7 +64,7 @@ def test_where_a_chunk_holds_nan_the_column_is_read(tmp_path: Path, monkeypatch:
     storage = Storage(tmp_path)
     write(storage, [rows(3.0, 4.0), rows(-1.0, math.nan)])
     with open_base_file(storage, "p/f.parquet") as reader:
-        assert reader.tells_nan
+        assert reader.has_nan_safe_bounds
         seen = columns_read(reader, monkeypatch)
         found = ranges_of_file(reader, ["id", "x"])
     assert found["x"].low == pa.scalar(-1.0)
@@ -76,7 +76,7 @@ def test_where_a_chunk_holds_nan_the_column_is_read(tmp_path: Path, monkeypatch:
 def test_other_files_by_arrow_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pq.write_table(rows(3.0, math.nan, -1.0), tmp_path / "f.parquet", store_schema=False)
     with open_base_file(Storage(tmp_path), "f.parquet") as reader:
-        assert not reader.tells_nan
+        assert not reader.has_nan_safe_bounds
         seen = columns_read(reader, monkeypatch)
         found = ranges_of_file(reader, ["x"])["x"]
     assert found.low == pa.scalar(-1.0)

@@ -369,7 +369,7 @@ def test_a_footer_that_is_cut_short_is_told() -> None:
     for length in range(len(FOOTER)):
         with pytest.raises(CorruptTableError, match=r"footer of a Parquet file .* \[file p/x.parquet\]"):
             change_footer(FOOTER[:length], {(0, 0)}, {}, "p/x.parquet")
-    with pytest.raises(CorruptTableError, match="1 bytes behind it"):
+    with pytest.raises(CorruptTableError, match="1 bytes after it"):
         change_footer(FOOTER + b"\0", (), {})
 
 

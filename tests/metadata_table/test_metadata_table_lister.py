@@ -123,7 +123,7 @@ def test_folders_are_listed_when_the_metadata_table_turns_out_to_be_damaged(
             file.unlink()
         else:
             file.write_bytes(b"not what it was")
-    with pytest.warns(HudiWarning, match="cannot be read, folders are listed"):
+    with pytest.warns(HudiWarning, match="cannot be read; folders are listed instead"):
         partitions = lister.partitions()
     folders = StorageLister(Storage(table.table))
     assert partitions == folders.partitions()

@@ -22,7 +22,7 @@ from hudi_fast.merging.slice_merge import slice_merge
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import latest_slices
-from tests.dml.changing_tables import contents, model_merge, new_table, rows, table_options
+from tests.dml.dml_tables import contents, model_merge, new_table, rows, table_options
 
 KINDS = [
     pytest.param("COPY_ON_WRITE", 9, True, id="cow-9-parts"),

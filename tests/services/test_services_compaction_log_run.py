@@ -10,12 +10,12 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.services.compaction.log_run import schedule_log_compaction
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder
+from hudi_fast.writing.settings import Settings
 from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit
 from tests.support.small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
