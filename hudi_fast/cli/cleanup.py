@@ -1,4 +1,4 @@
-"""The commands that take away what is no longer needed: ``clean``, ``archive``, ``repair``."""
+"""The commands that remove old files and instants, and repair a table: ``clean``, ``archive``, ``repair``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hudi_fast.cli.shared import (
-    ask,
+    confirm,
     dry_run_option,
     json_option,
     option_option,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command(short_help="Delete files that no query needs any more.")
+@click.command(short_help="Delete old file slices.")
 @path_argument
 @dry_run_option
 @plan_only_option
@@ -37,14 +37,14 @@ __all__ = ["COMMANDS"]
 @option_option
 @json_option
 def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Delete files of the table at PATH that no query needs any more.
+    """Delete files of the table at PATH that are not part of retained file slices.
 
-    How much history stays readable is up to options such as -o hoodie.clean.commits.retained=10. Cleans that were
-    planned are carried out first, then a new one.
+    Options such as -o hoodie.clean.commits.retained=10 determine how much history stays readable. Pending cleans are
+    executed first, then a new one.
     """
     if sum((dry_run, plan_only, run_pending)) > 1:
         raise click.UsageError("Give at most one of --dry-run, --plan-only and --run-pending.")
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
     from hudi_fast.reading.inspecting.words import size_text
 
     options, services = options_of(pairs), services_of(path)
@@ -52,12 +52,12 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
         planned = services.plan_clean(options, dry_run=dry_run)
         sizes: dict[str, Any] = {"files": planned.files if planned else 0, "bytes": planned.bytes if planned else 0}
         if dry_run and planned is not None:
-            more = f"{size_text(planned.bytes)} in all."
+            more = f"{size_text(planned.bytes)} in total."
             show_plan("Would be deleted", planned.to_arrow(), as_json, more, **sizes)
             return
         show_answer("Planned", "Nothing to clean", planned.instant if planned else "", sizes, as_json)
         return
-    with under_way(f"Cleaning {path}"):
+    with progress_line(f"Cleaning {path}"):
         result = services.clean(options, pending_only=run_pending)
     show_result("Cleaned", "Nothing to clean", result, as_json)
 
@@ -68,22 +68,24 @@ def clean(path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: t
 @option_option
 @json_option
 def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Move old instants of the table at PATH from the active timeline to the archive.
+    """Move old instants of the table at PATH from the active timeline to the archived timeline.
 
-    How many stay is up to -o hoodie.keep.min.commits=20 and -o hoodie.keep.max.commits=30.
+    Archiving starts above hoodie.keep.max.commits (default 30) and keeps hoodie.keep.min.commits (default 20).
     """
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
     from hudi_fast.cli.render import json_line, show_values
     from hudi_fast.cli.wording import readable
 
     options, services = options_of(pairs), services_of(path)
     if dry_run:
         plan = services.plan_archive(options)
-        limits = f"{plan.active:,} writes are active; with more than {plan.keep_max:,} all but {plan.keep_min:,} go."
-        why = f"Why no more: {plan.blocked_by.rstrip('.')}." if plan.blocked_by else limits
-        show_plan("Would be archived", plan.to_arrow(), as_json, why, blocked_by=plan.blocked_by)
+        limits = (
+            f"{plan.active:,} commits are active; archiving starts above {plan.keep_max:,} and keeps {plan.keep_min:,}."
+        )
+        note = f"Newer instants are blocked: {plan.blocked_by.rstrip('.')}." if plan.blocked_by else limits
+        show_plan("Would be archived", plan.to_arrow(), as_json, note, blocked_by=plan.blocked_by)
         return
-    with under_way(f"Archiving the timeline of {path}"):
+    with progress_line(f"Archiving the timeline of {path}"):
         result = services.archive(options)
     values = asdict(result)
     if as_json:
@@ -91,27 +93,27 @@ def archive(path: str, dry_run: bool, pairs: tuple[str, ...], as_json: bool) -> 
     elif result.instants:
         show_values("Archived", readable({**values, "instants": len(result.instants)}))
     else:
-        held = {"blocked_by": result.blocked_by} if result.blocked_by else {}
-        show_values("Nothing to archive", readable({"active": result.active, **held}))
+        blocked = {"blocked_by": result.blocked_by} if result.blocked_by else {}
+        show_values("Nothing to archive", readable({"active": result.active, **blocked}))
 
 
-@click.command(short_help="Find and remove what does not belong.")
+@click.command(short_help="Find and remove leftovers of failed writes and services.")
 @path_argument
 @dry_run_option
 @yes_option
 @option_option
 @json_option
 def repair(path: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Find what does not belong in the table at PATH, and remove what no query can need.
+    """Find and remove leftovers in the table at PATH that no query needs.
 
-    That is: files that no commit counts or that a clean could not delete, failed writes, plans that are lost, leftover
-    markers, temporary files and heartbeats. What cannot be removed without harm is named, with advice. Whether the
-    metadata table says the truth is what `hudi-fast validate` finds out.
+    These are: files of no commit, files that a clean could not delete, failed writes, dangling instants, leftover
+    markers, temporary files and heartbeats. Findings that cannot be repaired safely are listed with advice. `hudi-fast
+    validate` checks the metadata table.
     """
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
 
     options, services = options_of(pairs), services_of(path)
-    with under_way(f"Looking through {path}"):
+    with progress_line(f"Scanning {path}"):
         plan = services.plan_repair(options)
     if dry_run:
         _show_findings(plan, as_json)
@@ -119,8 +121,8 @@ def repair(path: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json:
     if plan.repairable:
         if not as_json and not yes:
             _show_findings(plan, False)
-        ask(f"Repair {len(plan.repairable)} of {len(plan.findings)} findings?", yes)
-    with under_way(f"Repairing {path}"):
+        confirm(f"Repair {len(plan.repairable)} of {len(plan.findings)} findings?", yes)
+    with progress_line(f"Repairing {path}"):
         result = services.repair(options, plan)
     _show_repaired(result, as_json)
 
@@ -132,9 +134,9 @@ COMMANDS = (clean, archive, repair)
 def _show_findings(plan: RepairPlan, as_json: bool) -> None:
     from hudi_fast.reading.inspecting.words import size_text
 
-    words: dict[str, Any] = {"repairable": len(plan.repairable), "bytes": plan.bytes}
+    summary: dict[str, Any] = {"repairable": len(plan.repairable), "bytes": plan.bytes}
     more = f"{len(plan.repairable)} can be repaired, {size_text(plan.bytes)}." if plan.findings else ""
-    show_plan("Findings", plan.to_arrow(), as_json, more, **words)
+    show_plan("Findings", plan.to_arrow(), as_json, more, **summary)
 
 
 def _show_repaired(result: RepairResult, as_json: bool) -> None:
@@ -155,4 +157,4 @@ def _show_repaired(result: RepairResult, as_json: bool) -> None:
         return
     show_values("Repaired" if result.repaired else "Nothing to repair", readable(values) if result.repaired else {})
     if result.left:
-        show_plan("Left to a person", result.to_arrow(), False, hidden=("repairable",))
+        show_plan("Needs manual repair", result.to_arrow(), False, hidden=("repairable",))

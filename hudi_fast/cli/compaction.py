@@ -23,7 +23,9 @@ __all__ = ["COMMANDS"]
 
 @click.command(short_help="Merge log files into base files.")
 @path_argument
-@click.option("--logs", is_flag=True, help="Merge log files into one each, and leave base files alone.")
+@click.option(
+    "--logs", is_flag=True, help="Log compaction: merge the log files of each file slice, without rewriting base files."
+)
 @plan_only_option
 @run_pending_option
 @option_option
@@ -31,14 +33,14 @@ __all__ = ["COMMANDS"]
 def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
     """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
 
-    Compactions that were planned are carried out first, then a new one. It is due now, unless an option such as
-    -o hoodie.compact.inline.max.delta.commits=5 says when it is.
+    Pending compactions are executed first. A new one is planned at once, unless an option such as
+    -o hoodie.compact.inline.max.delta.commits=5 sets when it is due.
     """
     if plan_only and run_pending:
         raise click.UsageError("Give either --plan-only or --run-pending.")
     if logs and run_pending:
-        raise click.UsageError("--run-pending is about compactions; `services --run` is about all that waits.")
-    from hudi_fast.cli.progress import under_way
+        raise click.UsageError("--logs cannot be combined with --run-pending; `services --run` executes all plans.")
+    from hudi_fast.cli.progress import progress_line
 
     options, services = options_of(pairs), services_of(path)
     if plan_only:
@@ -47,7 +49,7 @@ def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tu
         sizes = {"file_groups": len(groups), "log_files": sum(len(one.log_files) for one in groups)}
         show_answer("Planned", "Nothing to compact", planned.instant if planned else "", sizes, as_json)
         return
-    with under_way(f"Compacting {path}"):
+    with progress_line(f"Compacting {path}"):
         result = services.log_compact(options) if logs else services.compact(options, pending_only=run_pending)
     show_result("Compacted", "Nothing to compact", result, as_json)
 
@@ -62,14 +64,14 @@ def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tu
 def cluster(
     path: str, dry_run: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Rewrite small files of the table at PATH into larger ones, sorted if asked for.
+    """Rewrite small files of the table at PATH into larger ones, optionally sorted.
 
-    For example -o hoodie.clustering.plan.strategy.sort.columns=city,ts. Clusterings that were planned are carried out
+    To sort, give for example -o hoodie.clustering.plan.strategy.sort.columns=city,ts. Pending clusterings are executed
     first, then a new one.
     """
     if sum((dry_run, plan_only, run_pending)) > 1:
         raise click.UsageError("Give at most one of --dry-run, --plan-only and --run-pending.")
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
 
     options, services = options_of(pairs), services_of(path)
     if dry_run or plan_only:
@@ -82,7 +84,7 @@ def cluster(
             "Planned", "Nothing to cluster", planned.instant if planned else "", {"file_groups": groups}, as_json
         )
         return
-    with under_way(f"Clustering {path}"):
+    with progress_line(f"Clustering {path}"):
         result = services.cluster(options, pending_only=run_pending)
     show_result("Clustered", "Nothing to cluster", result, as_json)
 

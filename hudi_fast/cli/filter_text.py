@@ -1,4 +1,4 @@
-"""A condition as text to a filter on Arrow columns.
+"""Parser of text conditions to filters on Arrow columns.
 
 Grammar, keywords in any case::
 
@@ -9,8 +9,8 @@ Grammar, keywords in any case::
     column     = name { "." name } | '"' any text '"'
     literal    = 'text' ('' is a quote) | number | true | false
 
-A literal becomes a value of its column's type, so ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless
-the text ends with an offset or the column has no zone). As in SQL a comparison with a null is not true.
+A literal is cast to the type of its column: ``day = '2024-01-31'`` works on dates and timestamps (in UTC, unless the
+text ends with an offset or the column has no zone). As in SQL, a comparison with a null is not true.
 """
 
 from __future__ import annotations
@@ -58,21 +58,20 @@ class _Token:
 
 
 def parse_where(text: str, schema: pa.Schema) -> Any:
-    """The condition as a :class:`pyarrow.compute.Expression`.
+    """Parse a condition to a :class:`pyarrow.compute.Expression`.
 
     Args:
-        text: see the module's grammar.
+        text: condition in the grammar of this module.
         schema: columns that the condition may name.
 
     Raises:
-        ConfigError: the text does not follow the grammar, names a column that is not there, or compares a column with
-            a value that its type cannot hold.
+        ConfigError: a syntax error, an unknown column, or a literal that does not fit the type of its column.
     """
     return _Parser(text, schema).condition()
 
 
 class _Parser:
-    """Recursive descent over the tokens; ``position`` is the next one."""
+    """Recursive-descent parser; ``position`` is the index of the next token."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self.text, self.schema = text, schema
@@ -96,7 +95,7 @@ class _Parser:
             return field.is_valid() if negated else field.is_null()
         negated = self._take_word("not")
         if self._take_word("in"):
-            # Without the second test "not in" would be true of a null.
+            # Without is_valid, "not in" would be true for a null.
             found = field.isin(self._literals(kind))
             return ~found & field.is_valid() if negated else found
         if negated:
@@ -115,7 +114,7 @@ class _Parser:
         for name in names:
             index = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
             if index < 0:
-                raise ConfigError(f"There is no column {token.text!r}; columns: {', '.join(self.schema.names)}.")
+                raise ConfigError(f"Column {token.text!r} does not exist; columns: {', '.join(self.schema.names)}.")
             kind = kind.field(index).type
         return pc.field(*names), kind
 
@@ -164,7 +163,7 @@ class _Parser:
             match = _TOKEN.match(self.text, at)
             if match is None or match.lastgroup is None:
                 at += len(self.text[at:]) - len(self.text[at:].lstrip())
-                raise ConfigError(f"In {self.text!r} at character {at + 1}: {self.text[at]!r} does not belong here.")
+                raise ConfigError(f"In {self.text!r} at character {at + 1}: unexpected {self.text[at]!r}.")
             kind, text = match.lastgroup, match[match.lastgroup]
             if kind in ("text", "quoted"):
                 text = text[1:-1].replace(text[0] * 2, text[0])
@@ -197,13 +196,13 @@ class _Parser:
 
 
 def _to_type(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """``value`` as a scalar of type ``kind``; raises the errors of pyarrow where that makes no sense."""
+    """``value`` as a scalar of type ``kind``; raises pyarrow's errors if the types do not match."""
     if isinstance(value, bool) != pa.types.is_boolean(kind):
-        raise pa.ArrowInvalid("booleans go with booleans")
+        raise pa.ArrowInvalid("a boolean needs a boolean column")
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number != (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and not isinstance(value, bool):
-        raise pa.ArrowInvalid("numbers go with numbers")
+        raise pa.ArrowInvalid("a number needs a numeric column")
     if pa.types.is_timestamp(kind) and kind.tz is not None and re.search(r"[Zz]$|[+-]\d\d:?\d\d$", value) is None:
-        # Text without a zone is UTC, as the column's values are.
+        # Text without an offset is UTC, like the values of the column.
         return pa.scalar(value).cast(pa.timestamp(kind.unit)).cast(kind)
     return pa.scalar(value).cast(kind)

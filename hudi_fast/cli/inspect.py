@@ -1,4 +1,4 @@
-"""The commands that look at a table and change nothing: ``info``, ``history``, ``files``, ``explain``."""
+"""The commands that inspect a table: ``info``, ``history``, ``files``, ``explain``."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _META_COLUMNS = (
 _TIME = "TIME"
 
 
-@click.command(short_help="What the table is: configuration, schema, size.")
+@click.command(short_help="Show configuration, schema and size of the table.")
 @path_argument
 @json_option
 def info(path: str, as_json: bool) -> None:
-    """Show what the table at PATH is: configuration, schema, size, what waits, when it was last served."""
+    """Show configuration, schema, size, pending services and last services of the table at PATH."""
     from hudi_fast.cli.render import json_line, show_rows, show_values
 
     table = open_table(path)
@@ -43,13 +43,15 @@ def info(path: str, as_json: bool) -> None:
     _show_stats(stats)
 
 
-@click.command(short_help="What happened to the table, instant by instant.")
+@click.command(short_help="List the instants of the timeline.")
 @path_argument
-@click.option("--begin", metavar=_TIME, help="Only instants requested then or later: 20240131120000000, 2024-01-31 ...")
-@click.option("--end", metavar=_TIME, help="Only instants requested then or earlier.")
-@click.option("--archived", is_flag=True, help="Instants that have left the active timeline too.")
-@click.option("--limit", type=click.IntRange(min=0), help="Only the newest so many instants.")
-@click.option("--plot", "picture", metavar="FILE", help="Draw them, and the sizes of files, to FILE.png, .svg or .pdf.")
+@click.option(
+    "--begin", metavar=_TIME, help="Only instants requested at or after this time: 20240131120000000, 2024-01-31 ..."
+)
+@click.option("--end", metavar=_TIME, help="Only instants requested at or before this time.")
+@click.option("--archived", is_flag=True, help="Also list archived instants.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the newest N instants.", metavar="N")
+@click.option("--plot", "picture", metavar="FILE", help="Plot instants and file sizes to FILE.png, .svg or .pdf.")
 @json_option
 def history(
     path: str,
@@ -60,7 +62,7 @@ def history(
     picture: str | None,
     as_json: bool,
 ) -> None:
-    """List the instants of the timeline of the table at PATH: when, what, how long, how much."""
+    """List the instants of the timeline of the table at PATH: time, action, duration, rows, files and bytes."""
     opened = open_table(path)
     if picture is not None:
         _check_picture(picture)
@@ -75,14 +77,16 @@ def history(
         _show_history(table)
 
 
-@click.command(short_help="Which files the table has, and how large.")
+@click.command(short_help="List files and their sizes.")
 @path_argument
-@click.option("--where", "condition", metavar="CONDITION", help='Only files that may hold rows like: "fare > 10".')
-@click.option("--by-partition", is_flag=True, help="One line for each partition.")
-@click.option("--limit", type=click.IntRange(min=0), help="Only the first so many.")
+@click.option(
+    "--where", "condition", metavar="CONDITION", help='Only files that may hold matching rows, for example "fare > 10".'
+)
+@click.option("--by-partition", is_flag=True, help="One line per partition.")
+@click.option("--limit", type=click.IntRange(min=0), help="Only the first N lines.", metavar="N")
 @json_option
 def files(path: str, condition: str | None, by_partition: bool, limit: int | None, as_json: bool) -> None:
-    """List the file groups of the newest state of the table at PATH: sizes, logs, what is planned for them."""
+    """List the file groups in the newest state of the table at PATH: sizes, log files, pending services."""
     if by_partition and condition is not None:
         raise click.UsageError("Give either --where or --by-partition.")
     opened = open_table(path)
@@ -97,12 +101,12 @@ def files(path: str, condition: str | None, by_partition: bool, limit: int | Non
     show_table("Partitions" if by_partition else "Files", shown, as_json, hidden=hidden)
 
 
-@click.command(short_help="How a condition leaves files out.")
+@click.command(short_help="Show how a condition skips files.")
 @path_argument
-@click.option("--where", "condition", metavar="CONDITION", required=True, help="Rows like: \"city = 'Oslo'\".")
+@click.option("--where", "condition", metavar="CONDITION", required=True, help="For example \"city = 'Oslo'\".")
 @json_option
 def explain(path: str, condition: str, as_json: bool) -> None:
-    """Show how a condition leaves out files of the table at PATH: which indexes help, and what is read."""
+    """Show how a condition skips files of the table at PATH: the indexes used, and the files read."""
     opened = open_table(path)
     show_table("Steps", opened.explain(condition_on(condition, opened)), as_json, hidden=[])
 
@@ -112,7 +116,7 @@ COMMANDS = (info, history, files, explain)
 
 
 def condition_on(text: str, table: HudiTable) -> Any:
-    """A filter on the table's columns, Hudi's meta columns among them."""
+    """Parse a condition on the table's columns, including Hudi's meta columns."""
     import pyarrow as pa
 
     from hudi_fast.cli.filter_text import parse_where
@@ -122,7 +126,7 @@ def condition_on(text: str, table: HudiTable) -> Any:
 
 
 def _show_history(table: pa.Table) -> None:
-    """For people: rows inserted (+), updated (~), deleted (-) in one column; all else comes last, in words."""
+    """Print instants; one column counts inserted (+), updated (~) and deleted (-) rows, the last holds details."""
     from hudi_fast.cli.render import show_rows
     from hudi_fast.cli.wording import readable
 
@@ -132,13 +136,13 @@ def _show_history(table: pa.Table) -> None:
         signs = (("+", "inserts"), ("~", "updates"), ("-", "deletes"))
         counted = " ".join(f"{sign}{shown[name]}" for sign, name in signs if row[name])
         rows.append({**shown, "took": shown["duration"], "rows": counted, "details": _details(row)})
-    figures = ["took", "rows", "files", "bytes"]
-    columns = ["instant", "action", "operation", *figures, "details"] if rows else []
-    show_rows(f"History ({table.num_rows:,})", rows, columns, right=figures, whole=["instant"])
+    right = ["took", "rows", "files", "bytes"]
+    columns = ["instant", "action", "operation", *right, "details"] if rows else []
+    show_rows(f"History ({table.num_rows:,})", rows, columns, right=right, unbroken=["instant"])
 
 
 def _details(row: dict[str, Any]) -> str:
-    """How far an action has come if it is not complete, and what it did besides writing rows."""
+    """The state of a pending instant, and the effects of an action other than written rows."""
     from hudi_fast.cli.wording import counted
 
     read, written, deleted = row["groups_read"], row["groups_written"], row["files_deleted"]
@@ -155,7 +159,7 @@ def _details(row: dict[str, Any]) -> str:
 
 
 def _check_picture(path: str) -> None:
-    """Refuse a picture that could not be drawn, before the table is read."""
+    """Check the file format and matplotlib before the table is read."""
     from hudi_fast.cli.plot import PICTURE_FORMATS, require_plotting
     from hudi_fast.cli.render import format_of
 
@@ -165,10 +169,10 @@ def _check_picture(path: str) -> None:
 
 def _draw(picture: str, table: HudiTable, shown: pa.Table, as_json: bool) -> None:
     from hudi_fast.cli.plot import draw_history
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
     from hudi_fast.cli.render import json_line
 
-    with under_way(f"Drawing {picture}"):
+    with progress_line(f"Drawing {picture}"):
         draw_history(picture, table.config.name, shown, table.files(), table.config.timezone)
     if as_json:
         click.echo(json_line({"instants": shown.num_rows, "output": picture}))
@@ -202,11 +206,11 @@ def _schema_rows(schema: pa.Schema) -> list[dict[str, Any]]:
 
 def _show_stats(stats: list[dict[str, Any]]) -> None:
     from hudi_fast.cli.render import show_rows, show_values
-    from hudi_fast.cli.wording import figures, readable
+    from hudi_fast.cli.wording import numeric_columns, readable
 
     values = dict(stats[0])
     indexes = values.pop("metadata_table")
     show_values("Size and services", readable(values))
     if indexes:
         columns = list(indexes[0])
-        show_rows("Metadata table", map(readable, indexes), columns, right=figures(indexes, columns))
+        show_rows("Metadata table", map(readable, indexes), columns, right=numeric_columns(indexes, columns))

@@ -1,4 +1,4 @@
-"""The command ``hudi-fast``: looks at a table, reads it, writes it, deletes from it, serves it, without Spark.
+"""The command ``hudi-fast``: inspects, reads, writes and maintains a table without Spark.
 
 ::
 
@@ -11,9 +11,9 @@
     recovery    rollback, savepoint, restore
     maintenance index, validate, upgrade, services
 
-Every command is one call of the table object (:class:`hudi_fast.HudiTable`) or of :func:`hudi_fast.write`, between
-parsing arguments and showing the answer. An error of ours is one red line and exit code 1; wrong usage is exit code 2.
-The library is imported when a command runs, so that ``--help`` and ``--version`` answer at once.
+Each command parses its arguments, calls one method of :class:`hudi_fast.HudiTable` or :func:`hudi_fast.write`, and
+prints the result. An expected error is one red line and exit code 1; wrong usage is exit code 2. Commands import the
+library when they run, so that ``--help`` and ``--version`` are fast.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["cli", "main"]
 
 
 def main() -> None:
-    """Entry point: run the command line, and turn errors that a user can act on into one line."""
+    """Entry point: run the command line and print expected errors as one line."""
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
         try:
@@ -48,7 +48,7 @@ def main() -> None:
 
 
 def _is_expected(error: Exception) -> bool:
-    """Whether it speaks of the call, the table or the files, and not of a fault of the program."""
+    """Whether the error concerns the call, the table or files, and is not a bug in the program."""
     from_arrow = type(error).__module__.partition(".")[0] == "pyarrow"
     return from_arrow or isinstance(error, HudiError | OSError)
 
@@ -73,10 +73,10 @@ def _show_warning(
     "storage_pairs",
     multiple=True,
     metavar="KEY=VALUE",
-    help="How to reach the table, such as endpoint_url=...; repeatable. Keys belong into the environment.",
+    help="Storage option, such as endpoint_url=...; repeatable. Pass credentials through environment variables.",
 )
 def cli(storage_pairs: tuple[str, ...]) -> None:
-    """Read and write Apache Hudi tables, natively."""
+    """Read, write and maintain Apache Hudi tables natively."""
 
 
 for group in (inspect, schema, rows, incremental, compaction, cleanup, recovery, maintenance):

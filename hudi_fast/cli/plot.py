@@ -1,12 +1,12 @@
-"""A picture of a table: its instants over time, and how large its file groups are.
+"""Plot of a table: its instants over time, and the sizes of its file groups.
 
 ::
 
-    history ─► one lane for each kind of action, a bar from request to completion; pending ones hatched, to the edge
-    files   ─► how many file groups there are of each size, by partition: the largest ones, the rest together
+    history ─► one lane per kind of action, a bar from requested to completion time; pending instants hatched
+    files   ─► number of file groups per size, by partition: the largest partitions, the others together
 
-The library that draws is imported here alone; it is the extra ``plot``. Figures are made and saved without its global
-state, so that a caller's own drawing is left alone.
+Only this module imports matplotlib, which is the extra ``plot``. It does not use matplotlib's global state, so the
+caller's own figures are not affected.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PICTURE_FORMATS = ("png", "svg", "pdf")
 
 _OPERATIONS = {"COMPACT": "compaction", "LOG_COMPACT": "log compaction", "CLUSTER": "clustering"}
 _ACTIONS = {"logcompaction": "log compaction", "deltacommit": "delta commit", "replacecommit": "replace commit"}
-# Colours that people with any kind of colour vision tell apart, and that survive a grey printer.
+# Colours that are distinguishable with any kind of colour vision and in greyscale.
 _COLOURS = {
     "commit": "#0072B2",
     "delta commit": "#0072B2",
@@ -58,12 +58,12 @@ _DOTS_PER_INCH = 150
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One instant in the picture.
+    """One instant in the plot.
 
     Attributes:
-        lane: the kind of action.
-        begun: requested time, of a savepoint completion time, in UTC or in the zone of the timeline's writers.
-        done: completion time; None while it is pending.
+        lane: kind of action.
+        begun: requested time, for a savepoint the completion time; in UTC or local time, without zone.
+        done: completion time; None while pending.
     """
 
     lane: str
@@ -72,34 +72,34 @@ class Bar:
 
 
 def require_plotting() -> None:
-    """Make sure that pictures can be drawn.
+    """Check that matplotlib is installed.
 
     Raises:
-        ConfigError: the extra is not installed.
+        ConfigError: the extra ``plot`` is not installed.
     """
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ConfigError(
-            "Drawing needs matplotlib, which is not installed. It is the extra `plot`: pip install 'hudi-fast[plot]'."
+            "Plots need matplotlib, which is not installed. Install the extra `plot`: pip install 'hudi-fast[plot]'."
         ) from error
 
 
 def bars_of(history: pa.Table, zone: str) -> list[Bar]:
-    """The instants of a history that have a date, oldest first.
+    """Bars of the instants whose time is a date, oldest first.
 
     Args:
-        history: as :meth:`hudi_fast.HudiTable.history` gives it.
-        zone: ``LOCAL`` or ``UTC``, of the timeline.
+        history: result of :meth:`hudi_fast.HudiTable.history`.
+        zone: time zone of the timeline, ``LOCAL`` or ``UTC``.
     """
     bars = []
     for row in history.to_pylist():
         begun = _moment(row["instant"], zone)
         if begun is None:
             continue
-        if row["action"] == "savepoint":  # it goes by the time of its commit, and may have been made long after that
+        if row["action"] == "savepoint":  # its requested time is that of its commit, which may be much older
             begun = _moment(row["completion"] or row["instant"], zone) or begun
-        # Of tables that were copied the files that completion times come from are younger than their instants.
+        # Completion times of version 6 tables are modification times, which are too new if the table was copied.
         took = timedelta(milliseconds=row["duration_ms"] or 0)
         done = begun + took if row["state"] == "COMPLETED" else None
         action = row["action"]
@@ -109,7 +109,7 @@ def bars_of(history: pa.Table, zone: str) -> list[Bar]:
 
 
 def size_bins(sizes: Iterable[int]) -> list[float]:
-    """Edges of bins for sizes, each twice the one before; the first is 0 where there are empty files."""
+    """Bin edges for sizes: powers of two; the first edge is 0 if there are empty files."""
     known = list(sizes)
     positive = [size for size in known if size > 0]
     if not positive:
@@ -121,17 +121,17 @@ def size_bins(sizes: Iterable[int]) -> list[float]:
 
 
 def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone: str) -> None:
-    """Draw a table to a file; its name says the format.
+    """Plot a table to a file.
 
     Args:
-        path: ends with one of :data:`PICTURE_FORMATS`.
-        name: of the table.
-        history: as :meth:`hudi_fast.HudiTable.history` gives it.
-        files: as :meth:`hudi_fast.HudiTable.files` gives it.
-        zone: ``LOCAL`` or ``UTC``, of the timeline.
+        path: output file; its ending, one of :data:`PICTURE_FORMATS`, is the format.
+        name: table name.
+        history: result of :meth:`hudi_fast.HudiTable.history`.
+        files: result of :meth:`hudi_fast.HudiTable.files`.
+        zone: time zone of the timeline, ``LOCAL`` or ``UTC``.
 
     Raises:
-        ConfigError: the extra is not installed.
+        ConfigError: the extra ``plot`` is not installed.
     """
     require_plotting()
     from matplotlib.figure import Figure
@@ -145,7 +145,9 @@ def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone:
     _draw_bars(above, bars, lanes, zone)
     _draw_sizes(below, files)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # the font lacks a letter: a box stands for it
+        warnings.filterwarnings(
+            "ignore", "Glyph", UserWarning
+        )  # matplotlib draws a box for a glyph that the font lacks
         figure.savefig(path)
 
 
@@ -153,7 +155,7 @@ def draw_history(path: str, name: str, history: pa.Table, files: pa.Table, zone:
 
 
 def _lanes(bars: Sequence[Bar]) -> list[str]:
-    """Kinds of actions that there are: writes first, then services, as the colours are listed."""
+    """Kinds of actions in the plot, in the order of the colours: writes first, then services."""
     known = list(_COLOURS)
     return sorted(
         {bar.lane for bar in bars}, key=lambda lane: (known.index(lane) if lane in known else len(known), lane)
@@ -192,7 +194,7 @@ def _draw_bars(axes: Any, bars: Sequence[Bar], lanes: Sequence[str], zone: str) 
 
 
 def _tick_text(moment: datetime, span: timedelta) -> str:
-    """A moment on the axis, as finely as the length of the axis calls for."""
+    """Label of a moment on the axis; its precision depends on the length of the axis."""
     if span < _SHORT:
         return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}"
     if span < timedelta(minutes=10):
@@ -227,7 +229,7 @@ def _moment(time: str, zone: str) -> datetime | None:
         moment = datetime.fromtimestamp(ms_from_instant(time, zone) / 1000, UTC)
     except (CorruptTableError, OverflowError, OSError):
         return None
-    # The picture shows times as the timeline spells them.
+    # The plot shows times in the zone of the timeline.
     return moment.replace(tzinfo=None) if zone == "UTC" else moment.astimezone().replace(tzinfo=None)
 
 
@@ -268,7 +270,7 @@ def _draw_sizes(axes: Any, files: pa.Table) -> None:
 
 
 def _with_room(edges: Sequence[float]) -> list[float]:
-    """More bins at both ends of a few, so that one bar does not fill the picture."""
+    """Add bins at both ends if there are few, so that one bar does not fill the plot."""
     wide = list(edges)
     while len(wide) - 1 < _FEWEST_BINS:
         wide.append(wide[-1] * 2)
@@ -278,13 +280,13 @@ def _with_room(edges: Sequence[float]) -> list[float]:
 
 
 def _edge_text(edge: float) -> str:
-    """A power of two has no fraction in its unit."""
+    """Label of a bin edge; a power of two needs no decimals."""
     amount, _, unit = size_text(int(edge)).partition(" ")
     return f"{float(amount):g} {unit}"
 
 
 def _by_partition(partitions: Sequence[str], sizes: Sequence[int]) -> list[tuple[str | None, list[int]]]:
-    """Sizes of the partitions that hold most bytes, and of all others together (None), largest first."""
+    """Sizes of the largest partitions by total bytes, largest first, then of all others together (None)."""
     grouped: dict[str, list[int]] = {}
     for partition, size in zip(partitions, sizes, strict=True):
         grouped.setdefault(partition, []).append(size)
@@ -312,7 +314,7 @@ def _label(partition: str | None, sizes: Sequence[int], others: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text as it is: dollar signs would begin a formula, and a leading underscore would hide an entry of a legend."""
+    """Escape text for matplotlib, where dollar signs start formulas and a leading underscore hides a legend entry."""
     escaped = text.replace("\\", "\\\\").replace("$", "\\$") if "$" in text else text
     return f"\u200b{escaped}" if escaped.startswith("_") else escaped
 

@@ -1,7 +1,7 @@
-"""Signs of life of a command that takes long: one line on standard error, and only where that is a terminal.
+"""Progress line of a long command, on standard error and only if that is a terminal.
 
-The line says what is under way, for how long, and how many rows have gone by; it vanishes when the work is done, so
-that standard output and logs hold results alone.
+The line shows the step, its duration and the processed rows. It disappears at the end; standard output and logs
+contain results only.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-__all__ = ["counted", "under_way"]
+__all__ = ["counted", "progress_line"]
 
 Advance = Callable[[int], None]
 
 
 @contextmanager
-def under_way(what: str, total: int | None = None) -> Iterator[Advance]:
-    """Show that ``what`` is under way while the block runs.
+def progress_line(step: str, total: int | None = None) -> Iterator[Advance]:
+    """Show a progress line while the block runs.
 
     Args:
-        what: for people.
-        total: rows to come, if known: then there is a bar.
+        step: text of the line.
+        total: expected rows; if known, a bar is shown.
 
     Yields:
-        A function to call with the number of rows that have gone by since it was last called.
+        A function that takes the number of rows processed since its last call.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -37,17 +37,17 @@ def under_way(what: str, total: int | None = None) -> Iterator[Advance]:
     if total:
         columns.insert(2, BarColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total or None)
+        task = progress.add_task(step, total=total or None)
 
         def advance(rows: int) -> None:
             done = int(progress.tasks[task].completed) + rows
-            progress.update(task, advance=rows, description=f"{what}: {done:,} rows")
+            progress.update(task, advance=rows, description=f"{step}: {done:,} rows")
 
         yield advance
 
 
 def counted(batches: Iterable[pa.RecordBatch], advance: Advance) -> Iterator[pa.RecordBatch]:
-    """The same batches; each is reported once it was taken."""
+    """The same batches; reports the rows of each after its consumer has processed it."""
     for batch in batches:
         yield batch
         advance(batch.num_rows)

@@ -1,4 +1,4 @@
-"""The commands that take a table back: ``rollback``, ``savepoint``, ``restore``."""
+"""The commands that undo writes: ``rollback``, ``savepoint``, ``restore``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hudi_fast.cli.shared import (
-    ask,
+    confirm,
     dry_run_option,
     instant_text,
     json_option,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS"]
 
 
-@click.command(short_help="Undo a write, or all that failed.")
+@click.command(short_help="Roll back a write, or all failed writes.")
 @path_argument
 @click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
 @dry_run_option
@@ -36,11 +36,11 @@ __all__ = ["COMMANDS"]
 @option_option
 @json_option
 def rollback(path: str, instant: str | None, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Undo an INSTANT of the table at PATH, or all writes that failed.
+    """Roll back an INSTANT of the table at PATH, or all failed writes.
 
-    A completed write can be undone while it is the newest; before that you are asked.
+    Of completed writes only the newest can be rolled back, after confirmation.
     """
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
 
     opened, options = open_table(path), options_of(pairs)
     plan = opened.services.plan_rollback(instant, options)
@@ -51,19 +51,19 @@ def rollback(path: str, instant: str | None, dry_run: bool, yes: bool, pairs: tu
     if completed:
         if not as_json and not yes:
             _show_undone(plan, False)
-        ask(f"The write {instant} is complete, and its rows will be gone. Roll it back?", yes)
-    with under_way(f"Rolling back on {path}"):
+        confirm(f"The write {instant} is complete; its rows will be removed. Roll it back?", yes)
+    with progress_line(f"Rolling back on {path}"):
         result = opened.services.rollback(instant, options, plan=plan)
     done = bool(result.rolled_back)
     show_result(*("Rolled back",) * 2 if done else ("Nothing to roll back",) * 2, result, as_json)
 
 
-@click.command(short_help="Keep a commit, so that it can be restored.")
+@click.command(short_help="Create, list or delete savepoints.")
 @path_argument
 @click.argument("instant", required=False, callback=lambda _context, _argument, text: _instant_or_none(text))
-@click.option("--user", default="", metavar="NAME", help="Who makes it.")
-@click.option("--comment", default="", metavar="TEXT", help="What for.")
-@click.option("--delete", is_flag=True, help="Take the savepoint of INSTANT away.")
+@click.option("--user", default="", metavar="NAME", help="Creator of the savepoint.")
+@click.option("--comment", default="", metavar="TEXT", help="Comment of the savepoint.")
+@click.option("--delete", is_flag=True, help="Delete the savepoint of INSTANT.")
 @click.option("--list", "listing", is_flag=True, help="List the savepoints.")
 @option_option
 @json_option
@@ -77,13 +77,13 @@ def savepoint(
     pairs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Keep the files of a commit of the table at PATH, so that it can be restored.
+    """Create a savepoint of a commit of the table at PATH: its files are kept and it can be restored.
 
-    Without INSTANT it is the newest commit that is kept.
+    Without INSTANT the savepoint is of the newest commit.
     """
     if delete + listing + bool(user or comment) > 1 or (listing and instant) or (delete and not instant):
         raise click.UsageError(
-            "Give an INSTANT (or none) with --user and --comment, an INSTANT with --delete, or --list alone."
+            "Give an optional INSTANT with --user and --comment, an INSTANT with --delete, or only --list."
         )
     services, options = open_table(path).services, options_of(pairs)
     if listing:
@@ -93,10 +93,10 @@ def savepoint(
         show_answer("Savepoint deleted", "", instant, {}, as_json)
     else:
         made = services.savepoint(instant, user, comment, options)
-        show_result("Savepoint made", "Savepoint made", made, as_json)
+        show_result("Savepoint created", "Savepoint created", made, as_json)
 
 
-@click.command(short_help="Take the table back to a savepoint.")
+@click.command(short_help="Restore the table to a savepoint.")
 @path_argument
 @click.argument("savepoint", callback=lambda _context, _argument, text: instant_text(text))
 @dry_run_option
@@ -104,8 +104,8 @@ def savepoint(
 @option_option
 @json_option
 def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Take the table at PATH back to a SAVEPOINT: everything that came after it goes. You are asked before."""
-    from hudi_fast.cli.progress import under_way
+    """Restore the table at PATH to a SAVEPOINT, after confirmation: all later instants are undone."""
+    from hudi_fast.cli.progress import progress_line
     from hudi_fast.cli.wording import counted
 
     services, options = open_table(path).services, options_of(pairs)
@@ -115,10 +115,11 @@ def restore(path: str, savepoint: str, dry_run: bool, yes: bool, pairs: tuple[st
         return
     if not as_json and not yes:
         _show_undone(plan, False)
-    ask(f"{counted(len(plan.instants), 'instant')} after {savepoint} will be gone, rows and all. Restore?", yes)
-    with under_way(f"Restoring {path}"):
+    undone = counted(len(plan.instants), "instant")
+    confirm(f"{undone} after {savepoint} will be undone and their rows removed. Restore?", yes)
+    with progress_line(f"Restoring {path}"):
         result = services.restore(savepoint, options, plan=plan)
-    show_result("Restored", "The table is as it was at the savepoint", result, as_json)
+    show_result("Restored", "The table is already in the state of the savepoint", result, as_json)
 
 
 COMMANDS = (rollback, savepoint, restore)
@@ -130,8 +131,8 @@ def _instant_or_none(text: str | None) -> str | None:
 
 
 def _show_undone(plan: PlannedRollback | PlannedRestore, as_json: bool) -> None:
-    words: dict[str, Any] = {"instants": plan.instants, "rebuilt": plan.rebuilt}
+    summary: dict[str, Any] = {"instants": plan.instants, "rebuilt": plan.rebuilt}
     times = [one if isinstance(one, str) else f"{one[0]} ({one[1]})" for one in plan.instants]
-    goes = f"Goes: {', '.join(times)}." if times else "No instant goes."
-    rebuilt = f" Built anew in the metadata table: {', '.join(plan.rebuilt)}." if plan.rebuilt else ""
-    show_plan("Files that it touches", plan.to_arrow(), as_json, goes + rebuilt, **words)
+    undone = f"Undone instants: {', '.join(times)}." if times else "No instant is undone."
+    rebuilt = f" Rebuilt in the metadata table: {', '.join(plan.rebuilt)}." if plan.rebuilt else ""
+    show_plan("Affected files", plan.to_arrow(), as_json, undone + rebuilt, **summary)

@@ -1,6 +1,6 @@
-"""How the command line shows values: tables for people, JSON for machines, files for everything else.
+"""Output of the command line: printed tables, JSON lines, and files.
 
-Nothing here knows what a Hudi table is; input is Arrow tables, record batches and plain dictionaries.
+The input is Arrow tables, record batches and plain dictionaries; the module does not depend on Hudi tables.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ __all__ = [
 ]
 
 OUTPUT_FORMATS = ("parquet", "csv", "json", "arrow")
-_WIDTH_OF_A_FILE = 240
-_ANY_WIDTH = 100_000
+_PIPE_WIDTH = 240
+_UNLIMITED_WIDTH = 100_000
 
 
 def json_line(value: Any) -> str:
@@ -51,27 +51,27 @@ def show_rows(
     columns: list[str],
     more: str = "",
     right: Collection[str] = (),
-    whole: Collection[str] = (),
+    unbroken: Collection[str] = (),
 ) -> None:
     """Print rows as a table.
 
     Args:
-        title: above it.
-        rows: by column name.
-        columns: which, and in what order.
-        more: below it.
-        right: columns whose values end at the right, as figures do.
-        whole: columns whose values are not broken into lines as long as there is room.
+        title: line above the table.
+        rows: values by column name.
+        columns: columns to print, in this order.
+        more: line below the table; "" for none.
+        right: right-aligned columns.
+        unbroken: columns whose values are broken into lines only if they do not fit the width.
     """
     table = Table(header_style="bold cyan")
     for column in columns:
         justify: JustifyMethod = "right" if column in right else "left"
-        table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in whole)
+        table.add_column(Text(column), overflow="fold", justify=justify, no_wrap=column in unbroken)
     for row in rows:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     console = _console()
-    if table.__rich_measure__(console, console.options.update(max_width=_ANY_WIDTH)).maximum > console.width:
-        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # narrower: less is broken into lines
+    if table.__rich_measure__(console, console.options.update(max_width=_UNLIMITED_WIDTH)).maximum > console.width:
+        table.box, table.padding = SIMPLE_HEAD, (0, 1, 0, 0)  # a narrower frame breaks fewer values into lines
     console.print(Text(title, style="bold"))
     if columns:
         console.print(table)
@@ -99,7 +99,7 @@ def print_note(kind: str, message: str, style: str) -> None:
 
 
 def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
-    """The first ``limit`` rows; None = all. No batch is asked for once there are enough."""
+    """The first ``limit`` rows; None = all. Stops reading batches once there are enough rows."""
     left = limit
     if left == 0:
         return
@@ -114,25 +114,27 @@ def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa
 
 
 def format_of(path: str, formats: Iterable[str]) -> str:
-    """The format that a file's name ends with.
+    """The format of a file, from the ending of its name.
 
     Raises:
-        ConfigError: it is none of ``formats``.
+        ConfigError: the ending is not one of ``formats``.
     """
     ending = os.path.splitext(path)[1].lstrip(".").lower()
     if ending not in formats:
-        raise ConfigError(f"{path}: expected a file name that ends with {', '.join('.' + name for name in formats)}.")
+        raise ConfigError(
+            f"{path}: expected a file name that ends with one of {', '.join('.' + name for name in formats)}."
+        )
     return ending
 
 
 def write_file(path: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write batches to a file whose name says the format; nothing is left at ``path`` if it fails.
+    """Write batches to a file in the format of its name; a failed call leaves no file at ``path``.
 
     Returns:
-        Rows written.
+        Number of rows written.
 
     Raises:
-        ConfigError: the format is not known.
+        ConfigError: unknown format.
     """
     opener = _WRITERS[format_of(path, OUTPUT_FORMATS)]
     partial = f"{path}.part"
@@ -186,8 +188,8 @@ _WRITERS = {"parquet": _parquet_writer, "csv": _csv_writer, "arrow": _arrow_writ
 
 def _console() -> Console:
     console = Console()
-    # A pipe has no width; cutting columns to 80 characters would lose what the reader of the pipe is after.
-    return console if console.is_terminal else Console(width=_WIDTH_OF_A_FILE)
+    # A pipe has no width, and rich's default of 80 characters would break most values into lines.
+    return console if console.is_terminal else Console(width=_PIPE_WIDTH)
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The commands that are about rows: ``read``, ``write``, ``update``, ``delete``."""
+"""The commands for rows: ``read``, ``write``, ``update``, ``delete``."""
 
 from __future__ import annotations
 
@@ -35,24 +35,28 @@ _FILE_FORMATS = ("parquet", "csv", "json", "arrow")
 @click.command(short_help="Read rows.")
 @path_argument
 @click.option("--columns", metavar="A,B,...", help="Only these columns, in this order.")
-@click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo' and fare > 10\".")
-@click.option("--as-of", metavar="TIME", help="The table as it was, for example 20240131120000000 or 2024-01-31.")
+@click.option(
+    "--where", "condition", metavar="CONDITION", help="Only matching rows, for example \"city = 'Oslo' and fare > 10\"."
+)
+@click.option("--as-of", metavar="TIME", help="Time travel, for example 20240131120000000 or 2024-01-31.")
 @click.option(
     "--query",
     type=click.Choice(["snapshot", "read_optimized"], case_sensitive=False),
     default="snapshot",
     show_default=True,
-    help="read_optimized: base files alone, without what is logged since.",
+    help="read_optimized reads base files only and ignores log files.",
 )
 @click.option(
     "--incremental",
     "changes",
     metavar="BEGIN[..END]",
-    help="Only rows that were written after BEGIN, up to END, for example 20240131120000000.. or earliest..2024-01-31.",
+    help="Only rows written after BEGIN, up to END, for example 20240131120000000.. or earliest..2024-01-31.",
 )
-@click.option("--limit", type=click.IntRange(min=0), help=f"So many rows at most; on screen {_SHOWN_ROWS} by default.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help=f"Maximum number of rows; {_SHOWN_ROWS} by default when printed."
+)
 @click.option("--output", metavar="FILE", help="Write to FILE.parquet, .csv, .json or .arrow.")
-@click.option("--meta", is_flag=True, help="On screen: show Hudi's meta columns too.")
+@click.option("--meta", is_flag=True, help="Also print Hudi's meta columns.")
 @json_option
 def read(
     path: str,
@@ -68,18 +72,19 @@ def read(
 ) -> None:
     """Read rows of the table at PATH.
 
-    Files and JSON get all columns, Hudi's meta columns first; on screen these stay away unless they are asked for.
+    Files and JSON contain all columns, Hudi's meta columns first. Printed tables leave out the meta columns unless
+    --meta is given.
     """
-    from hudi_fast.cli.progress import counted, under_way
+    from hudi_fast.cli.progress import counted, progress_line
     from hudi_fast.cli.render import format_of, json_line, limited, write_file
 
     if output is not None:
         format_of(output, _FILE_FORMATS)
     if changes is not None and (as_of is not None or query != "snapshot"):
-        raise click.UsageError("--incremental goes neither with --as-of nor with --query.")
+        raise click.UsageError("--incremental cannot be combined with --as-of or --query.")
     table = open_table(path)
-    on_screen = output is None and not as_json
-    wanted = table.schema.names if columns is None and on_screen and not meta else None
+    printed = output is None and not as_json
+    wanted = table.schema.names if columns is None and printed and not meta else None
     if columns is not None:
         wanted = [name.strip() for name in columns.split(",")]
     where = None if condition is None else condition_on(condition, table)
@@ -89,7 +94,7 @@ def read(
         begin, _, end = changes.partition("..")
         reader = table.incremental(begin, end or None, wanted, where).to_reader()
     if output is not None:
-        with under_way(f"Reading {path}", limit) as advance:
+        with progress_line(f"Reading {path}", limit) as advance:
             rows = write_file(output, reader.schema, counted(limited(reader, limit), advance))
         click.echo(json_line({"rows": rows, "output": output}) if as_json else f"{rows} rows written to {output}")
     elif as_json:
@@ -109,50 +114,48 @@ def read(
     type=click.Choice(["append", "overwrite", "errorifexists", "ignore"], case_sensitive=False),
     default="append",
     show_default=True,
-    help="What to do when there is a table.",
+    help="Save mode if the table exists.",
 )
-@click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="What to do with the rows.")
+@click.option("--operation", type=click.Choice(OPERATIONS, case_sensitive=False), help="Write operation.")
 @json_option
 def write(path: str, source: str, pairs: tuple[str, ...], mode: str, operation: str | None, as_json: bool) -> None:
-    """Write rows of a file to the table at PATH.
+    """Write the rows of a file to the table at PATH.
 
-    The table is created if it is not there; a new table needs -o hoodie.table.name=NAME, and for upserts
+    A missing table is created. A new table needs -o hoodie.table.name=NAME, and for upserts
     -o hoodie.datasource.write.recordkey.field=COLUMN.
     """
     options = options_of(pairs)
     if operation is not None:
         options[_OPERATION_KEY] = operation
     from hudi_fast.api import write as write_rows
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
 
-    rows = _source(source)
-    with under_way(f"Writing {rows.num_rows:,} rows to {path}"):
+    rows = _file_rows(source)
+    with progress_line(f"Writing {rows.num_rows:,} rows to {path}"):
         result = write_rows(rows, path, options=options, mode=mode, storage_options=storage_options())
     _show_result(result, as_json)
 
 
 @click.command(short_help="Delete rows.")
 @path_argument
-@click.option("--where", "condition", metavar="CONDITION", help="Delete rows like: \"city = 'Oslo'\".")
-@click.option(
-    "--keys", metavar="FILE", help="Delete rows whose key columns are in FILE.parquet, .csv, .json or .arrow."
-)
+@click.option("--where", "condition", metavar="CONDITION", help="Delete matching rows, for example \"city = 'Oslo'\".")
+@click.option("--keys", metavar="FILE", help="Delete the rows whose keys are in FILE.parquet, .csv, .json or .arrow.")
 @option_option
 @json_option
 def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Delete rows of the table at PATH."""
+    """Delete rows from the table at PATH."""
     if (condition is None) == (keys is None):
         raise click.UsageError("Give either --where or --keys.")
-    from hudi_fast.cli.progress import under_way
+    from hudi_fast.cli.progress import progress_line
 
     options, table = options_of(pairs), open_table(path)
-    target = _source(keys) if keys is not None else condition_on(condition or "", table)
-    with under_way(f"Deleting from {path}"):
+    target = _file_rows(keys) if keys is not None else condition_on(condition or "", table)
+    with progress_line(f"Deleting from {path}"):
         result = table.delete(target, options)
     _show_result(result, as_json)
 
 
-@click.command(short_help="Set columns of rows.")
+@click.command(short_help="Update columns of rows.")
 @path_argument
 @click.option(
     "--set",
@@ -162,12 +165,12 @@ def delete(path: str, condition: str | None, keys: str | None, pairs: tuple[str,
     metavar="COLUMN=VALUE",
     help="Set a column to a literal ('text' in quotes, a number, true, false, null) or to another column.",
 )
-@click.option("--where", "condition", metavar="CONDITION", help="Only rows like: \"city = 'Oslo'\".")
+@click.option("--where", "condition", metavar="CONDITION", help="Only matching rows, for example \"city = 'Oslo'\".")
 @option_option
 @json_option
 def update(path: str, settings: tuple[str, ...], condition: str | None, pairs: tuple[str, ...], as_json: bool) -> None:
-    """Set columns of rows of the table at PATH, in one commit."""
-    from hudi_fast.cli.progress import under_way
+    """Update columns of rows of the table at PATH, in one commit."""
+    from hudi_fast.cli.progress import progress_line
 
     values = {}
     for text in settings:
@@ -177,7 +180,7 @@ def update(path: str, settings: tuple[str, ...], condition: str | None, pairs: t
         values[name.strip()] = value
     options, table = options_of(pairs), open_table(path)
     where = None if condition is None else condition_on(condition, table)
-    with under_way(f"Updating {path}"):
+    with progress_line(f"Updating {path}"):
         result = table.update(where, values, options)
     _show_result(result, as_json)
 
@@ -186,29 +189,29 @@ COMMANDS = (read, write, update, delete)
 """The commands of this module."""
 
 
-def _source(path: str) -> pa.Table:
+def _file_rows(path: str) -> pa.Table:
     """All rows of a file."""
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-    from hudi_fast.cli.progress import counted, under_way
+    from hudi_fast.cli.progress import counted, progress_line
     from hudi_fast.cli.render import format_of
 
     kind = format_of(path, _FILE_FORMATS)
     if not os.path.exists(path):
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"The file {path} does not exist.")
     reader = ds.dataset(path, format=kind).scanner().to_reader()
-    with under_way(f"Reading {path}") as advance:
+    with progress_line(f"Reading {path}") as advance:
         return pa.Table.from_batches(counted(reader, advance), reader.schema)
 
 
 def _show_first_rows(reader: pa.RecordBatchReader, limit: int | None) -> None:
-    """On screen: no more rows than fit a look, and whether there are more."""
+    """Print the first rows, with a note if there are more."""
     from hudi_fast.cli.render import limited, show_rows
 
     wanted = _SHOWN_ROWS if limit is None else limit
     rows = list(_rows(limited(reader, wanted + (limit is None))))
-    more = f"There are more rows; --limit shows more than {_SHOWN_ROWS}." if len(rows) > wanted else ""
+    more = f"The first {_SHOWN_ROWS} rows; --limit shows more." if len(rows) > wanted else ""
     show_rows("Rows", rows[:wanted], reader.schema.names, more)
 
 

@@ -1,4 +1,4 @@
-"""The command that shows the columns of a table and what was done to them: ``schema``."""
+"""The command for columns and their changes: ``schema``."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from hudi_fast.cli.shared import json_option, open_table, path_argument, show_ta
 __all__ = ["COMMANDS"]
 
 
-@click.command(short_help="The columns, and how they were altered.")
+@click.command(short_help="Show columns and schema changes.")
 @path_argument
-@click.option("--ids", is_flag=True, help="All versions of the schema, with the ids of columns.")
+@click.option("--ids", is_flag=True, help="Show all versions of the schema, with column ids.")
 @json_option
 def schema(path: str, ids: bool, as_json: bool) -> None:
-    """Show the columns of the table at PATH and what every ALTER, and every write with new columns, changed."""
+    """Show the columns of the table at PATH, and the changes of every ALTER and every write with new columns."""
     from hudi_fast.cli.render import json_line, show_rows
 
     table = open_table(path)

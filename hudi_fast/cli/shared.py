@@ -1,7 +1,4 @@
-"""What the commands have in common: their arguments and options, the table that they are about, how an answer is shown.
-
-Here is also how somebody is asked before something is done that cannot be taken back.
-"""
+"""Shared parts of the commands: arguments, options, opening the table, confirmation, and printing of results."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
     from hudi_fast.table import HudiTable
 
 __all__ = [
-    "ask",
+    "confirm",
     "dry_run_option",
     "instant_text",
     "json_option",
@@ -36,52 +33,53 @@ __all__ = [
     "yes_option",
 ]
 
-_SHOWN_OF_A_PLAN = 50
-_WHOLE = ("instant", "completion")
-"""Columns whose values are hard to read when they are broken into lines."""
+_SHOWN_PLAN_ROWS = 50
+_UNBROKEN = ("instant", "completion")
+"""Columns whose values are not broken into lines."""
 
-_SAYING_NOTHING = ("operation", "seconds")
-"""What an answer holds even when nothing was done."""
+_ALWAYS_SET = ("operation", "seconds")
+"""Fields of a result that are set even if nothing was done."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines in place of a table.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 option_option = click.option(
     "-o", "--option", "pairs", multiple=True, metavar="KEY=VALUE", help="A hoodie.* or hudi_fast.* option; repeatable."
 )
 path_argument = click.argument("path")
-dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show what would change, without changing the table.")
 plan_only_option = click.option(
-    "--plan-only", is_flag=True, help="Put a plan on the timeline for somebody else to carry out."
+    "--plan-only", is_flag=True, help="Only put a plan on the timeline; another process executes it."
 )
-run_pending_option = click.option(
-    "--run-pending", is_flag=True, help="Carry out what was planned, and plan nothing new."
-)
-yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+run_pending_option = click.option("--run-pending", is_flag=True, help="Execute pending plans without making a new one.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def open_table(path: str) -> HudiTable:
-    """The table at a path."""
+    """Open the table at a path with the storage options of the command line."""
     from hudi_fast.table import HudiTable
 
     return HudiTable.open(path, storage_options())
 
 
 def storage_options() -> dict[str, str]:
-    """What the command line says about how to reach tables."""
+    """The ``--storage-option`` values of the command line."""
     root = click.get_current_context().find_root()
     return options_of(root.params.get("storage_pairs", ()), "--storage-option")
 
 
 def services_of(path: str) -> TableServices:
-    """The services of the table at a path."""
+    """The table services of the table at a path."""
     return open_table(path).services
 
 
 def options_of(pairs: tuple[str, ...], hint: str = "-o") -> dict[str, str]:
-    """``KEY=VALUE`` texts as a dictionary; wrong usage when one is none.
+    """``KEY=VALUE`` texts as a dictionary.
 
     Args:
         pairs: the texts.
-        hint: the option that they were given with.
+        hint: name of the command-line option, for the message.
+
+    Raises:
+        click.BadParameter: a text is not of the form ``KEY=VALUE``.
     """
     options: dict[str, str] = {}
     for pair in pairs:
@@ -93,18 +91,22 @@ def options_of(pairs: tuple[str, ...], hint: str = "-o") -> dict[str, str]:
 
 
 def instant_text(text: str) -> str:
-    """The requested time of an instant as a user gives it; wrong usage when it is none."""
+    """Parse the requested time of an instant.
+
+    Raises:
+        click.BadParameter: the text is not a number.
+    """
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdigit()):
-        raise click.BadParameter(f"{text!r} is not the time of an instant; `hudi-fast history` lists them.")
+        raise click.BadParameter(f"{text!r} is not the time of an instant; `hudi-fast history` lists the instants.")
     return stripped
 
 
-def ask(question: str, yes: bool) -> None:
-    """Go on only if somebody says so; the question goes to standard error, so that answers stay clean.
+def confirm(question: str, yes: bool) -> None:
+    """Ask for confirmation on standard error unless ``yes`` is set.
 
     Raises:
-        click.Abort: no, or nobody is there.
+        click.Abort: the answer is no, or standard input has no answer.
     """
     if not yes:
         click.confirm(question, abort=True, err=True)
@@ -114,64 +116,64 @@ def show_table(title: str, table: pa.Table, as_json: bool, hidden: list[str], mo
     """Print rows.
 
     Args:
-        title: for people; the number of rows is added.
-        table: the rows; machines get all columns.
-        as_json: for machines.
-        hidden: columns that are too wide for people, and follow from others.
-        more: for people, below the rows.
+        title: title of the printed table; the number of rows is added.
+        table: the rows.
+        as_json: print all columns as JSON.
+        hidden: columns that the printed table leaves out.
+        more: note below the printed table.
     """
     from hudi_fast.cli.render import json_line
 
     if as_json:
         click.echo(json_line(table.to_pylist()))
     else:
-        _show_to_people(f"{title} ({table.num_rows:,})", table, hidden, more)
+        _print_rows(f"{title} ({table.num_rows:,})", table, hidden, more)
 
 
 def show_plan(
-    title: str, table: pa.Table, as_json: bool, more: str = "", hidden: tuple[str, ...] = (), **words: Any
+    title: str, table: pa.Table, as_json: bool, more: str = "", hidden: tuple[str, ...] = (), **summary: Any
 ) -> None:
-    """Print what would be done: for people the first rows of it, for machines all of it.
+    """Print a plan: its first rows as a table, or all of it as JSON.
 
     Args:
-        title: for people; the number of rows is added.
-        table: one row for each thing that would be touched.
-        as_json: for machines: an object with ``plan`` and the words.
-        more: for people, below the rows.
-        hidden: columns that people do without.
-        words: what is to be said of the whole.
+        title: title of the printed table; the number of rows is added.
+        table: the rows of the plan.
+        as_json: print one JSON object: the summary, and the rows under ``plan``.
+        more: note below the printed table.
+        hidden: columns that the printed table leaves out.
+        summary: values that describe the whole plan; only in JSON.
     """
     from hudi_fast.cli.render import json_line
 
     if as_json:
-        click.echo(json_line({**words, "plan": table.to_pylist()}))
+        click.echo(json_line({**summary, "plan": table.to_pylist()}))
         return
-    left = table.num_rows - _SHOWN_OF_A_PLAN
+    left = table.num_rows - _SHOWN_PLAN_ROWS
     notes = [f"{left:,} more; --json shows all." if left > 0 else "", more]
-    shown = table.slice(0, _SHOWN_OF_A_PLAN)
-    _show_to_people(f"{title} ({table.num_rows:,})", shown, list(hidden), " ".join(filter(None, notes)))
+    shown = table.slice(0, _SHOWN_PLAN_ROWS)
+    _print_rows(f"{title} ({table.num_rows:,})", shown, list(hidden), " ".join(filter(None, notes)))
 
 
-def _show_to_people(title: str, table: pa.Table, hidden: list[str], more: str) -> None:
+def _print_rows(title: str, table: pa.Table, hidden: list[str], more: str) -> None:
     from hudi_fast.cli.render import show_rows
-    from hudi_fast.cli.wording import figures, heading, readable
+    from hudi_fast.cli.wording import heading, numeric_columns, readable
 
     rows = table.to_pylist()
     columns = [name for name in table.column_names if name not in hidden and rows]
-    right, whole = figures(rows, columns), [name for name in columns if name in _WHOLE]
+    right, unbroken = numeric_columns(rows, columns), [name for name in columns if name in _UNBROKEN]
     headings, right = [heading(name) for name in columns], [heading(name) for name in right]
-    show_rows(title, map(readable, rows), headings, more, right, whole)
+    show_rows(title, map(readable, rows), headings, more, right, unbroken)
 
 
 def show_answer(done: str, nothing: str, instant: str, values: dict[str, Any], as_json: bool) -> None:
-    """Print what a command did.
+    """Print the result of a command.
 
     Args:
-        done: title when there is an instant.
-        nothing: title when there is none; people then see those values alone that say something.
-        instant: of what was done; empty for nothing.
-        values: the rest by name.
-        as_json: for machines.
+        done: title if the command has an instant.
+        nothing: title otherwise; only informative values are printed then.
+        instant: requested time of the action; "" if nothing was done.
+        values: the other values by name.
+        as_json: print all values as one JSON object.
     """
     from hudi_fast.cli.render import json_line, show_values
     from hudi_fast.cli.wording import readable
@@ -183,20 +185,12 @@ def show_answer(done: str, nothing: str, instant: str, values: dict[str, Any], a
             values = {name: value for name, value in values.items() if name != "instants"}
         show_values(done, readable({"instant": instant, **values}))
     else:
-        telling = {name: value for name, value in values.items() if value and name not in _SAYING_NOTHING}
-        show_values(nothing, readable(telling))
+        informative = {name: value for name, value in values.items() if value and name not in _ALWAYS_SET}
+        show_values(nothing, readable(informative))
 
 
 def show_result(done: str, nothing: str, result: Any, as_json: bool, without: tuple[str, ...] = ()) -> None:
-    """Print the result of a service: its fields in their order.
-
-    Args:
-        done: title when something was done.
-        nothing: title otherwise.
-        result: a dataclass with ``instant``.
-        as_json: for machines.
-        without: fields to leave out.
-    """
+    """Print the fields of a service's result, a dataclass with ``instant``; see :func:`show_answer`."""
     names = [one.name for one in fields(result) if one.name not in (*without, "instant")]
     values = {name: getattr(result, name) for name in names}
     show_answer(done, nothing, result.instant, values, as_json)

@@ -1,4 +1,4 @@
-"""Figures as people read them: sizes, durations, ratios. Machines get the figures themselves."""
+"""Numbers as readable text: sizes, durations, ratios. JSON output keeps the numbers."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Any
 
 from hudi_fast.reading.inspecting.words import duration_text, size_text
 
-__all__ = ["counted", "figures", "heading", "readable"]
+__all__ = ["counted", "heading", "numeric_columns", "readable"]
 
 
 def readable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row with its figures as text, each by the name of its column; all else as it is.
+    """A row with its numbers as text and its columns renamed by :func:`heading`; other values are unchanged.
 
-    ``bytes`` and its like are sizes, ``*_ms`` and ``seconds`` durations, ``*_ratio`` a quotient; other whole numbers
-    get separators, and columns the name that :func:`heading` gives.
+    ``bytes`` and ``*_bytes`` are sizes, ``*_ms`` and ``seconds`` durations, ``*_ratio`` quotients; other integers get
+    thousands separators.
     """
     return {heading(name): _readable(name, value) for name, value in row.items()}
 
 
 def counted(count: int, what: str) -> str:
-    """How many of something: ``1 file``, ``2 files``."""
+    """A count with its noun: ``1 file``, ``2 files``."""
     return f"{count:,} {what}" + ("" if count == 1 else "s")
 
 
 def heading(name: str) -> str:
-    """The name of a column for people: without the unit that its values tell."""
+    """The printed name of a column: without ``_ms``, because its values show their unit."""
     return name.removesuffix("_ms")
 
 
@@ -50,8 +50,8 @@ def _readable(name: str, value: Any) -> Any:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-def figures(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> list[str]:
-    """Columns that hold numbers and nothing else but nulls."""
+def numeric_columns(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> list[str]:
+    """Columns that hold only numbers and nulls, and at least one number."""
     listed = list(rows)
     return [
         name

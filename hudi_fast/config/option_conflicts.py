@@ -39,7 +39,7 @@ def check_against_table(options: WriteOptions, config: TableConfig) -> None:
         lines = [f"{name}:\t{_text(given)}\t{_text(existing)}" for name, given, existing in conflicts]
         raise ConfigError(
             "\n".join(["Config conflict(key\tcurrent value\texisting value):", *lines])
-            + f"\nThe settings of table {config.name} are fixed: leave these options out, or write to another table."
+            + f"\nTable {config.name} keeps its settings: leave these options out, or write to another table."
         )
     if not config.record_key_fields:
         _check_auto_keys(options)

@@ -134,7 +134,7 @@ def test_without_the_extra_an_error_names_it_and_nothing_else_needs_it(table, tm
     assert (plain.returncode, plain.stderr) == (0, "")
     drawn = subprocess.run([*command, "--plot", tmp_path / "x.png"], capture_output=True, text=True, check=False)
     assert (drawn.returncode, drawn.stdout) == (1, "")
-    assert drawn.stderr.startswith("Error: Drawing needs matplotlib")
+    assert drawn.stderr.startswith("Error: Plots need matplotlib")
     assert "pip install 'hudi-fast[plot]'" in drawn.stderr
     assert not (tmp_path / "x.png").exists()
 

@@ -129,7 +129,7 @@ def test_what_cannot_be_repaired_is_left_with_advice(run, table):
     code, out, err = run("repair", table)
     assert (code, err) == (0, "")
     assert "Nothing to repair" in out
-    assert "Left to a person (1)" in out
+    assert "Needs manual repair (1)" in out
     assert "delete it by hand" in out
     assert lock.exists()
 

@@ -66,7 +66,7 @@ def test_whatever_waits_is_carried_out_at_once(run, tmp_path):
     (done,) = answer(run, "services", tmp_path / "t", "--run", *SMALL)
     assert (done["service"], done["instant"]) == ("compact", planned["instant"])
     assert answer(run, "services", tmp_path / "t", "--run", *SMALL) == []
-    assert "Nothing is pending" in run("services", tmp_path / "t", "--run", *SMALL)[1]
+    assert "No pending service" in run("services", tmp_path / "t", "--run", *SMALL)[1]
 
 
 def test_log_files_are_merged_among_themselves(run, tmp_path):

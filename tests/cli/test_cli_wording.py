@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hudi_fast.cli.wording import counted, figures, readable
+from hudi_fast.cli.wording import counted, numeric_columns, readable
 from hudi_fast.reading.inspecting.words import duration_text, size_text
 
 
@@ -73,7 +73,7 @@ def test_figures_become_text_by_the_names_of_their_columns():
 
 def test_columns_of_figures_are_known():
     rows = [{"a": 1, "b": None, "c": "1", "d": None, "e": True}, {"a": None, "b": 2.5, "c": 2, "d": None, "e": False}]
-    assert figures(rows, ["a", "b", "c", "d", "e"]) == ["a", "b"]
+    assert numeric_columns(rows, ["a", "b", "c", "d", "e"]) == ["a", "b"]
 
 
 def test_one_is_not_many():
