@@ -1,14 +1,14 @@
-"""The bloom filters that Hudi keeps of record keys, in base file footers and in the metadata table.
+"""Hudi's bloom filters of record keys, as stored in base file footers and in the metadata table.
 
 ::
 
     base64 text --from_base64--> BloomFilter <--create
                                  rows: uint8[rows, bytes]  <--add(keys)          hudi_fast.kernels.bloom
                                                            --might_contain-->    bool per key
-                                 --to_base64--> the bytes that Hudi would have written for the same keys in this order
+                                 --to_base64--> the bytes that Hudi writes for the same keys in the same order
 
 A SIMPLE filter is one row of bits. A DYNAMIC_V0 filter gets another row whenever the last one holds ``entries`` keys,
-until ``max_entries`` is reached; later keys go round the rows. All integers are big-endian::
+until ``max_entries`` is reached; later keys are added to the rows round-robin. All integers are big-endian::
 
     row        int32 -1 | int32 hashes | int8 hash type (1: murmur) | int32 bits | (bits + 7) // 8 bytes
     SIMPLE     row
@@ -47,21 +47,21 @@ Keys: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 class BloomFilter:
-    """A set of record keys that may answer yes for a key that was never added, and never no for one that was.
+    """A set of record keys with false positives and without false negatives.
 
-    Made by :meth:`create` or :meth:`from_base64`. :meth:`add` changes it; not safe to change from several threads.
+    Created by :meth:`create` or :meth:`from_base64`. :meth:`add` modifies it; not thread-safe.
 
     Attributes:
         type_code: ``SIMPLE`` or ``DYNAMIC_V0``; Parquet footers name only the latter.
         bit_count: bits in a row.
         hash_count: hashes per key.
-        entries: keys that a row is made for; 0 for SIMPLE, which does not store it.
-        max_entries: keys from which on a dynamic filter gets no further row.
-        added: keys added since the last row was begun; 0 for SIMPLE, which does not store it.
+        entries: capacity of a row in keys; 0 for SIMPLE, which does not store it.
+        max_entries: number of keys at which a dynamic filter stops adding rows.
+        added: keys added to the last row; 0 for SIMPLE, which does not store it.
         rows: uint8[rows, (bit_count + 7) // 8].
     """
 
-    __slots__ = ("_turn", "added", "bit_count", "entries", "hash_count", "max_entries", "rows", "type_code")
+    __slots__ = ("_next_row", "added", "bit_count", "entries", "hash_count", "max_entries", "rows", "type_code")
 
     def __init__(
         self,
@@ -80,23 +80,23 @@ class BloomFilter:
         self.entries = entries
         self.max_entries = max_entries
         self.added = added
-        self._turn: int | None = None  # the row that the next key of a full dynamic filter goes to; None: not full yet
+        self._next_row: int | None = None  # row for the next key of a full dynamic filter; None: not full
 
     @classmethod
     def create(
         cls, entries: int = 60000, error_rate: float = 1e-9, max_entries: int = 100000, kind: str = DYNAMIC_V0
     ) -> BloomFilter:
-        """An empty filter; the defaults are Hudi's.
+        """An empty filter, by default with Hudi's settings.
 
         Args:
             entries: keys per row at which the error rate holds, ``hoodie.index.bloom.num_entries``.
-            error_rate: share of wrong yeses, ``hoodie.index.bloom.fpp``.
+            error_rate: rate of false positives, ``hoodie.index.bloom.fpp``.
             max_entries: ``hoodie.bloom.index.filter.dynamic.max.entries``.
             kind: ``SIMPLE`` or ``DYNAMIC_V0``, ``hoodie.bloom.index.filter.type``.
 
         Raises:
             ConfigError: a value is out of range.
-            UnsupportedFeatureError: the kind is another one.
+            UnsupportedFeatureError: another kind.
         """
         _check_kind(kind, None)
         if entries < 1 or not 0.0 < error_rate < 1.0:
@@ -125,11 +125,11 @@ class BloomFilter:
         Args:
             text: base64, as in the footer key ``org.apache.hudi.bloomfilter``.
             type_code: value of ``hoodie_bloom_filter_type_code``; None, as in footers of simple filters, is SIMPLE.
-            max_entries: what the filter may grow to if keys are added; it is not stored.
-            where: the file that the text comes from, for errors.
+            max_entries: growth limit for added keys; filters do not store it.
+            where: the file that holds the text, for errors.
 
         Raises:
-            CorruptTableError: the bytes are not such a filter.
+            CorruptTableError: the bytes are not a filter of that type.
             UnsupportedFeatureError: another type code, or the Jenkins hash.
         """
         kind = SIMPLE if type_code is None else type_code
@@ -157,7 +157,7 @@ class BloomFilter:
         return cls(DYNAMIC_V0, bit_count, hash_count, rows, entries, max_entries, added)
 
     def to_base64(self) -> str:
-        """The stored form, equal to the byte to what Hudi writes."""
+        """The stored form, byte for byte as Hudi writes it."""
         header = _ROW_HEADER.pack(_VERSION, self.hash_count, _MURMUR, self.bit_count)
         parts = [] if self.type_code == SIMPLE else [header, _GROWTH.pack(self.entries, self.added, len(self.rows))]
         for row in self.rows:
@@ -165,7 +165,7 @@ class BloomFilter:
         return base64.b64encode(b"".join(parts)).decode("ascii")
 
     def copy(self) -> BloomFilter:
-        """An independent filter of the same keys."""
+        """An independent copy."""
         other = BloomFilter(
             self.type_code,
             self.bit_count,
@@ -175,23 +175,23 @@ class BloomFilter:
             self.max_entries,
             self.added,
         )
-        other._turn = self._turn
+        other._next_row = self._next_row
         return other
 
     def add(self, keys: Keys) -> None:
-        """Add keys in their order, which matters where a dynamic filter grows.
+        """Add keys; their order matters when a dynamic filter grows.
 
         Args:
-            keys: string or binary values (of any Arrow layout); UTF-8 bytes are what counts.
+            keys: string or binary values (of any Arrow layout); hashed as UTF-8 bytes.
 
         Raises:
-            InvalidDataError: a key is null or empty, which Hudi refuses.
+            InvalidDataError: a key is null or empty, which Hudi rejects.
         """
         arrays = _binary_arrays(keys)
         for array in arrays:
             if array.null_count or (len(array) and int(np.diff(_buffers(array)[0]).min()) == 0):
                 raise InvalidDataError(
-                    "A record key is null or empty; a bloom filter takes neither. Give every row a record key."
+                    "A record key is null or empty; a bloom filter accepts neither. Give every row a record key."
                 )
         for array in arrays:
             self._add_array(array)
@@ -232,7 +232,7 @@ class BloomFilter:
                 return
             room = self.entries - self.added
             if room <= 0 and len(self.rows) * self.entries >= self.max_entries:
-                self._add_in_turn(array.slice(done))
+                self._add_round_robin(array.slice(done))
                 return
             if room <= 0:
                 self.rows = np.concatenate([self.rows, np.zeros((1, self.rows.shape[1]), np.uint8)])
@@ -242,18 +242,18 @@ class BloomFilter:
             self.added += len(part)
             done += len(part)
 
-    def _add_in_turn(self, array: pa.Array) -> None:
-        """Add to a full filter: Hudi gives the first such key to row 0 and only then begins its rounds, at row 0."""
+    def _add_round_robin(self, array: pa.Array) -> None:
+        """Add to a full filter: Hudi adds the first such key to row 0 and then starts the round-robin at row 0."""
         self.added += len(array)
-        if self._turn is None:
+        if self._next_row is None:
             self._set_bits(0, array.slice(0, 1))
             array = array.slice(1)
-            self._turn = 0
+            self._next_row = 0
         count = len(self.rows)
         for row in range(count):
-            mine = np.arange((row - self._turn) % count, len(array), count)
+            mine = np.arange((row - self._next_row) % count, len(array), count)
             self._set_bits(row, array.take(pa.array(mine)))
-        self._turn = (self._turn + len(array)) % count
+        self._next_row = (self._next_row + len(array)) % count
 
     def _set_bits(self, row: int, array: pa.Array) -> None:
         if len(array):

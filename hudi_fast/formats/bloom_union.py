@@ -1,8 +1,8 @@
-"""Bloom filters of several files as one, without hashing a key again.
+"""Union of the bloom filters of several files, without rehashing keys.
 
-A key is in a filter if all its bits are set in one row. Rows of several dynamic filters are put together in one; where
-the keys of two fit into one row together their bits are joined, so that the union is as large as a filter made of the
-same keys would be. Beyond the largest number of rows they are joined in turn, as full filters take further keys.
+A key is in a filter if all its bits are set in one row. The rows of several dynamic filters are combined in one filter.
+Where the keys of two rows fit into one row their bits are merged, so the union is as large as a filter built from the
+same keys. Beyond the maximum number of rows, further rows are merged round-robin, as a full filter adds keys.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Bits: TypeAlias = npt.NDArray[np.uint8]
 
 
 def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
-    """A filter of the keys of all, looked at one by one.
+    """The union of filters, read one at a time.
 
     Args:
-        filters: they are left as they are.
-        like: a filter without keys, that says how large the union may grow.
+        filters: not modified.
+        like: an empty filter that defines how large the union may grow.
 
     Returns:
-        None if there are none, or one of them does not hash as ``like`` does, in rows of that size for as many keys.
+        None if there are no filters, or if one differs from ``like`` in hash, row size or keys per row.
     """
     if like.type_code != DYNAMIC_V0:
         return _joined(filters, like)
@@ -53,14 +53,14 @@ def union_filters(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFil
             total += count
     if not rows:
         return None
-    order = sorted(range(len(rows)), key=lambda at: counts[at], reverse=True)  # rows before the last one count as full
+    order = sorted(range(len(rows)), key=lambda at: counts[at], reverse=True)  # all rows but the last count as full
     added = counts[order[-1]] if counts[order[0]] <= like.entries else max(total - (most - 1) * like.entries, 0)
     joined = np.stack([rows[at] for at in order])
     return BloomFilter(DYNAMIC_V0, like.bit_count, like.hash_count, joined, like.entries, like.max_entries, added)
 
 
 def _joined(filters: Iterable[BloomFilter], like: BloomFilter) -> BloomFilter | None:
-    """A filter of one row, which does not say how many keys it has."""
+    """A filter of one row, which does not store the number of its keys."""
     rows: Bits | None = None
     for one in filters:
         if _parameters(one) != _parameters(like):

@@ -1,4 +1,4 @@
-"""Arrow rows -> JSON text, one object per row, as Hudi's change queries spell rows.
+"""Arrow rows -> JSON text, one object per row, in the formats of Hudi's change queries.
 
 ::
 
@@ -6,20 +6,20 @@
     column ─► ...                                                            ─┼─► members side by side ─► objects
     nested: items ─► texts ─► joined list by list ────────────────────────────┘
 
-There are two spellings, for Hudi makes the text of a row in one of two ways (:class:`JsonStyle`); a member has its
-column's name, and members are in the order of the schema. Numbers with a fraction are the shortest that mean the same,
-in Java's layout (``Double.toString`` of JDK 19 and later; older ones print a digit too many here and there).
+Hudi writes the text of a row in one of two formats (:class:`JsonStyle`). A member has its column's name; members are
+in schema order. Fractional numbers have the shortest form that parses to the same value, in Java's layout
+(``Double.toString`` of JDK 19 and later; older releases sometimes print an extra digit).
 
 =================  =============================================  =========================================
 type               ROW                                            AVRO
 =================  =============================================  =========================================
-null member        left out, also in nested objects and maps      ``null``
+null member        omitted, also in nested objects and maps       ``null``
 text               escapes for ``"``, ``\\\\`` and below U+0020      also U+007F-009F and U+2000-20FF
-binary             base64                                         text, a character for each byte
+binary             base64                                         text, one character per byte
 fixed size binary  base64                                         ``[1, -2, 3]``
 date               days since 1970-01-01                          the same
 time, timestamp    timestamps in microseconds, times as stored    as stored
-decimal            number, all digits of its scale                refused: give it as the bytes that are stored
+decimal            number, all digits of its scale                unsupported: pass the stored bytes
 =================  =============================================  =========================================
 
 Sources: ``InternalRowToJsonStringConverter`` of Hudi 1.2.0 with Jackson 2.15, ``GenericData.toString`` of Avro 1.11.
@@ -59,19 +59,19 @@ _NULL = pa.scalar("null")
 
 
 class JsonStyle(Enum):
-    """Whose JSON it is.
+    """The JSON format of rows.
 
     Attributes:
-        ROW: of rows (``InternalRowToJsonStringConverter``, Hudi 1.2.0): no spaces, no members that are null.
-        AVRO: of Avro records (``GenericData.toString``, Avro 1.11): spaces behind commas and colons, nulls.
+        ROW: as ``InternalRowToJsonStringConverter`` (Hudi 1.2.0): no spaces, null members omitted.
+        AVRO: as ``GenericData.toString`` (Avro 1.11): spaces after commas and colons, nulls included.
     """
 
     ROW = "row"
     AVRO = "avro"
 
 
-class _Spelling(NamedTuple):
-    """Marks of a style, and how characters are escaped (see :func:`measure_quoted`)."""
+class _Syntax(NamedTuple):
+    """Separators of a style, and its escapes of characters (see :func:`measure_quoted`)."""
 
     style: JsonStyle
     colon: bytes
@@ -80,54 +80,54 @@ class _Spelling(NamedTuple):
 
 
 def json_rows(rows: pa.RecordBatch | pa.StructArray, style: JsonStyle) -> pa.StringArray:
-    """The rows as JSON objects.
+    """Convert rows to JSON objects.
 
     Args:
         rows: n rows.
-        style: how it is spelled.
+        style: the JSON format.
 
     Returns:
-        string[n]; null where a struct is.
+        string[n]; null for null structs.
 
     Raises:
-        UnsupportedFeatureError: a column of a type that has no spelling.
-        InvalidDataError: the texts have more than 2 GiB; give fewer rows.
+        UnsupportedFeatureError: a column has a type without JSON form.
+        InvalidDataError: the texts exceed 2 GiB; pass fewer rows.
     """
-    spelling = _SPELLINGS[style]
+    syntax = _SYNTAXES[style]
     if isinstance(rows, pa.RecordBatch):
-        return _object(spelling, rows.schema.names, rows.columns, rows.num_rows)
-    return _struct(spelling, rows)
+        return _object(syntax, rows.schema.names, rows.columns, rows.num_rows)
+    return _struct(syntax, rows)
 
 
 # ---- values
 
 
-def _texts(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
+def _texts(syntax: _Syntax, values: pa.Array) -> pa.StringArray:
     """The text of each value; ``null`` for null."""
-    return _null_as_text(_spelled(spelling, values))
+    return _null_as_text(_formatted(syntax, values))
 
 
-def _spelled(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
+def _formatted(syntax: _Syntax, values: pa.Array) -> pa.StringArray:
     """The text of each value; null for null."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        return _spelled(spelling, values.dictionary_decode())
+        return _formatted(syntax, values.dictionary_decode())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(spelling, values.cast(pa.string()))
+        return _quoted(syntax, values.cast(pa.string()))
     if pa.types.is_struct(kind):
-        return _struct(spelling, values)
+        return _struct(syntax, values)
     if pa.types.is_map(kind):
-        return _map(spelling, values)
+        return _map(syntax, values)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _list(spelling, values)
+        return _list(syntax, values)
     if pa.types.is_floating(kind):
         return _fractions(values)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        return _bytes(spelling, values)
-    return _number(spelling, values)
+        return _bytes(syntax, values)
+    return _number(syntax, values)
 
 
-def _number(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
+def _number(syntax: _Syntax, values: pa.Array) -> pa.StringArray:
     kind = values.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
         return values.cast(pa.string())
@@ -136,28 +136,28 @@ def _number(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
     if pa.types.is_time64(kind):
         return values.cast(pa.int64()).cast(pa.string())
     if pa.types.is_timestamp(kind):
-        micros = values.cast(pa.timestamp("us", kind.tz)) if spelling.style is JsonStyle.ROW else values
+        micros = values.cast(pa.timestamp("us", kind.tz)) if syntax.style is JsonStyle.ROW else values
         return micros.cast(pa.int64()).cast(pa.string())
-    if pa.types.is_decimal(kind) and spelling.style is JsonStyle.ROW:
+    if pa.types.is_decimal(kind) and syntax.style is JsonStyle.ROW:
         return values.cast(pa.string())
-    raise UnsupportedFeatureError(f"Values of type {kind} have no {spelling.style.name} spelling in JSON.")
+    raise UnsupportedFeatureError(f"Values of type {kind} have no {syntax.style.name} form in JSON.")
 
 
-def _quoted(spelling: _Spelling, values: pa.StringArray) -> pa.StringArray:
+def _quoted(syntax: _Syntax, values: pa.StringArray) -> pa.StringArray:
     offsets, data = varlen_buffers(values)
     ends = np.empty(len(values) + 1, dtype=np.int32)
-    out = _room(int(measure_quoted(offsets, data, spelling.classes, ends)))
-    fill_quoted(offsets, data, spelling.classes, ends, out)
+    out = _room(int(measure_quoted(offsets, data, syntax.classes, ends)))
+    fill_quoted(offsets, data, syntax.classes, ends, out)
     return _with_validity(string_array(ends, out), values)
 
 
-def _bytes(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
+def _bytes(syntax: _Syntax, values: pa.Array) -> pa.StringArray:
     fixed = pa.types.is_fixed_size_binary(values.type)
     plain = values.cast(pa.binary())
     offsets, data = varlen_buffers(plain)
     count, size = len(plain), int(offsets[-1]) - int(offsets[0])
     ends = np.empty(count + 1, dtype=np.int32)
-    if spelling.style is JsonStyle.ROW:
+    if syntax.style is JsonStyle.ROW:
         out = _room(2 * count + 4 * (size // 3 + count))
         base64_quoted(offsets, data, ends, out)
     elif fixed:
@@ -166,7 +166,7 @@ def _bytes(spelling: _Spelling, values: pa.Array) -> pa.StringArray:
     else:
         out = _room(2 * size)
         latin_1(offsets, data, ends, out)
-        return _quoted(spelling, _with_validity(string_array(ends, out[: ends[-1]]), values))
+        return _quoted(syntax, _with_validity(string_array(ends, out[: ends[-1]]), values))
     return _with_validity(string_array(ends, out[: ends[-1]]), values)
 
 
@@ -184,7 +184,7 @@ def _fractions(values: pa.Array) -> pa.StringArray:
 
 
 def _second_digits(values: pa.Array, shortest: pa.StringArray) -> pa.StringArray:
-    """Where one digit is enough Java prints the nearest number of two; they differ among the very smallest only."""
+    """Where one digit is enough, Java prints the nearest two-digit number; this matters for the smallest ones only."""
     tiny = pc.fill_null(pc.and_(pc.less(pc.abs(values), 1e-42), pc.not_equal(values, 0.0)), False)
     if not pc.any(tiny).as_py():
         return shortest
@@ -199,21 +199,21 @@ def _second_digits(values: pa.Array, shortest: pa.StringArray) -> pa.StringArray
 
 
 class _Part(NamedTuple):
-    """The next part of each text: a literal, and a text of one's own; where ``kept`` is 0 neither."""
+    """The next part of each text: a literal and a value text; both omitted where ``kept`` is 0."""
 
     literal: bytes
     texts: pa.StringArray
     kept: npt.NDArray[np.uint8]
 
 
-def _object(spelling: _Spelling, names: Sequence[str], columns: Sequence[pa.Array], count: int) -> pa.StringArray:
-    """The objects whose members the columns are, n values each."""
+def _object(syntax: _Syntax, names: Sequence[str], columns: Sequence[pa.Array], count: int) -> pa.StringArray:
+    """Objects with these columns of n values as members."""
     parts: list[_Part] = []
     for name, column in zip(names, columns, strict=True):
-        # A comma goes before the first member, too: in its place the brace is written.
-        lead = spelling.separator if parts and spelling.style is JsonStyle.AVRO else b","
-        literal = lead + json.dumps(name, ensure_ascii=False).encode() + spelling.colon
-        parts.append(_Part(literal, _texts(spelling, column), _kept(spelling, column)))
+        # The first member starts with a comma, too; the opening brace overwrites it.
+        lead = syntax.separator if parts and syntax.style is JsonStyle.AVRO else b","
+        literal = lead + json.dumps(name, ensure_ascii=False).encode() + syntax.colon
+        parts.append(_Part(literal, _texts(syntax, column), _kept(syntax, column)))
     sizes = _sizes(parts, count)
     offsets = _offsets(np.maximum(sizes, 1) + 1)
     out = _room(int(offsets[-1]))
@@ -222,45 +222,45 @@ def _object(spelling: _Spelling, names: Sequence[str], columns: Sequence[pa.Arra
     return string_array(offsets.astype(np.int32), out)
 
 
-def _struct(spelling: _Spelling, values: pa.StructArray) -> pa.StringArray:
+def _struct(syntax: _Syntax, values: pa.StructArray) -> pa.StringArray:
     kind = values.type
     members = range(kind.num_fields)
     names, columns = [kind.field(number).name for number in members], [values.field(number) for number in members]
-    return _with_validity(_object(spelling, names, columns, len(values)), values)
+    return _with_validity(_object(syntax, names, columns, len(values)), values)
 
 
-def _kept(spelling: _Spelling, values: pa.Array) -> npt.NDArray[np.uint8]:
-    """1 for members that are written, 0 for others; empty when all are."""
-    if spelling.style is JsonStyle.AVRO or not values.null_count:
+def _kept(syntax: _Syntax, values: pa.Array) -> npt.NDArray[np.uint8]:
+    """1 for members that are written, 0 for omitted ones; empty to write all."""
+    if syntax.style is JsonStyle.AVRO or not values.null_count:
         return _EMPTY
     return np.asarray(values.is_valid().cast(pa.uint8()), dtype=np.uint8)
 
 
-def _list(spelling: _Spelling, values: pa.ListArray) -> pa.StringArray:
+def _list(syntax: _Syntax, values: pa.ListArray) -> pa.StringArray:
     bounds, low, high = _bounds(values)
-    texts = _texts(spelling, values.values[low:high])
-    return _with_validity(_joined(bounds, texts, _EMPTY, b"[]" + spelling.separator), values)
+    texts = _texts(syntax, values.values[low:high])
+    return _with_validity(_joined(bounds, texts, _EMPTY, b"[]" + syntax.separator), values)
 
 
-def _map(spelling: _Spelling, values: pa.MapArray) -> pa.StringArray:
+def _map(syntax: _Syntax, values: pa.MapArray) -> pa.StringArray:
     bounds, low, high = _bounds(values)
     keys, items = values.keys[low:high], values.items[low:high]
-    names = _spelled(spelling, keys)
+    names = _formatted(syntax, keys)
     if not pa.types.is_string(keys.type):
-        names = _quoted(spelling, names)
+        names = _quoted(syntax, names)
     parts = [
         _Part(b"", names, _EMPTY),
-        _Part(spelling.colon, _texts(spelling, items), _EMPTY),
+        _Part(syntax.colon, _texts(syntax, items), _EMPTY),
     ]
     offsets = _offsets(_sizes(parts, len(keys)))
     out = _room(int(offsets[-1]))
     _filled(parts, offsets[:-1], out)
     entries = string_array(offsets.astype(np.int32), out)
-    return _with_validity(_joined(bounds, entries, _kept(spelling, items), b"{}" + spelling.separator), values)
+    return _with_validity(_joined(bounds, entries, _kept(syntax, items), b"{}" + syntax.separator), values)
 
 
 def _bounds(values: pa.ListArray | pa.MapArray) -> tuple[npt.NDArray[np.int32], int, int]:
-    """Where the items of each list begin and end, and the range of items that are any's."""
+    """The start and end of each list's items, and the range of items in use."""
     if pa.types.is_large_list(values.type):
         values = values.cast(pa.list_(values.type.value_type))
     bounds = values.offsets.to_numpy()
@@ -271,7 +271,7 @@ def _bounds(values: pa.ListArray | pa.MapArray) -> tuple[npt.NDArray[np.int32], 
 def _joined(
     bounds: npt.NDArray[np.int32], texts: pa.StringArray, kept: npt.NDArray[np.uint8], marks: bytes
 ) -> pa.StringArray:
-    """Texts list by list; ``marks``: what opens one, what closes it, and what goes between two texts."""
+    """Join texts list by list; ``marks``: the opening byte, the closing byte, and the separator."""
     offsets, data = varlen_buffers(texts)
     ends = np.empty(len(bounds), dtype=np.int32)
     out = _room(int(measure_joined(bounds, offsets, kept, len(marks) - 2, ends)))
@@ -292,7 +292,7 @@ def _offsets(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _filled(parts: Sequence[_Part], starts: npt.NDArray[np.int64], out: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Write the parts of each text, from its start on; returns where they end."""
+    """Write the parts of each text from its start on; return the ends."""
     at = starts.copy()
     for part in parts:
         offsets, data = varlen_buffers(part.texts)
@@ -305,7 +305,7 @@ def _filled(parts: Sequence[_Part], starts: npt.NDArray[np.int64], out: npt.NDAr
 
 def _room(size: int) -> npt.NDArray[np.uint8]:
     if size > _MAX_BYTES:
-        raise InvalidDataError(f"The JSON of these rows has {size} bytes, more than fit one array; give fewer rows.")
+        raise InvalidDataError(f"The JSON of these rows has {size} bytes, too many for one array; pass fewer rows.")
     return np.empty(size, dtype=np.uint8)
 
 
@@ -328,13 +328,13 @@ def _escapes(controls: Sequence[int]) -> npt.NDArray[np.uint8]:
     return classes
 
 
-def _spellings() -> dict[JsonStyle, _Spelling]:
+def _syntaxes() -> dict[JsonStyle, _Syntax]:
     avro = _escapes([0x7F])
     avro[0xC2], avro[0xE2] = 3, 4
     return {
-        JsonStyle.ROW: _Spelling(JsonStyle.ROW, b":", b",", _escapes([])),
-        JsonStyle.AVRO: _Spelling(JsonStyle.AVRO, b": ", b", ", avro),
+        JsonStyle.ROW: _Syntax(JsonStyle.ROW, b":", b",", _escapes([])),
+        JsonStyle.AVRO: _Syntax(JsonStyle.AVRO, b": ", b", ", avro),
     }
 
 
-_SPELLINGS = _spellings()
+_SYNTAXES = _syntaxes()

@@ -1,4 +1,4 @@
-"""Arrow arrays as the buffers that kernels take, and back: strings and binaries, items of a fixed width, validity."""
+"""Arrow arrays <-> the buffers that kernels use: strings and binaries, fixed-width items, validity."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 VARLEN = frozenset({pa.string(), pa.binary()})
-"""Types whose arrays are int32 offsets and bytes."""
+"""Types whose arrays have int32 offsets and bytes."""
 
 _EMPTY = np.zeros(0, dtype=np.uint8)
 _ITEMS: dict[int, type[np.generic]] = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64, 128: np.complex128}
 
 
 class VarlenBuffers(NamedTuple):
-    """Views of an array's buffers; they live as long as the array.
+    """Views of an array's buffers; they keep the array's memory.
 
     Attributes:
         offsets: int32[n+1]; need not begin at 0 (sliced arrays).
@@ -56,7 +56,7 @@ def string_array(
     validity: pa.Buffer | None = None,
     nulls: int = 0,
 ) -> pa.Array:
-    """A string array (or a binary one, by ``kind``) around the buffers, without a copy."""
+    """Wrap buffers as a string array, or an array of type ``kind``, without a copy."""
     buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind or pa.string(), len(offsets) - 1, buffers, nulls)
 
@@ -67,7 +67,7 @@ def is_fixed_width(kind: pa.DataType) -> bool:
 
 
 def fixed_items(array: pa.Array) -> npt.NDArray[np.generic]:
-    """The values of a fixed-width array as opaque items, without a copy; below nulls stands anything."""
+    """The values of a fixed-width array as opaque items, without a copy; undefined for nulls."""
     dtype = _ITEMS[array.type.bit_width]
     values = array.buffers()[1]
     if values is None or len(array) == 0:
@@ -76,7 +76,7 @@ def fixed_items(array: pa.Array) -> npt.NDArray[np.generic]:
 
 
 def validity_bits(array: pa.Array) -> npt.NDArray[np.uint8] | None:
-    """The validity bitmap, least significant bit first, from bit ``array.offset`` on; None when nothing is null."""
+    """The validity bitmap, least significant bit first, from bit ``array.offset`` on; None without nulls."""
     bits = array.buffers()[0]
     return None if bits is None or array.null_count == 0 else np.frombuffer(bits, dtype=np.uint8)
 
@@ -85,7 +85,7 @@ def single_chunk(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The column as one array.
 
     Raises:
-        InvalidDataError: its bytes do not fit one array (2 GiB).
+        InvalidDataError: the column exceeds one array (2 GiB).
     """
     if isinstance(column, pa.Array):
         return column

@@ -68,7 +68,7 @@ def test_columns_and_schema_must_fit():
     assert encoder.encode_records(batch)[0].tobytes() == b"\0\0\0\3\x02\x00\x06"
     with pytest.raises(SchemaMismatchError, match="expects rows with the schema"):
         encoder.encode_records(batch.select(["a", "c"]))
-    with pytest.raises(SchemaMismatchError, match="'a' is int32, and the Avro schema says a union of int, string"):
+    with pytest.raises(SchemaMismatchError, match="'a' is int32, but the Avro schema has a union of int, string"):
         AvroEncoder.compile(schema, json.dumps(record_of(("a", ["int", "string"]), ("c", "long"))))
     with pytest.raises(UnsupportedFeatureError, match="union of null"):
         AvroEncoder.compile(schema, json.dumps(record_of(("a", ["null"]), ("c", "long"))))

@@ -85,7 +85,7 @@ def test_batches_and_columns_are_those_of_both_files_side_by_side(
 def test_another_number_of_rows_is_refused(tmp_path: Path) -> None:
     stitched, _, _ = make(tmp_path, 10, 4, 4)
     pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "source.parquet")
-    with stitched as reader, pytest.raises(hf.CorruptTableError, match="holds 2 rows, and 10 when"):
+    with stitched as reader, pytest.raises(hf.CorruptTableError, match="holds 2 rows, but 10 when"):
         reader.read(["a"])
 
 

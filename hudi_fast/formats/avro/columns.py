@@ -1,15 +1,15 @@
-"""Run a plan of ``avro_program`` on records: one pass over each column, and Arrow arrays come out.
+"""Execute a plan of ``avro.program`` on records: one pass over each column produces Arrow arrays.
 
 ::
 
-    Rows(data, pos, ends)  ── step by step, every step moves all cursors behind its column ──►  arrays, one per step
+    Rows(data, pos, ends)  ── step by step; each step moves all cursors past its column ──►  arrays, one per step
         Leaf    one kernel: n values
-        Record  branches of the union, then its own steps on the rows that are not null
-        Items   cursors of all items, then the item's plan on those: the next level of rows
-        Union   branches, then for each branch its own plan on the rows that have it
+        Record  branches of the union, then its own steps on the non-null rows
+        Items   cursors of all items, then the item's plan on them: the next level of rows
+        Union   branches, then the plan of each branch on its rows
 
-Arrays of n rows are allocated with their exact sizes: a column of strings is measured before its bytes are copied. A
-fault in the bytes names the column, the file and the byte.
+Arrays are allocated at their exact size: a column of strings is measured before its bytes are copied. A fault in the
+bytes names the column, the file and the byte.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NO_BYTES = np.empty(0, np.uint8)
 _NO_OFFSETS = np.empty(0, np.int32)
 _NO_PLACES = np.empty(0, np.int64)
 _REASONS = {
-    avro_cursor.CUT_OFF: "a value that ends before the record does",
+    avro_cursor.CUT_OFF: "a value that fits into its record",
     avro_cursor.BAD_VARINT: "a whole number of at most ten bytes",
-    avro_cursor.BAD_LENGTH: "a length that is not negative and lies within the record",
+    avro_cursor.BAD_LENGTH: "a non-negative length within the record",
     avro_cursor.BAD_BRANCH: "a branch of the union",
     avro_cursor.BAD_BOOLEAN: "a boolean, 0 or 1",
     avro_cursor.BAD_NUMBER: "a number in the type's range",
-    avro_cursor.BAD_BLOCK: "a block of items of the size that it says",
+    avro_cursor.BAD_BLOCK: "a block of items of its declared size",
     avro_cursor.BAD_DECIMAL: "a decimal with no more digits than its type",
 }
 
@@ -51,14 +51,14 @@ class BatchTooLargeError(Exception):
 
 @dataclass(slots=True, eq=False)
 class Rows:
-    """Records, or items of lists, that are being read.
+    """Records, or items of lists, during decoding.
 
     Attributes:
-        data: uint8[], what they are in.
+        data: uint8[], the bytes.
         pos: int64[n], cursors.
-        ends: int64[n], where they end.
+        ends: int64[n], the end of each.
         path: the file, for messages.
-        offset: of ``data`` in the file.
+        offset: position of ``data`` in the file.
     """
 
     data: npt.NDArray[np.uint8]
@@ -69,19 +69,19 @@ class Rows:
 
 
 def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
-    """The columns of n records, in the order of ``plan.kind``; all cursors are moved behind what was read.
+    """Decode the columns of n records, in the order of ``plan.kind``; moves all cursors past the columns.
 
     Raises:
-        CorruptTableError: bytes that are not what the writer's schema says.
-        InvalidDataError: a value that the reader's schema does not take.
-        UnsupportedFeatureError: a value of a union's branch that the reader has no member for.
+        CorruptTableError: the bytes do not match the writer's schema.
+        InvalidDataError: the reader's schema does not allow a value.
+        UnsupportedFeatureError: a union branch has no member in the reader's schema.
         BatchTooLargeError: too many bytes or items for one batch.
     """
     made: list[pa.Array | None] = []
     for step in plan.steps:
         if isinstance(step, Skip):
             done = _walk(step.program, rows)
-            _checked(done, rows, f"columns beside {plan.path}" if plan.path else "columns not asked for")
+            _checked(done, rows, f"columns beside {plan.path}" if plan.path else "unrequested columns")
             made.append(None)
         else:
             made.append(_read(step, rows))
@@ -90,7 +90,7 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
 
 
 def corrupt(expected: str, column: str, rows: Rows, at: int) -> CorruptTableError:
-    """The error for bytes at ``at`` of the data that are not as expected."""
+    """The error for unexpected bytes at position ``at`` of the data."""
     return CorruptTableError(f"Avro records: expected {expected} in {column}.", rows.path, rows.offset + at)
 
 
@@ -142,12 +142,12 @@ def _validity(node: Node, valid: npt.NDArray[np.uint8], nulls: int) -> pa.Buffer
     if nulls and node.required:
         row = int(np.flatnonzero(valid == 0)[0])
         raise InvalidDataError(
-            f"Column {node.path!r} holds a null (row {row}), and the schema wanted takes none there."
+            f"Column {node.path!r} holds a null (row {row}), but the requested schema does not allow nulls there."
         )
     return _bits(valid) if nulls else None
 
 
-# ---- plain columns
+# ---- scalar columns
 
 
 def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
@@ -189,7 +189,7 @@ def _read_leaf(leaf: Leaf, rows: Rows) -> pa.Array:
 
 
 def _range(leaf: Leaf) -> tuple[int, int]:
-    """The least and the greatest number of a type."""
+    """The smallest and the largest number of a type."""
     if leaf.symbols:
         return 0, len(leaf.symbols) - 1
     if pa.types.is_time(leaf.kind):
@@ -284,8 +284,8 @@ def _read_union(plan: Union, rows: Rows) -> pa.Array:
         node = plan.members[branch]
         if node is None:
             raise UnsupportedFeatureError(
-                f"Column {plan.path!r} holds a {plan.names[branch]} (row {present[0]}), and the columns wanted have no "
-                f"place for that [file {rows.path}]."
+                f"Column {plan.path!r} holds a {plan.names[branch]} (row {present[0]}), but the requested columns have "
+                f"no member for that type [file {rows.path}]."
             )
         made[branch] = _read_branch(node, present, rows)
     valid = (branches != plan.null).astype(np.uint8)
@@ -299,7 +299,7 @@ def _read_union(plan: Union, rows: Rows) -> pa.Array:
 
 
 def _read_branch(node: Node, present: npt.NDArray[np.int64], rows: Rows) -> pa.Array:
-    """The values of one branch, at the ``present`` rows of all."""
+    """The values of one branch at the rows ``present``."""
     count = len(rows.pos)
     if len(present) == count:
         return _read(node, rows)

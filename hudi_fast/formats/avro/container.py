@@ -1,10 +1,9 @@
-"""Avro object container files that hold exactly one record: the bodies of most instants on the timeline.
+"""Avro object container files with exactly one record: the bodies of most instants.
 
 Layout: ``Obj\\x01``, a map of metadata (``avro.schema`` alone), a 16-byte marker, then one block: record count (1),
-byte count, record, marker. The frame is written here, not by fastavro, so that the schema in the header is
-byte for byte what was given (fastavro rewrites names) and equal input gives equal bytes; records are encoded and
-decoded by fastavro, which is imported when it is first needed. Source: Avro 1.11 specification, "Object Container
-Files"; TimelineMetadataUtils, Hudi 1.2.0.
+byte count, record, marker. This module writes the frame itself, so that the header holds the given schema byte for byte
+(fastavro rewrites names) and equal input gives equal bytes. fastavro encodes and decodes the records; it is imported on
+first use. Source: Avro 1.11 specification, "Object Container Files"; TimelineMetadataUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ AVRO_MAGIC = b"Obj\x01"
 
 
 def is_avro_container(data: bytes) -> bool:
-    """Whether the bytes begin as an Avro object container file does."""
+    """Whether the bytes begin like an Avro object container file."""
     return data[:4] == AVRO_MAGIC
 
 
 def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
-    """A container file, not compressed, with one record; fields that are missing take the schema's defaults."""
+    """Write an uncompressed container file with one record; missing fields take the schema's defaults."""
     import fastavro
 
     parsed = fastavro.parse_schema(dict(schema))
@@ -42,14 +41,14 @@ def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) ->
 
 
 def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
-    """The one record of a container file, decoded with the schema in its header.
+    """Read the record of a container file, decoded with the schema in its header.
 
     Args:
         data: the whole file.
         path: its path, for messages.
 
     Raises:
-        CorruptTableError: not a container file, cut off, or not exactly one record.
+        CorruptTableError: the file is not a container file, is cut off, or does not hold exactly one record.
     """
     import fastavro
 
@@ -57,7 +56,7 @@ def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
         raise CorruptTableError(f"Expected an Avro file (it begins with Obj\\x01), found {data[:4]!r}.", path, 0)
     try:
         records = list(fastavro.reader(io.BytesIO(data)))
-    except Exception as error:  # fastavro lets struct, key, index, zlib and JSON errors through
+    except Exception as error:  # fastavro does not wrap struct, key, index, zlib and JSON errors
         raise CorruptTableError(f"The Avro file of {len(data)} bytes cannot be decoded: {error!r}.", path) from error
     if len(records) != 1 or not isinstance(records[0], dict):
         raise CorruptTableError(f"Expected an Avro file with one record, found {len(records)}.", path)
@@ -65,7 +64,7 @@ def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
 
 
 def _long(value: int) -> bytes:
-    """Avro's variable-length zig-zag integer, for values that are not negative."""
+    """Avro's variable-length zig-zag integer; for non-negative values."""
     remaining, out = value << 1, bytearray()
     while remaining > 0x7F:
         out.append(remaining & 0x7F | 0x80)

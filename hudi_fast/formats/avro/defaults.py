@@ -15,23 +15,23 @@ __all__ = ["default_array"]
 
 
 def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
-    """A field's default as an array of one value; None when it is null.
+    """The default of a field as an array of one value; None for null.
 
     Args:
         avro: the field's type.
         default: JSON value; of the first branch for a union, or null.
         kind: Arrow type of the field.
-        path: of the column, for messages.
+        path: the column, for messages.
 
     Raises:
-        CorruptTableError: the default is not one of the type.
+        CorruptTableError: the default does not have the type.
     """
     if default is None:
         return None
     try:
         return pa.array([_default(avro, default)], kind)
     except (pa.ArrowException, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CorruptTableError(f"The default {default!r} of column {path} is not one of its type, {kind}.") from error
+        raise CorruptTableError(f"The default {default!r} of column {path} does not have its type, {kind}.") from error
 
 
 def _default(avro: AvroType, value: Any) -> Any:
@@ -39,7 +39,7 @@ def _default(avro: AvroType, value: Any) -> Any:
         return None
     if is_general_union(avro):
         name, part = union_members(avro)[0]
-        return dict.fromkeys((name, "member0"), _default(part, value))  # whichever the struct has
+        return dict.fromkeys((name, "member0"), _default(part, value))  # the struct has one of the names
     if avro.kind == "union":
         return _default(next(part for part in avro.parts if part.kind != "null"), value)
     if avro.kind == "record":

@@ -1,8 +1,8 @@
-"""How each of a writer's Avro columns is written from the columns of Arrow batches: resolved once per schema.
+"""Plans that write the columns of Arrow batches as the columns of an Avro schema; resolved once per schema.
 
-Design: a walk over the writer's type and the batch's gives a tree of values, in the writer's order, that
-``avro_encoding`` runs. Columns are matched by name and have the very type that ``avro_schema`` gives the writer's (or a
-dictionary of it): making them so is the business of ``schema.conform``.
+A walk over the writer's type and the batch's type gives a tree, in the writer's order, that ``avro.encoding`` executes.
+Columns are matched by name and must have the type that ``avro.schema`` assigns to the writer's type (or a dictionary of
+it); ``schema.conform`` converts them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ __all__ = ["WriteItems", "WriteLeaf", "WriteNode", "WriteRecord", "WriteUnion", 
 
 @dataclass(frozen=True, slots=True)
 class WriteLeaf:
-    """Write a plain column.
+    """Write a scalar column.
 
     Attributes:
         path: dotted, for messages.
-        code: boolean, int, long, fixed (as the bytes are), decimal, bytes (length in front).
-        null: the byte for null, 0 or 2; -1 without union.
+        code: boolean, int, long, fixed (bytes unchanged), decimal, bytes (with a length prefix).
+        null: the branch byte of null, 0 or 2; -1 without union.
         kind: Arrow type of the values.
-        width: bytes of a fixed, boolean or decimal; -1 for a decimal with its length in front.
-        symbols: of an enum, whose values are strings.
+        width: bytes of a fixed, boolean or decimal; -1 for a decimal with a length prefix.
+        symbols: symbols of an enum, whose values are strings.
     """
 
     path: str
@@ -51,7 +51,7 @@ class WriteLeaf:
 
 @dataclass(frozen=True, slots=True)
 class WriteItems:
-    """Write an array or a map; ``item`` writes an item or an entry."""
+    """Write an array or a map; ``item`` writes each item or entry."""
 
     path: str
     null: int
@@ -65,9 +65,9 @@ class WriteRecord:
 
     Attributes:
         path: dotted, for messages.
-        null: the byte for null; -1 without union.
-        fields: one for each of the writer's.
-        sources: where each is: a position, an array of one value to repeat (the default), or None for null.
+        null: the branch byte of null; -1 without union.
+        fields: one plan per field of the writer.
+        sources: source of each field: a column position, an array of one value to repeat (the default), or None (null).
     """
 
     path: str
@@ -78,13 +78,13 @@ class WriteRecord:
 
 @dataclass(frozen=True, slots=True)
 class WriteUnion:
-    """Write a struct, whose members are all null but one, as a union of several types.
+    """Write a struct with at most one non-null member as a union of several types.
 
     Attributes:
         path: dotted, for messages.
-        null: the branch for null; -1 if there is none.
-        branches: for each member of the struct its branch.
-        members: what writes their values.
+        null: the branch of null; -1 if the union has none.
+        branches: branch of each member of the struct.
+        members: plan of each member's values.
     """
 
     path: str
@@ -100,13 +100,13 @@ def plan_columns(schema: pa.Schema, writer: AvroType, where: str) -> WriteRecord
     """Resolve the columns of batches against a writer's record.
 
     Args:
-        schema: of the batches: storable types, or dictionaries of such.
+        schema: schema of the batches: storable types, or dictionaries of them.
         writer: a record type.
-        where: what the schema is for, for messages.
+        where: purpose of the schema, for messages.
 
     Raises:
-        SchemaMismatchError: columns that are not the writer's, or that it needs and does not get; all of them listed.
-        UnsupportedFeatureError: a type of the writer's that hudi_fast cannot hold.
+        SchemaMismatchError: unknown, missing or mistyped columns; the message lists all of them.
+        UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold.
     """
     problems: list[str] = []
     plan = _record(list(schema), writer, -1, "", where, problems)
@@ -123,7 +123,7 @@ def _record(
     known = {each.name for each in writer.fields}
     problems += (f"column {_under(path, each)!r} is not in the Avro schema" for each in positions if each not in known)
     if len(positions) != len(columns):
-        problems.append(f"columns of {path or 'the rows'} have the same name")
+        problems.append(f"several columns of {path or 'the rows'} have the same name")
     fields: list[WriteNode] = []
     sources: list[int | pa.Array | None] = []
     for each in writer.fields:
@@ -145,12 +145,12 @@ def _absent(field: AvroField, kind: pa.DataType, path: str, problems: list[str])
     value = default_array(field.type, field.default, kind, path) if field.has_default else None
     nullable = field.type.kind == "union" and any(part.kind == "null" for part in field.type.parts)
     if value is None and not nullable:
-        problems.append(f"column {path!r} is absent, takes no nulls and has no default")
+        problems.append(f"column {path!r} is absent, does not allow nulls and has no default")
     return value
 
 
 def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: list[str]) -> WriteNode | None:
-    """The plan for one value; None when there is none, and a problem more."""
+    """The plan for one value; on failure None, with a message added to ``problems``."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     if is_general_union(avro):
@@ -171,7 +171,7 @@ def _node(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: li
         natural = plain_arrow_type(inner, path, where)
         if natural == kind:
             return _leaf(inner, kind, null, path)
-    problems.append(f"column {path!r} is {kind}, and the Avro schema says {inner.json or inner.kind}")
+        problems.append(f"column {path!r} is {kind}, but the Avro schema has {inner.json or inner.kind}")
     return None
 
 
@@ -180,7 +180,7 @@ def _union(kind: pa.DataType, avro: AvroType, path: str, where: str, problems: l
     branches = member_branches(avro, [each.name for each in kind]) if pa.types.is_struct(kind) else []
     if min(branches, default=-1) < 0:
         listed = ", ".join(name for name in names if name != "null")
-        problems.append(f"column {path!r} is {kind}, and the Avro schema says a union of {listed}")
+        problems.append(f"column {path!r} is {kind}, but the Avro schema has a union of {listed}")
         return None
     members = [
         _node(each.type, avro.parts[branch], _under(path, each.name), where, problems)

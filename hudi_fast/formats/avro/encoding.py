@@ -1,12 +1,12 @@
-"""Write columns of Arrow batches as Avro records, by a plan of ``avro_encode_plan``: first sizes, then bytes.
+"""Write columns of Arrow batches as Avro records, by a plan of ``avro.encode_plan``: first sizes, then bytes.
 
 ::
 
-    measure_record(plan, columns, sizes)    ──►  tree of states: the columns' buffers, and what each record takes
-    write_record(state, first, after, ...)       the bytes of rows first..after at their cursors
+    measure_record(plan, columns, sizes)    ──►  tree of states: the columns' buffers; adds up the size of each record
+    write_record(state, first, after, ...)       writes the bytes of rows first..after at their cursors
 
-Rows are written in spans that stay in the CPU's cache. A list's items are rows of the next level, with cursors of their
-own. Rows that are null in a struct are taken out of its children, so that nobody below has to look for them.
+Rows are written in spans that stay in the CPU's cache. The items of a list are rows of the next level, with cursors of
+their own. Null rows of a struct are removed from its children, so deeper levels need no check for them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LOW_HALF = 2**64 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LeafState:
-    """``values``: int64[n], uint8[n * width] or uint64[2 * n]; ``offsets`` int32[n + 1] beside it for strings."""
+    """``values``: int64[n], uint8[n * width] or uint64[2 * n]; strings also have ``offsets`` int32[n + 1]."""
 
     node: WriteLeaf
     valid: _Bytes
@@ -48,7 +48,7 @@ class _LeafState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ItemsState:
-    """``offsets`` int32[n + 1] from 0; ``bounds`` int64[m + 1], sizes of the m items summed up."""
+    """``offsets`` int32[n + 1] from 0; ``bounds`` int64[m + 1], cumulative sizes of the m items."""
 
     node: WriteItems
     valid: _Bytes
@@ -59,7 +59,7 @@ class _ItemsState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RecordState:
-    """``present``: int64[k], the rows that are not null, which the fields have alone; None when none is null."""
+    """``present``: int64[k], the non-null rows; the fields have only these. None if no row is null."""
 
     node: WriteRecord
     valid: _Bytes
@@ -69,7 +69,7 @@ class _RecordState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _UnionState:
-    """``branches``: int64[n]; ``members``: for each, int64[k], the rows that have it, and what it writes there."""
+    """``branches``: int64[n]; ``members``: per member int64[k], the rows with that branch, and their values."""
 
     node: WriteUnion
     branches: _Int64s
@@ -78,7 +78,7 @@ class _UnionState:
 
 @dataclass(frozen=True, slots=True)
 class _NullState:
-    """A column of nulls: ``branch`` is the byte that says so."""
+    """A column of nulls; ``branch`` is the branch byte of null."""
 
     branch: int
 
@@ -87,10 +87,10 @@ _State: TypeAlias = _LeafState | _ItemsState | _RecordState | _UnionState | _Nul
 
 
 def measure_record(plan: WriteRecord, columns: Sequence[pa.Array], sizes: _Int64s) -> _RecordState:
-    """Add what each record takes to ``sizes`` int64[n], and keep what writing needs.
+    """Add the size of each record to ``sizes`` int64[n]; return the state that writing needs.
 
     Raises:
-        InvalidDataError: nulls where the writer takes none, texts that no enum has, decimals that do not fit.
+        InvalidDataError: a null where the writer allows none, a text outside its enum, a decimal that does not fit.
     """
     return _RecordState(plan, _NO_BYTES, None, _measure_fields(plan, columns, sizes))
 
@@ -118,7 +118,7 @@ def _measure(node: WriteNode, array: pa.Array, sizes: _Int64s) -> _State:
         sizes += 1
     elif valid.size:
         row = int(np.flatnonzero(valid == 0)[0])
-        raise InvalidDataError(f"Column {node.path!r} holds a null (row {row}), and the Avro schema takes none there.")
+        raise InvalidDataError(f"Column {node.path!r} holds a null (row {row}); the Avro schema allows none there.")
     if isinstance(node, WriteLeaf):
         return _measure_leaf(node, array, valid, sizes)
     if isinstance(node, WriteItems):
@@ -189,7 +189,7 @@ def _measure_union(node: WriteUnion, array: pa.Array, valid: _Bytes, sizes: _Int
         row = int(np.flatnonzero(wrong)[0])
         raise InvalidDataError(
             f"Column {node.path!r} has {filled[row]} values (row {row}); a union holds one"
-            + (", and this one takes no null." if least else ", or none.")
+            + (", and this union allows no null." if least else ", or none.")
         )
     avro_encode.measure_longs(branches, _NO_BYTES, sizes)
     return _UnionState(node, branches, tuple(members))
@@ -213,7 +213,7 @@ def _bits(buffer: pa.Buffer | None, offset: int, count: int) -> _Bytes:
 
 
 def _valid_flags(array: pa.Array) -> _Bytes:
-    """uint8[n], 0 for null; empty when nothing is null."""
+    """uint8[n], 0 for null; empty without nulls."""
     if array.null_count == 0:
         return _NO_BYTES
     if pa.types.is_null(array.type):
@@ -222,7 +222,7 @@ def _valid_flags(array: pa.Array) -> _Bytes:
 
 
 def _items(array: pa.Array, width: int, dtype: type[np.generic]) -> npt.NDArray[Any]:
-    """The n values of ``width`` bytes each as one array of ``dtype``."""
+    """The n values of ``width`` bytes each as an array of ``dtype``."""
     buffer = array.buffers()[1]
     if buffer is None:
         return np.zeros(0, dtype)
@@ -243,7 +243,7 @@ def _longs(node: WriteLeaf, array: pa.Array) -> _Int64s:
     found = pc.index_in(array, pa.array(node.symbols, pa.string()))
     if found.null_count > array.null_count:
         row = pc.index(pc.and_(pc.is_null(found), pc.is_valid(array)), True).as_py()
-        raise InvalidDataError(f"Column {node.path!r} holds {array[row].as_py()!r} (row {row}), no symbol of its enum.")
+        raise InvalidDataError(f"Column {node.path!r} holds {array[row].as_py()!r} (row {row}), not in its enum.")
     indices: _Int64s = found.fill_null(0).to_numpy().astype(np.int64)
     return indices
 
@@ -262,7 +262,7 @@ def _checked_decimals(node: WriteLeaf, array: pa.Array, valid: _Bytes) -> npt.ND
 
 
 def _visible_items(array: pa.Array, valid: _Bytes) -> tuple[npt.NDArray[np.int32], pa.Array]:
-    """Offsets int32[n + 1] from 0 and the items that they count; entries for maps."""
+    """Offsets int32[n + 1] from 0, and the items in their range; entries for maps."""
     if pa.types.is_map(array.type):
         entries = pa.field("entries", pa.struct([array.type.key_field, array.type.item_field]), nullable=False)
         array = pa.Array.from_buffers(
@@ -293,11 +293,11 @@ def write_record(state: _RecordState, first: int, after: int, pos: _Int64s, ends
 
     Args:
         state: from :func:`measure_record`.
-        first: row.
-        after: row behind the last.
-        pos: int64[after - first], where each begins; moved to its end.
-        ends: int64[after - first], where each ends.
-        out: uint8[], filled there.
+        first: first row.
+        after: row after the last.
+        pos: int64[after - first], the start of each record; moved to its end.
+        ends: int64[after - first], the end of each record.
+        out: uint8[], filled at these positions.
     """
     for field in state.fields:
         _write(field, first, after, pos, ends, out)

@@ -1,10 +1,9 @@
-"""What to do with each column of a writer's Avro records to get the columns of a reader's Arrow schema.
+"""Plans that read a writer's Avro records as the columns of a reader's Arrow schema.
 
-Design: schema resolution happens once, here, and gives a tree of values that ``avro_columns`` runs on any number of
-records. A record is a row of *steps* in the writer's order, the only order in which its bytes can be read:
-a :class:`Skip` walks over neighbouring columns nobody wants; a :class:`Leaf`, :class:`Items`, :class:`Record` or
-:class:`Union` reads one. *Places* then say, in the reader's order, which step gives a column, or what fills one that
-the writer lacked.
+Schemas are resolved once, here, into a tree that ``avro.columns`` executes on any number of records. A record is a
+sequence of *steps* in the writer's order, the only order in which its bytes can be read: a :class:`Skip` passes
+neighbouring unrequested columns; a :class:`Leaf`, :class:`Items`, :class:`Record` or :class:`Union` reads one column.
+*Places* list, in the reader's order, the step that gives each column, or the fill for one that the writer lacked.
 
 ::
 
@@ -12,8 +11,8 @@ the writer lacked.
     steps   Leaf a  | Skip b, c                 | Leaf d           places  step 2, step 0, Fill(null)
 
 Resolution follows Avro: fields by name (then by the reader's aliases), numbers promoted, absent fields filled with the
-reader's default or null. Promotions beyond Avro's are those of ``schema.promotion``; numbers to text are handed in by
-the caller (``promote``), since they live above this layer.
+reader's default or null. ``schema.promotion`` defines the promotions beyond Avro's. The caller passes conversions of
+numbers to text (``promote``), because they belong to a higher layer.
 """
 
 from __future__ import annotations
@@ -46,17 +45,17 @@ _TEXT = (pa.string(), pa.binary())
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """Read a plain column.
+    """Read a scalar column.
 
     Attributes:
         path: dotted, for messages.
-        code: how the bytes are read: boolean, int, long, fixed (that many bytes), decimal, bytes (length in front).
-        null: the byte for null, 0 or 2; -1 without union.
-        required: whether the reader takes no nulls.
-        kind: Arrow type of what is read.
-        width: bytes of a fixed or a decimal; -1 for a decimal with its length in front.
-        symbols: of an enum, read as ints.
-        convert: from ``kind`` (from strings for an enum) to the reader's type, None when that is the same.
+        code: encoding of the bytes: boolean, int, long, fixed (``width`` bytes), decimal, bytes (with a length prefix).
+        null: the branch byte of null, 0 or 2; -1 without union.
+        required: whether the reader does not allow nulls.
+        kind: Arrow type of the decoded values.
+        width: bytes of a fixed or a decimal; -1 for a decimal with a length prefix.
+        symbols: symbols of an enum, which is read as ints.
+        convert: conversion from ``kind`` (from strings for an enum) to the reader's type; None if they are the same.
     """
 
     path: str
@@ -71,7 +70,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skip:
-    """Walk over columns."""
+    """Move past columns."""
 
     program: WalkProgram
 
@@ -81,8 +80,8 @@ class Fill:
     """A column that the writer does not have.
 
     Attributes:
-        kind: its type.
-        value: one value of that type; None for null.
+        kind: Arrow type.
+        value: an array of one value; None for null.
     """
 
     kind: pa.DataType
@@ -93,7 +92,7 @@ class Fill:
 class Record:
     """Read a record; ``steps``, ``places``: see the module docstring; ``kind``: the reader's struct.
 
-    ``whole`` tells whether the steps reach the record's end: columns behind the last wanted one are not walked over.
+    ``whole``: whether the steps reach the end of the record; columns after the last requested one are not skipped.
     """
 
     path: str
@@ -107,7 +106,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Items:
-    """Read an array or a map of the reader's ``kind``; ``item`` reads an item or entry, ``program`` walks over all."""
+    """Read an array or a map as the reader's ``kind``; ``item`` reads each item or entry, ``program`` finds them."""
 
     path: str
     null: int
@@ -119,16 +118,16 @@ class Items:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Union:
-    """Read a union of several types as the reader's struct ``kind``, whose members are all null but one.
+    """Read a union of several types as the reader's struct ``kind``, which has at most one non-null member.
 
     Attributes:
         path: dotted, for messages.
-        null: the branch that stands for null, -1 if there is none: then no value is null.
-        required: whether the reader takes no nulls.
+        null: the branch of null; -1 if the union has none.
+        required: whether the reader does not allow nulls.
         kind: the reader's struct.
-        names: of the branches, for messages.
-        members: for each branch the plan of its values; None for null and for what the reader has no member for.
-        places: for each of the reader's members the branch that it is; -1 for one that the writer does not have.
+        names: names of the branches, for messages.
+        members: plan of each branch; None for null and for branches without a member in the reader.
+        places: branch of each member of the reader; -1 for a branch that the writer does not have.
     """
 
     path: str
@@ -157,14 +156,14 @@ def plan_rows(
 
     Args:
         writer: a record.
-        reader: columns wanted, of storable types.
-        where: what holds the writer's schema, for messages.
-        reader_avro: the reader's own Avro record, for defaults and aliases; None when there are none.
+        reader: requested columns, of storable types.
+        where: location of the writer's schema, for messages.
+        reader_avro: the reader's own Avro record, for defaults and aliases; None if there are none.
         promote: conversions beyond Avro's own; see :data:`Promote`.
 
     Raises:
-        SchemaMismatchError: columns that cannot become the reader's; all of them listed.
-        UnsupportedFeatureError: a wanted column that hudi_fast cannot hold.
+        SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
+        UnsupportedFeatureError: a requested column that hudi_fast cannot hold.
     """
     resolving = _Resolving(where, promote, [])
     target = pa.struct([each.remove_metadata() for each in reader])
@@ -173,7 +172,7 @@ def plan_rows(
         listed = "\n".join(f"  - {each}" for each in resolving.problems)
         count = len(resolving.problems)
         raise SchemaMismatchError(
-            f"The records of {where} do not fit the columns wanted ({count} problem(s)):\n{listed}"
+            f"The records of {where} do not fit the requested columns ({count} problem(s)):\n{listed}"
         )
     return plan
 
@@ -188,7 +187,7 @@ def _record(
     resolving: _Resolving,
     trailing: bool = True,
 ) -> Record:
-    """``trailing``: walk over unwanted columns at the end too, since other values follow the record."""
+    """``trailing``: also skip unrequested columns at the end, because other values follow the record."""
     fields = [target.field(i) for i in range(target.num_fields)]
     declared = {each.name: each for each in own.fields} if own is not None else {}
     sources = _sources(writer, fields, declared)
@@ -219,7 +218,7 @@ def _record(
 
 
 def _sources(writer: AvroType, fields: list[pa.Field], declared: Mapping[str, AvroField]) -> list[int | None]:
-    """For each of the reader's fields the position of the writer's."""
+    """The position of the writer's field for each field of the reader."""
     positions = {each.name: position for position, each in enumerate(writer.fields)}
     found = []
     taken = {each.name for each in fields}
@@ -237,7 +236,7 @@ def _under(path: str, name: str) -> str:
 
 
 def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, resolving: _Resolving) -> Node | None:
-    """The plan for one value; None when there is none, and a problem more."""
+    """The plan for one value; on failure None, with a message added to ``resolving.problems``."""
     if is_general_union(writer):
         return _union(writer, column, path, own, resolving)
     null, inner = optional_part(writer, path, resolving.where)
@@ -254,7 +253,7 @@ def _node(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, r
     if inner.kind == "map" and pa.types.is_map(target):
         return _map(writer, target, null, required, path, _part_of(own, "map"), resolving)
     if inner.kind in ("record", "array", "map") or pa.types.is_nested(target):
-        resolving.problems.append(f"column {path!r} is {_article(inner.kind)} in the records, and {target} is wanted")
+        resolving.problems.append(f"column {path!r} is {_article(inner.kind)} in the records, requested as {target}")
         return None
     return _leaf(inner, target, null, required, path, resolving)
 
@@ -265,7 +264,7 @@ def _union(writer: AvroType, column: pa.Field, path: str, own: AvroType | None, 
     places = member_branches(writer, [each.name for each in fields])
     if max(places, default=-1) < 0:
         listed = ", ".join(name for name in names if name != "null")
-        resolving.problems.append(f"column {path!r} is a union of {listed} in the records, and {target} is wanted")
+        resolving.problems.append(f"column {path!r} is a union of {listed} in the records, requested as {target}")
         return None
     declared = member_branches(own, [each.name for each in fields]) if own is not None and own.kind == "union" else []
     members: list[Node | None] = [None] * len(names)
@@ -315,7 +314,7 @@ def _article(kind: str) -> str:
     return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
 
 
-# ---- plain columns
+# ---- scalar columns
 
 
 def _leaf(
@@ -329,7 +328,7 @@ def _leaf(
         return Leaf(path, "int", null, required, pa.int32(), 0, writer.symbols, convert)
     kind = natural
     if (natural in _TEXT and target in _TEXT) or (natural == pa.int64() and pa.types.is_timestamp(target)):
-        kind = target  # the same bytes under another name
+        kind = target  # same bytes, other type
     convert = None
     if kind != target:
         convert = _conversion(kind, target, path, resolving)
@@ -352,11 +351,11 @@ def _conversion(source: pa.DataType, target: pa.DataType, path: str, resolving: 
     if found is None and resolving.promote is not None:
         found = resolving.promote(source, target, path)
     if found is None:
-        resolving.problems.append(f"column {path!r} is {source} in the records, and {target} is wanted")
+        resolving.problems.append(f"column {path!r} is {source} in the records, requested as {target}")
     return found
 
 
-# ---- columns that the writer does not have
+# ---- columns that the writer lacks
 
 
 def _fill(column: pa.Field, declared: AvroField | None, path: str, resolving: _Resolving) -> Fill:

@@ -1,4 +1,4 @@
-"""Values of one plain type read as another: Avro's promotions, and those by which Hudi widens columns.
+"""Conversions of scalar values to another type: Avro's promotions, and Hudi's widening of columns.
 
 Source: Avro 1.11 specification, "Schema Resolution"; HoodieAvroUtils.rewritePrimaryType, Hudi 1.2.0.
 """
@@ -17,14 +17,14 @@ __all__ = ["Convert", "Promote", "built_in_conversion"]
 Convert: TypeAlias = Callable[[pa.Array], pa.Array]
 
 Promote: TypeAlias = Callable[[pa.DataType, pa.DataType, str], Convert | None]
-"""``schema.cast.leaf_cast``: source type, target type, column -> conversion, or None when there is none."""
+"""``schema.cast.leaf_cast``: source type, target type, column -> conversion, or None if the types do not convert."""
 
 _TEXT = (pa.string(), pa.binary())
 _FLOATS = (pa.float32(), pa.float64())
 
 
 def built_in_conversion(source: pa.DataType, target: pa.DataType) -> Convert | None:
-    """The conversion between two plain Arrow types; None when there is none here."""
+    """The conversion between two scalar Arrow types; None if this module has none."""
     if source == pa.float32() and target == pa.float64():
         return _double_of_same_text
     if source == pa.int32() and target == pa.int64():
@@ -37,7 +37,7 @@ def built_in_conversion(source: pa.DataType, target: pa.DataType) -> Convert | N
 
 
 def _holds(source: pa.DataType, target: pa.DataType) -> bool:
-    """Timestamps and times of other units, checked value by value; decimals with room for all digits."""
+    """Whether a checked cast is enough: timestamps and times of another unit, decimals with room for all digits."""
     if pa.types.is_decimal128(source) and pa.types.is_decimal128(target):
         grows = target.precision - target.scale >= source.precision - source.scale
         return bool(grows and target.scale >= source.scale)

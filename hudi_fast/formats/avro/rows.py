@@ -1,9 +1,8 @@
 """Rows as bare Avro binary <-> Arrow record batches: the content of Avro data blocks in log files.
 
-Design: a schema pair is resolved once (``avro_program``, ``avro_encoding``); the result is a value that can be kept,
-pickled and shared by threads. Then bytes: records are framed by their lengths and cut into batches of about
-``BATCH_BYTES``, which stay in the CPU's cache while column after column is read from them (``avro_columns``,
-``kernels.avro_decode``).
+A pair of schemas is resolved once (``avro.program``, ``avro.encoding``); the result is immutable, can be pickled and
+shared by threads. Records are framed by their lengths and split into batches of about ``BATCH_BYTES``, which stay in
+the CPU's cache while they are decoded column by column (``avro.columns``, ``kernels.avro_decode``).
 
 ::
 
@@ -11,8 +10,8 @@ pickled and shared by threads. Then bytes: records are framed by their lengths a
          AvroDecoder  ──►  record batches of the reader's schema
          AvroEncoder  ◄──  record batches of the writer's columns
 
-Types are those of the table in ``avro_schema``, and structs for unions of several types (``avro_types``). Values are
-checked as they are read, see ``CorruptTableError`` below.
+``avro.schema`` has the table of types; unions of several types are structs (``avro.types``). All values are checked
+while they are read, see ``CorruptTableError`` below.
 Source: HoodieAvroDataBlock of Hudi 1.2.0 (versions 1 to 3 of the block have one layout); Avro 1.11 specification.
 """
 
@@ -42,7 +41,7 @@ BATCH_BYTES = 768 * 1024
 """Bytes of records after which :meth:`AvroDecoder.decode_block` ends a batch."""
 
 BATCH_ROWS = 32 * 1024
-"""Most rows of a batch of :meth:`AvroDecoder.decode_block`."""
+"""Maximum rows of a batch of :meth:`AvroDecoder.decode_block`."""
 
 _VERSIONS = (1, 2, 3)
 _HEAD = 8
@@ -57,11 +56,11 @@ Int64s = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroDecoder:
-    """Avro records of one writer schema as record batches of one Arrow schema; a value, can be pickled.
+    """Decodes Avro records of one writer schema into record batches of one Arrow schema; immutable, can be pickled.
 
     Attributes:
         reader: schema of the batches, without metadata.
-        plan: how each of its columns is got.
+        plan: how to read each column.
     """
 
     reader: pa.Schema
@@ -77,22 +76,22 @@ class AvroDecoder:
         reader_avro: str | None = None,
         promote: Promote | None = None,
     ) -> AvroDecoder:
-        """Resolve a writer's schema against the columns wanted.
+        """Resolve a writer's schema against the requested columns.
 
         Args:
             writer_schema: Avro JSON text of the records' schema (header SCHEMA of a log block).
-            reader: columns wanted, in any order, of storable types. Columns that the writer lacks become null, or the
-                default of ``reader_avro``.
-            where: what holds ``writer_schema``, for messages.
-            reader_avro: Avro JSON text of the reader's schema, for defaults and aliases; its types are not looked at.
-            promote: conversions of plain types beyond the built-in ones, which are int to long, float and double, long
-                to float, double and timestamp, float to double, string to bytes and back, decimals to wider ones, and
+            reader: requested columns, in any order, of storable types. Columns that the writer lacks become null, or
+                the default of ``reader_avro``.
+            where: location of ``writer_schema``, for messages.
+            reader_avro: Avro JSON text of the reader's schema, for defaults and aliases; its types are ignored.
+            promote: conversions of scalar types in addition to the built-in ones: int to long, float and double; long
+                to float, double and timestamp; float to double; string to bytes and back; decimals to wider ones;
                 timestamps and times to other units. ``schema.cast.leaf_cast`` adds numbers to string.
 
         Raises:
-            SchemaMismatchError: columns that cannot become the reader's, all of them listed.
-            CorruptTableError: ``writer_schema`` is no Avro record schema.
-            UnsupportedFeatureError: a wanted column that hudi_fast cannot hold, a recursive record.
+            SchemaMismatchError: columns that cannot be converted to the reader's; the message lists all of them.
+            CorruptTableError: ``writer_schema`` is not an Avro record schema.
+            UnsupportedFeatureError: a requested column that hudi_fast cannot hold, or a recursive record.
         """
         own = None if reader_avro is None else parse_record(reader_avro, "the reader's schema")
         bare = reader.remove_metadata()
@@ -100,20 +99,20 @@ class AvroDecoder:
         return cls(bare, plan_rows(parse_record(writer_schema, where), bare, where, own, promote))
 
     def decode_block(self, content: pa.Buffer | Bytes, path: str | None, offset: int) -> Iterator[pa.RecordBatch]:
-        """The rows of an Avro data block, in order.
+        """Decode the rows of an Avro data block, in order.
 
         Args:
-            content: of the block, as it is in the file.
+            content: the block's content, as stored.
             path: the log file, for messages.
-            offset: where the content begins in the file, for messages.
+            offset: position of the content in the file, for messages.
 
         Returns:
-            Batches of :attr:`reader`, of about BATCH_BYTES of records or BATCH_ROWS rows each; none for a block without
-            records.
+            Batches of :attr:`reader`, of about BATCH_BYTES of records or BATCH_ROWS rows each; no batch for a block
+            without records.
 
         Raises:
-            CorruptTableError: bytes that are not what the format or the writer's schema says; with file and byte.
-            InvalidDataError: a value that the reader's schema does not take (a null, a timestamp out of range).
+            CorruptTableError: the bytes do not match the format or the writer's schema; names file and byte.
+            InvalidDataError: the reader's schema does not allow a value (a null, a timestamp out of range).
         """
         data = np.frombuffer(content, np.uint8)
         count = _block_count(data, path, offset)
@@ -130,7 +129,7 @@ class AvroDecoder:
             count -= found
         if at != len(data):
             raise CorruptTableError(
-                f"Avro data block: expected its end behind the last record, found {len(data) - at} bytes more.",
+                f"Avro data block: expected its end after the last record, found {len(data) - at} more bytes.",
                 path,
                 offset + at,
             )
@@ -138,21 +137,21 @@ class AvroDecoder:
     def decode_records(
         self, data: Bytes, starts: Int64s, ends: Int64s, path: str | None = None, offset: int = 0
     ) -> pa.RecordBatch:
-        """Records anywhere in ``data`` as one batch.
+        """Decode records anywhere in ``data`` as one batch.
 
         Args:
             data: uint8[].
-            starts: int64[n], where records begin.
-            ends: int64[n], where they end.
+            starts: int64[n], the start of each record.
+            ends: int64[n], the end of each record.
             path: the file, for messages.
-            offset: of ``data`` in the file, for messages.
+            offset: position of ``data`` in the file, for messages.
 
         Returns:
             n rows of :attr:`reader`.
 
         Raises:
             ValueError: a record does not lie within ``data``.
-            UnsupportedFeatureError: a column of the batch would pass 2 GiB; give fewer records.
+            UnsupportedFeatureError: a column of the batch exceeds 2 GiB; pass fewer records.
             CorruptTableError, InvalidDataError: as :meth:`decode_block`.
         """
         if starts.shape != ends.shape or starts.ndim != 1:
@@ -196,7 +195,7 @@ class AvroDecoder:
 
 
 def _block_count(data: Bytes, path: str | None, offset: int) -> int:
-    """How many records the block has, by its head."""
+    """The number of records, from the head of the block."""
     if len(data) < _HEAD:
         raise CorruptTableError(f"Avro data block: expected {_HEAD} bytes or more, found {len(data)}.", path, offset)
     version, count = (int(each) for each in data[:_HEAD].view(">i4"))
@@ -223,11 +222,11 @@ def _bad_frame(data: Bytes, at: int, row: int, ends: Int64s, path: str | None, o
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AvroEncoder:
-    """Record batches of one Arrow schema as Avro records of one writer schema; a value, can be pickled.
+    """Encodes record batches of one Arrow schema as Avro records of one writer schema; immutable, can be pickled.
 
     Attributes:
-        schema: of the batches.
-        plan: how each of the writer's columns is written.
+        schema: schema of the batches.
+        plan: how to write each column.
     """
 
     schema: pa.Schema
@@ -238,13 +237,13 @@ class AvroEncoder:
         """Resolve the columns of batches against a writer's schema.
 
         Args:
-            schema: of the batches: storable types, or dictionaries of such. Columns in any order; those that the writer
-                has besides become its default, or null.
+            schema: schema of the batches: storable types, or dictionaries of them, in any order. Columns that only the
+                writer has become their default, or null.
             writer_schema: Avro JSON text. Its unions of null and one type may have either order.
 
         Raises:
-            SchemaMismatchError: columns that the writer's schema lacks, has with another type, or needs; all listed.
-            CorruptTableError: ``writer_schema`` is no Avro record schema.
+            SchemaMismatchError: unknown, missing or mistyped columns; the message lists all of them.
+            CorruptTableError: ``writer_schema`` is not an Avro record schema.
             UnsupportedFeatureError: the writer has a type that hudi_fast cannot hold.
         """
         bare = pa.schema([each.remove_metadata() for each in schema])
@@ -254,27 +253,27 @@ class AvroEncoder:
         """Encode the rows of a batch, in order.
 
         Args:
-            batch: of :attr:`schema`; n rows.
+            batch: n rows of :attr:`schema`.
 
         Returns:
             uint8[], length-framed records (int32 big endian, then Avro binary), which follow :func:`block_content_head`
-            in a block; and int64[n + 1], where each begins in them, and their end.
+            in a block; and int64[n + 1], the start of each record and the end of the last.
 
         Raises:
-            InvalidDataError: a null where the writer takes none, a text that is no symbol of its enum, a decimal that
-                does not fit, a record of 2 GiB; with column and row.
+            InvalidDataError: a null where the writer allows none, a text that is not in its enum, a decimal that does
+                not fit, a record of 2 GiB; names column and row.
             SchemaMismatchError: the batch has another schema.
         """
         return self._encode(batch, _FRAME)
 
     def encode_values(self, batch: pa.RecordBatch) -> pa.Array:
-        """The rows of a batch as an array: binary[n], each the bare Avro binary of its row.
+        """Encode the rows of a batch as binary[n]: the bare Avro binary of each row.
 
         Args:
-            batch: of :attr:`schema`; n rows.
+            batch: n rows of :attr:`schema`.
 
         Raises:
-            UnsupportedFeatureError: the values take 2 GiB or more; give fewer rows.
+            UnsupportedFeatureError: the values take 2 GiB or more; pass fewer rows.
             InvalidDataError, SchemaMismatchError: as :meth:`encode_records`.
         """
         out, bounds = self._encode(batch, 0)
@@ -283,10 +282,10 @@ class AvroEncoder:
         return string_array(bounds.astype(np.int32), out, pa.binary())
 
     def _encode(self, batch: pa.RecordBatch, frame: int) -> tuple[Bytes, Int64s]:
-        """The records, each behind ``frame`` bytes for its length (4, or none), and their bounds."""
+        """The records, each after ``frame`` bytes for its length (4 or 0), and their bounds."""
         if not batch.schema.equals(self.schema):
             raise SchemaMismatchError(
-                f"This encoder takes rows with the schema\n{self.schema}\nand was given some with\n{batch.schema}"
+                f"This encoder expects rows with the schema\n{self.schema}\nand got rows with\n{batch.schema}"
             )
         sizes = np.full(batch.num_rows, frame, np.int64)
         state = measure_record(self.plan, batch.columns, sizes)
@@ -308,5 +307,5 @@ class AvroEncoder:
 
 
 def block_content_head(count: int) -> bytes:
-    """What stands before the records in a data block's content: int32 version (3), int32 count, big endian."""
+    """The head of a data block's content: int32 version (3), int32 count, big endian."""
     return (3).to_bytes(4, "big") + count.to_bytes(4, "big")

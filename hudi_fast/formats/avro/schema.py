@@ -1,8 +1,8 @@
 """Avro schemas as JSON text <-> Arrow schemas.
 
-Design: two recursive walks, one per direction, over a small set of types: the *storable* Arrow types below. A table's
-schema is an Arrow schema of storable types everywhere inside hudi_fast; the Avro text exists only at the border
-(``schema`` of a commit, ``hoodie.table.create.schema``, headers of log blocks, footers of base files).
+Two recursive walks, one per direction, over a small set of types: the *storable* Arrow types below. Inside hudi_fast a
+table's schema is an Arrow schema of storable types; Avro text exists only in files (``schema`` of a commit,
+``hoodie.table.create.schema``, headers of log blocks, footers of base files).
 
 =================================  =========================================================
 Arrow                              Avro
@@ -18,20 +18,20 @@ timestamp[ms|us, tz=UTC]           long timestamp-millis, timestamp-micros
 timestamp[ms|us]                   long local-timestamp-millis, local-timestamp-micros
 list<element>, map<string, value>  array, map
 struct                             record
-struct of member0, member1 ...     union of several types, one for each member
+struct of member0, member1 ...     union of several types, one per member
 nullable field                     ``["null", T]`` with default null (read in either order)
 =================================  =========================================================
 
 Names follow the Spark writers of Apache Hudi: record ``<table>_record`` in namespace ``hoodie.<table>``; a nested
-record takes its column's name, in the namespace made of its parent's full name; a decimal (or other fixed) is called
-``fixed`` in the namespace made of the column's full name. Source: Avro 1.11 specification; HoodieSchemaUtils and
-Spark's SchemaConverters as of Hudi 1.2.0; texts compared byte for byte with commits of real tables.
+record has its column's name, in the namespace of its parent's full name; a decimal (or other fixed) is called
+``fixed`` in the namespace of the column's full name. Source: Avro 1.11 specification; HoodieSchemaUtils and Spark's
+SchemaConverters as of Hudi 1.2.0; output compared byte for byte with commits of real tables.
 
-A union of several types is what Parquet and Spark make of it: a struct of which at most one member is not null, called
-``member0``, ``member1`` ... in the order of the types beside null. Such a struct (two members or more, all nullable, of
-different Avro types) becomes a union again.
+A union of several types is stored as Parquet and Spark store it: a struct with at most one non-null member. Members are
+called ``member0``, ``member1`` ... in the order of the non-null types. Such a struct (two members or more, all
+nullable, of different Avro types) becomes a union again.
 
-What Arrow cannot say is dropped: ``doc``, aliases, defaults other than null, and that a string was an enum.
+The following has no Arrow equivalent and is dropped: ``doc``, aliases, defaults other than null, and enum symbols.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ META_FIELDS: tuple[str, ...] = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
-"""The five columns that Hudi puts before a table's own, all nullable strings (HoodieRecord, 1.2.0)."""
+"""The five columns that Hudi puts before the table's own columns, all nullable strings (HoodieRecord, 1.2.0)."""
 
 OPERATION_FIELD = "_hoodie_operation"
 """The sixth meta column; only in tables with ``hoodie.allow.operation.metadata.field=true``."""
@@ -101,7 +101,7 @@ _ARROW_OF_LOGICAL: Mapping[tuple[str, str], pa.DataType] = {
     (avro["type"], avro["logicalType"]): arrow for arrow, avro in _AVRO_OF_SIMPLE.items() if isinstance(avro, dict)
 }
 
-# Read as their carrier type these would give wrong values, not merely plainer ones.
+# Read as their underlying type, these would give wrong values, not merely less precise types.
 _REFUSED_LOGICAL = frozenset({"timestamp-nanos", "local-timestamp-nanos", "vector", "variant", "blob"})
 
 _ONE_NUMBER = ({"int", "long"}, {"float", "double"})
@@ -113,17 +113,17 @@ _ILLEGAL_IN_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
 def is_meta_field(name: str) -> bool:
-    """Whether Hudi owns the column: one of the five of :data:`META_FIELDS`, or :data:`OPERATION_FIELD`."""
+    """Whether the column is one of :data:`META_FIELDS` or :data:`OPERATION_FIELD`."""
     return name in META_FIELDS or name == OPERATION_FIELD
 
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
-    """``schema`` without the columns that Hudi owns, and without metadata (HoodieAvroUtils.removeMetadataFields)."""
+    """``schema`` without meta columns and without metadata (HoodieAvroUtils.removeMetadataFields)."""
     return pa.schema([each for each in schema if not is_meta_field(each.name)])
 
 
 def with_meta(schema: pa.Schema, operation_field: bool = False) -> pa.Schema:
-    """``schema`` with the five meta columns in front, whether or not it had them; a sixth for ``operation_field``."""
+    """``schema`` with the five meta columns first, whether or not it had them; the sixth with ``operation_field``."""
     names = (*META_FIELDS, OPERATION_FIELD) if operation_field else META_FIELDS
     return pa.schema([pa.field(name, pa.string()) for name in names] + list(without_meta(schema)))
 
@@ -134,19 +134,19 @@ def with_meta(schema: pa.Schema, operation_field: bool = False) -> pa.Schema:
 def record_name_of(table_name: str) -> tuple[str, str]:
     """Avro record name and namespace of a table, as Hudi's Spark writers choose them.
 
-    Characters that Avro does not allow become ``__`` each; so does a leading digit (HoodieAvroUtils.sanitizeName).
+    Each character that Avro does not allow becomes ``__``; so does a leading digit (HoodieAvroUtils.sanitizeName).
     """
     name = _sanitized(table_name)
     return f"{name}_record", f"hoodie.{name}"
 
 
 def check_column_name(name: str, where: str) -> None:
-    """Refuse a column name that Avro, and so Apache Hudi, cannot hold.
+    """Reject a column name that Avro, and so Apache Hudi, cannot store.
 
-    Java's Avro takes any Unicode letter or digit and ``_``, a digit not first; the same is allowed here.
+    As Java's Avro, this allows Unicode letters, digits and ``_``, without a leading digit.
 
     Raises:
-        SchemaMismatchError: naming the column; ``where`` is its place, for the message.
+        SchemaMismatchError: the name is not allowed; ``where`` gives its position in the message.
     """
     legal = (
         name != ""
@@ -156,7 +156,7 @@ def check_column_name(name: str, where: str) -> None:
     if not legal:
         raise SchemaMismatchError(
             f"The column name {name!r} ({where}) cannot be stored: Hudi keeps a table's schema in Avro, where a name "
-            "holds letters, digits and '_' alone and does not begin with a digit. Rename the column."
+            "consists of letters, digits and '_' and does not begin with a digit. Rename the column."
         )
 
 
@@ -173,14 +173,14 @@ def arrow_to_avro(schema: pa.Schema, record_name: str, namespace: str, meta_fiel
     """The Avro JSON text of a schema, with the spelling and key order of Hudi's Spark writers.
 
     Args:
-        schema: storable types only (see the module's table); ``schema.normalize`` makes them.
-        record_name: of the outermost record; illegal characters become ``__``.
-        namespace: of the outermost record, dotted; likewise.
-        meta_fields: put the five meta columns in front. Without it, meta columns of ``schema`` are written as any.
+        schema: storable types only (see the module's table); ``schema.normalize`` converts to them.
+        record_name: name of the outermost record; illegal characters become ``__``.
+        namespace: dotted namespace of the outermost record; likewise.
+        meta_fields: add the five meta columns first. Otherwise meta columns of ``schema`` are ordinary columns.
 
     Raises:
-        SchemaMismatchError: a column name that Avro cannot hold.
-        UnsupportedFeatureError: a type that is not storable, named with its column.
+        SchemaMismatchError: a column name that Avro cannot store.
+        UnsupportedFeatureError: a type that is not storable; the message names the column.
     """
     name = _sanitized(record_name)
     space = ".".join(_sanitized(part) for part in namespace.split(".")) if namespace else ""
@@ -216,7 +216,7 @@ def _field_to_avro(column: pa.Field, name: str, namespace: str, path: str) -> An
 
 
 def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> Any:
-    """``name`` and ``namespace`` are those a record or fixed at this place gets; elements of a list share its own."""
+    """``name`` and ``namespace`` apply to a record or fixed at this position; the elements of a list share them."""
     simple = _AVRO_OF_SIMPLE.get(kind)
     if simple is not None:
         return dict(simple) if isinstance(simple, dict) else simple
@@ -236,19 +236,19 @@ def _type_to_avro(kind: pa.DataType, name: str, namespace: str, path: str) -> An
     if pa.types.is_fixed_size_binary(kind) and kind.byte_width > 0:
         return {**fixed, "size": kind.byte_width}
     raise UnsupportedFeatureError(
-        f"Column {path} has type {kind}, which a Hudi table cannot hold as it is; "
-        "hudi_fast.schema.normalize gives the storable form of a schema where there is one."
+        f"Column {path} has type {kind}, which a Hudi table cannot store; "
+        "hudi_fast.schema.normalize converts a schema to storable types where possible."
     )
 
 
 def _union_to_avro(members: list[pa.Field], name: str, namespace: str, path: str) -> list[Any] | None:
-    """The union that a struct stands for (HoodieSparkSchemaConverters.canBeUnion); None when it is just a struct."""
+    """The union that a struct represents (HoodieSparkSchemaConverters.canBeUnion); None for an ordinary struct."""
     numbered = all(each.name == f"member{place}" and each.nullable for place, each in enumerate(members))
     if not numbered or len(members) < 2:
         return None
     own = f"{namespace}.{name}" if namespace else name
     types = [_type_to_avro(each.type, each.name, own, f"{path}.{each.name}") for each in members]
-    # Avro tells branches apart by their names; those of records and fixeds are made of their members'
+    # Avro requires branches with distinct names; records and fixeds are named after their members
     kinds = [each["type"] if isinstance(each, dict) else str(each) for each in types]
     plain = [each for each in kinds if each not in ("record", "fixed")]
     within = any(isinstance(each, list) for each in types)
@@ -256,7 +256,7 @@ def _union_to_avro(members: list[pa.Field], name: str, namespace: str, path: str
 
 
 def _bytes_for_precision(precision: int) -> int:
-    """Fewest bytes of a signed integer that holds every value of so many decimal digits."""
+    """The fewest bytes of a signed integer that holds ``precision`` decimal digits."""
     largest: int = 10**precision - 1
     return largest.bit_length() // 8 + 1
 
@@ -265,14 +265,14 @@ def _bytes_for_precision(precision: int) -> int:
 
 
 def avro_to_arrow(avro_json: str | Mapping[str, Any], where: str) -> pa.Schema:
-    """The Arrow schema of an Avro record schema; no metadata in it.
+    """The Arrow schema of an Avro record schema, without metadata.
 
     Args:
-        avro_json: JSON text, or the value parsed from one.
-        where: what holds the schema (a file, an instant), for messages.
+        avro_json: JSON text, or its parsed value.
+        where: location of the schema (a file, an instant), for messages.
 
     Raises:
-        CorruptTableError: not JSON, not a record, or against the Avro specification.
+        CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
         UnsupportedFeatureError: valid Avro without storable Arrow type: unions of int and long, recursive records, the
             null type, nanosecond timestamps, Hudi's vector, variant and blob; the message names the column.
     """
@@ -294,7 +294,7 @@ def _field_to_arrow(name: str, avro: Any, namespace: str, path: str, names: Name
     if len(branches) == 1:
         return pa.field(name, _type_to_arrow(branches[0], namespace, path, names), nullable)
     if not branches or set(map(str, branches)) in _ONE_NUMBER:
-        # Spark takes int and long, or float and double, for one type, and then cannot read the base files.
+        # Spark treats int and long, or float and double, as one type and then cannot read the base files.
         listed = ", ".join(map(str, avro))
         raise UnsupportedFeatureError(f"Column {path} in {names.where} is a union of {listed}.")
     members = [
@@ -311,7 +311,7 @@ def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataTyp
         raise malformed(f"a type {str(avro)[:80]!r}", path, names)
     kind, logical = avro.get("type"), avro.get("logicalType")
     if not isinstance(kind, str):
-        # {"type": {"type": ...}} is the inner type said twice
+        # {"type": {"type": ...}} nests a type; unwrap it
         return _type_to_arrow(kind, namespace, path, names)
     if logical in _REFUSED_LOGICAL:
         raise UnsupportedFeatureError(f"Column {path} in {names.where} has the logical type {logical}.")
@@ -325,7 +325,7 @@ def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataTyp
         return pa.map_(pa.string(), value)
     if logical == "decimal" and kind == "bytes":
         return _decimal(avro, path, names)
-    # A logical type on a type that it does not fit is ignored: Avro specification, "Logical Types".
+    # A logical type that does not fit its underlying type is ignored: Avro specification, "Logical Types".
     simple = _ARROW_OF_LOGICAL.get((kind, str(logical))) or _ARROW_OF_PRIMITIVE.get(kind)
     return simple or _named(kind, namespace, path, names)
 
@@ -333,7 +333,7 @@ def _type_to_arrow(avro: Any, namespace: str, path: str, names: Names[pa.DataTyp
 def _definition(
     avro: Mapping[str, Any], kind: str, namespace: str, path: str, names: Names[pa.DataType]
 ) -> pa.DataType:
-    """A record, enum or fixed: defines a name, which later places may refer to."""
+    """A record, enum or fixed; it defines a name that later positions may refer to."""
     name = member(avro, "name", path, names)
     space = name.rpartition(".")[0] if "." in name else avro.get("namespace", namespace)
     full = full_name(name, space or "")

@@ -1,13 +1,13 @@
-"""A writer's Avro schema with its names resolved: what a walk over the bytes needs to know, and Arrow cannot say.
+"""A writer's Avro schema with its names resolved, with the details that decoding needs and Arrow types do not have.
 
-Design: :func:`parse_record` turns JSON into a tree of :class:`AvroType`, where a named type is one object wherever it
-is used. :func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` runs. The Arrow type of a
-plain type is what ``avro_schema`` says; it is asked for the wanted columns only, so a column that hudi_fast cannot hold
-does not stand in the way of the others.
+:func:`parse_record` turns JSON into a tree of :class:`AvroType`, in which a named type is a single object.
+:func:`walk_program` flattens types into the int64 array that ``kernels.avro_cursor`` executes. ``avro.schema`` gives
+the Arrow type of a scalar type; it is called for requested columns only, so a column that hudi_fast cannot hold does
+not prevent reading the others.
 
-A *general union*, of more than null and one type, is a struct in Arrow: a nullable member for each branch beside null,
-at most one of them not null. Members are called as the branches (a primitive's name; that of a record, enum or fixed,
-without namespace unless two would be called the same), or, in columns of tables, ``member0``, ``member1`` in order.
+A *general union*, of other than null and one type, is a struct in Arrow: a nullable member for each non-null branch, at
+most one of them not null. Members are named after their branches (primitives by their type; records, enums and fixeds
+without namespace unless that is ambiguous), or, in columns of tables, ``member0``, ``member1`` in order.
 
 Source: Avro 1.11 specification, "Schema Declaration" and "Binary Encoding".
 """
@@ -37,8 +37,8 @@ __all__ = [
     "arrow_type",
     "branch_names",
     "is_general_union",
-    "least_bytes",
     "member_branches",
+    "min_bytes",
     "optional_part",
     "parse_record",
     "plain_arrow_type",
@@ -48,7 +48,7 @@ __all__ = [
 
 _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "string", "bytes"})
 _FIXED_SIZES: Mapping[str, int] = {"null": 0, "boolean": 1, "float": 4, "double": 8}
-_MOST_STEPS = 1 << 16
+_MAX_STEPS = 1 << 16
 _NUMBERED = re.compile(r"member\d+")
 
 
@@ -57,10 +57,10 @@ class AvroField:
     """A field of a record.
 
     Attributes:
-        name: as written.
-        type: of its values.
-        aliases: other names by which a reader knows it.
-        has_default: whether ``default`` means anything.
+        name: name as declared.
+        type: type of its values.
+        aliases: other names that a reader accepts.
+        has_default: whether the field has a ``default``.
         default: JSON value.
     """
 
@@ -79,9 +79,9 @@ class AvroType:
         kind: a primitive's name, or record, enum, fixed, array, map, union.
         json: the declaration, for plain types (primitives, fixed, enum).
         size: bytes of a fixed.
-        symbols: of an enum.
-        fields: of a record.
-        parts: branches of a union; the one type of array items or map values.
+        symbols: symbols of an enum.
+        fields: fields of a record.
+        parts: branches of a union; the single type of array items or map values.
         name: full name of a record, enum or fixed.
     """
 
@@ -98,15 +98,15 @@ class AvroType:
 
 
 def parse_record(avro_json: str, where: str) -> AvroType:
-    """The record type that a schema's JSON text declares.
+    """Parse the record type in a schema's JSON text.
 
     Args:
         avro_json: JSON text.
-        where: what holds it (a log block, a file), for messages.
+        where: location of the schema (a log block, a file), for messages.
 
     Raises:
-        CorruptTableError: not JSON, not a record, or against the Avro specification.
-        UnsupportedFeatureError: a record that holds itself.
+        CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
+        UnsupportedFeatureError: a record that contains itself.
     """
     try:
         parsed = _parse(json.loads(avro_json), "", "", Names(where))
@@ -182,15 +182,15 @@ def _field(entry: Any, namespace: str, path: str, names: Names[AvroType]) -> Avr
 
 
 def is_general_union(avro: AvroType) -> bool:
-    """Whether it is a union of more than null and one type."""
+    """Whether the type is a union of other than null and one type."""
     return avro.kind == "union" and sum(part.kind != "null" for part in avro.parts) > 1
 
 
 def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]:
-    """The byte that stands for null (0 or 2, -1 without union), and the type beside null.
+    """The branch byte of null (0 or 2, -1 without union), and the non-null type.
 
     Raises:
-        UnsupportedFeatureError: a union that is not of null and one type; named with its column.
+        UnsupportedFeatureError: a union of other than null and one type; the message names the column.
     """
     if avro.kind != "union":
         return -1, avro
@@ -202,7 +202,7 @@ def optional_part(avro: AvroType, path: str, where: str) -> tuple[int, AvroType]
 
 
 def branch_names(union: AvroType) -> list[str]:
-    """What the branches of a union are called, null among them, in order."""
+    """The names of the branches of a union, including null, in order."""
     short = [(part.name or part.kind).rpartition(".")[2] for part in union.parts]
     return [
         part.name if part.name and short.count(name) > 1 else name
@@ -211,15 +211,15 @@ def branch_names(union: AvroType) -> list[str]:
 
 
 def union_members(union: AvroType) -> list[tuple[str, AvroType]]:
-    """Names and types of the branches beside null, in order."""
+    """Names and types of the non-null branches, in order."""
     named_parts = zip(branch_names(union), union.parts, strict=True)
     return [(name, part) for name, part in named_parts if part.kind != "null"]
 
 
 def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
-    """Which branch each member of a struct stands for, -1 for none: by number if all are so named, or by name."""
+    """The branch of each member of a struct, -1 for none: by number if all have numbered names, else by name."""
     called = branch_names(union)
-    # Spark calls records within a union member0 ... too, by their places.
+    # Spark also names records within a union member0 ..., by position.
     if all(_NUMBERED.fullmatch(name) for name in members):
         numbers = itertools.count()
         called = ["null" if part.kind == "null" else f"member{next(numbers)}" for part in union.parts]
@@ -232,7 +232,7 @@ def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
     Args:
         avro: the type, or its union with null.
         path: the column, for messages.
-        where: what holds the schema, for messages.
+        where: location of the schema, for messages.
 
     Raises:
         UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
@@ -264,12 +264,12 @@ def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
     return avro_to_arrow(record, where).field(0).type
 
 
-def least_bytes(avro: AvroType) -> int:
-    """The fewest bytes that a value takes."""
+def min_bytes(avro: AvroType) -> int:
+    """The fewest bytes that a value of the type takes."""
     if avro.kind == "union":
-        return 1 + min(least_bytes(part) for part in avro.parts)
+        return 1 + min(min_bytes(part) for part in avro.parts)
     if avro.kind == "record":
-        return sum(least_bytes(each.type) for each in avro.fields)
+        return sum(min_bytes(each.type) for each in avro.fields)
     if avro.kind == "fixed":
         return avro.size
     return _FIXED_SIZES.get(avro.kind, 1)
@@ -280,11 +280,11 @@ def least_bytes(avro: AvroType) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WalkProgram:
-    """How to walk over values, see ``kernels.avro_cursor``.
+    """A program that skips values, see ``kernels.avro_cursor``.
 
     Attributes:
         steps: int64[].
-        depth: of lists within lists.
+        depth: levels of nested lists.
     """
 
     steps: npt.NDArray[np.int64]
@@ -292,16 +292,16 @@ class WalkProgram:
 
 
 def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: bool = False) -> WalkProgram:
-    """The program that walks over one value of each type in turn.
+    """The program that moves past one value of each type in turn.
 
     Args:
-        types: of the values.
-        path: the column they are in, for messages.
-        where: what holds the schema, for messages.
-        marked: for one array or map, or its union with null: note the places of its items.
+        types: types of the values.
+        path: their column, for messages.
+        where: location of the schema, for messages.
+        marked: record the positions of the items; for a single array or map, or its union with null.
 
     Raises:
-        UnsupportedFeatureError: arrays of items that take no bytes, and types of absurd size.
+        UnsupportedFeatureError: arrays of items that take no bytes, and types with too many parts.
     """
     steps: list[int] = []
     depth = 0
@@ -311,9 +311,9 @@ def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: boo
 
 
 def _emit(avro: AvroType, steps: list[int], column: str, marked: bool = False) -> int:
-    """Append the steps for one value; returns how deep lists nest in it."""
-    if len(steps) > _MOST_STEPS:
-        raise UnsupportedFeatureError(f"{column} has a type of more than {_MOST_STEPS} parts.")
+    """Append the steps for one value; return the depth of nested lists in it."""
+    if len(steps) > _MAX_STEPS:
+        raise UnsupportedFeatureError(f"{column} has a type of more than {_MAX_STEPS} parts.")
     if avro.kind in ("int", "long", "enum"):
         steps.append(VARINT)
     elif avro.kind in ("string", "bytes"):
@@ -357,8 +357,8 @@ def _emit_union(avro: AvroType, steps: list[int], column: str, marked: bool) -> 
 
 
 def _emit_list(avro: AvroType, steps: list[int], column: str, marked: bool) -> int:
-    if avro.kind == "array" and least_bytes(avro.parts[0]) == 0:
-        # a damaged count of them would be believed
+    if avro.kind == "array" and min_bytes(avro.parts[0]) == 0:
+        # a damaged item count could not be detected
         raise UnsupportedFeatureError(f"{column} is an array whose items take no bytes.")
     start = len(steps)
     steps += (LIST, 0, ITEM) if marked else (LIST, 0)

@@ -1,12 +1,12 @@
-"""Blocks of an HFile: the frame around every block, compression, and the bytes of a file of which a part is at hand.
+"""Blocks of an HFile: their frame, compression, and access to the loaded part of a file.
 
 ::
 
     magic | stored size | plain size | previous | checksum type | interval | data size | payload | checksums
      8        4             4            8          1               4          4         GZ or plain   4 each
 
-:func:`read_block` opens one block of a known kind, :func:`encode_block` makes one. Stored checksums are not verified,
-as in Hudi's own reader; gzip brings its own. Source: HFile reference sections 1.2 to 1.4; HFileBlock, Hudi 1.2.0.
+:func:`read_block` opens one block of a known kind, :func:`encode_block` writes one. Stored checksums are not verified,
+as in Hudi's own reader; gzip has its own. Source: HFile reference sections 1.2 to 1.4; HFileBlock, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ __all__ = [
 ]
 
 DATA, META, FILE_INFO = b"DATABLK*", b"METABLKc", b"FILEINF2"
-"""Kinds of blocks, by their magic: entries; one value by name; what the file says of itself."""
+"""Kinds of blocks, by their magic: entries; a named value; properties of the file."""
 LEAF_INDEX, MIDDLE_INDEX, ROOT_INDEX = b"IDXLEAF2", b"IDXINTE2", b"IDXROOT2"
-"""Kinds of index blocks; a file has two of the last kind, for data blocks and for meta blocks."""
+"""Kinds of index blocks; a file has two ROOT_INDEX blocks, for data blocks and for meta blocks."""
 
 _HEADER = struct.Struct(">8siiqbii")  # as drawn above
 _GZIP = 31  # zlib's code for a gzip member with the largest window
 # Level 3 compresses twice as fast as Java's 6 and makes real records of metadata tables 0 to 7 % larger.
 _LEVEL = 3
 _NO_CHECKSUM = 0
-# Hudi's own reader takes as many bytes at the end of a *decompressed* payload for checksums as the stored block has,
-# and loses entries that begin there. One interval per block makes them 4, and no entry is that short. HBase's
-# reader takes intervals of any size and looks at no checksum of this type.
+# Hudi's own reader treats as many bytes at the end of a *decompressed* payload as checksums as the stored block has,
+# and loses entries that begin there. One interval per block makes them 4 bytes, shorter than any entry. HBase's
+# reader accepts intervals of any size and verifies no checksum of this type.
 _INTERVAL = 1 << 30
 
 
@@ -66,13 +66,13 @@ class Codec(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HFileContent:
-    """Bytes of an HFile, all of them or a part, and where they are; made by :meth:`of`.
+    """The bytes of an HFile, or a part of them, with their position; created by :meth:`of`.
 
     Attributes:
         data: unsigned bytes.
         path: the file that holds the HFile.
-        offset: byte position in that file at which the HFile begins (log blocks).
-        start: position in the HFile of the first byte of ``data``. All positions below are such positions.
+        offset: byte position of the HFile in that file (log blocks).
+        start: position of ``data`` in the HFile. All positions below are positions in the HFile.
     """
 
     data: memoryview
@@ -82,12 +82,12 @@ class HFileContent:
 
     @classmethod
     def of(cls, content: pa.Buffer | bytes, path: str, offset: int = 0, start: int = 0) -> Self:
-        """The content of a buffer; Arrow's own views of buffers are of signed bytes."""
+        """The content of a buffer; Arrow's own views of buffers have signed bytes."""
         return cls(memoryview(content).cast("B"), path, offset, start)
 
     @property
     def end(self) -> int:
-        """Position behind the last byte at hand."""
+        """Position after the last loaded byte."""
         return self.start + len(self.data)
 
     def cut(self, first: int, last: int) -> HFileContent:
@@ -96,7 +96,7 @@ class HFileContent:
         return HFileContent(view, self.path, self.offset, first)
 
     def corrupt(self, message: str, at: int) -> CorruptTableError:
-        """The error for what is wrong at that position."""
+        """The error for an invalid byte at position ``at``."""
         return CorruptTableError(message, self.path, self.offset + at)
 
 
@@ -105,10 +105,10 @@ class BlockReference:
     """An entry of an index.
 
     Attributes:
-        offset: where the block begins.
-        size: bytes of the block, header and checksums included.
-        key: a key not above the block's first and above the last of the block before, as stored; the name of a meta
-            block.
+        offset: start of the block.
+        size: bytes of the block, with header and checksums.
+        key: as stored, a key at most the block's first key and above the last key of the previous block; the name of a
+            meta block.
     """
 
     offset: int
@@ -117,22 +117,22 @@ class BlockReference:
 
     @property
     def end(self) -> int:
-        """Where the block ends."""
+        """The end of the block."""
         return self.offset + self.size
 
 
 def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, codec: Codec) -> memoryview:
-    """The payload of one block, decompressed; a view of the file where it is not compressed.
+    """The decompressed payload of one block; a view of the file if it is not compressed.
 
     Args:
         file: the HFile, or the part of it that has the block.
-        offset: where the block begins.
-        size: bytes of the block, as its reference says; None if there is no reference.
-        magic: the kind of block that is expected.
-        codec: of the trailer.
+        offset: start of the block.
+        size: bytes of the block, from its reference; None without reference.
+        magic: the expected kind of block.
+        codec: codec of the trailer.
 
     Raises:
-        CorruptTableError: another kind of block, or lengths that contradict each other.
+        CorruptTableError: another kind of block, or contradictory lengths.
     """
     at = offset - file.start
     room = len(file.data) - at - _HEADER.size
@@ -155,19 +155,19 @@ def read_block(file: HFileContent, offset: int, size: int | None, magic: bytes, 
 
 
 def block_end(file: HFileContent, offset: int) -> int:
-    """Where a block ends that :func:`read_block` has accepted at ``offset``."""
+    """The end of the block at ``offset`` that :func:`read_block` has accepted."""
     stored: int = _HEADER.unpack_from(file.data, offset - file.start)[1]
     return offset + _HEADER.size + stored
 
 
 def encode_block(magic: bytes, payload: Any, codec: Codec, previous: int) -> tuple[list[Any], int]:
-    """A block as parts that follow each other, and its size in bytes.
+    """A block as consecutive parts, and its size in bytes.
 
     Args:
         magic: its kind.
-        payload: anything contiguous with the buffer protocol; the result refers to it if the codec is NONE.
+        payload: a contiguous object with the buffer protocol; the result refers to it if the codec is NONE.
         codec: GZ or NONE.
-        previous: position of the block of this kind before it, -1 if there is none; readers ignore it.
+        previous: position of the previous block of this kind, -1 for the first; readers ignore it.
     """
     plain = memoryview(payload).nbytes
     stored = payload
@@ -182,7 +182,7 @@ def encode_block(magic: bytes, payload: Any, codec: Codec, previous: int) -> tup
 
 
 def _gunzip(file: HFileContent, offset: int, payload: memoryview, plain: int) -> memoryview:
-    """The concatenated gzip members of a payload; never more than one byte above ``plain``."""
+    """The concatenated gzip members of a payload; at most one byte more than ``plain``."""
     parts: list[bytes] = []
     left = plain
     rest: bytes | memoryview = payload

@@ -1,13 +1,13 @@
-"""Data blocks of HFiles that have been read once: a bounded memory of decompressed blocks for readers to share.
+"""A bounded cache of decompressed HFile data blocks, shared by readers.
 
 ::
 
-    HFileReader --(file, block offset)--> BlockCache --miss--> read, decompress, split into entries --> kept
+    HFileReader --(file, block offset)--> BlockCache --miss--> read, decompress, split into entries --> stored
                                               |                                                          |
-                                              +-- the block used longest ago goes when the bytes are too many
+                                              +-- evicts the least recently used block above max_bytes --+
 
-The cache is a value that whoever opens readers makes and hands in. It knows files by the path that the reader was
-given, and HFiles never change below their name; so one cache serves one root folder.
+The caller creates the cache and passes it to readers. Files are identified by the path given to the reader, and HFiles
+never change under their name, so one cache serves one root folder.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["BlockCache", "BlockEntries"]
 
 @dataclass(frozen=True, slots=True)
 class BlockEntries:
-    """The n entries of one data block, in key order; made by :meth:`of`.
+    """The n entries of one data block, in key order; created by :meth:`of`.
 
     Attributes:
         keys: binary[n], contents without HBase's suffix.
         values: binary[n].
-        shared: bytes with which all keys begin.
-        heads: uint64[n], the eight bytes behind these, most significant first.
+        shared: bytes of the prefix that all keys share.
+        heads: uint64[n], the eight bytes after that prefix, most significant first.
     """
 
     keys: pa.Array
@@ -45,21 +45,21 @@ class BlockEntries:
 
     @classmethod
     def of(cls, keys: pa.Array, values: pa.Array) -> BlockEntries:
-        """Entries in key order, made ready for being searched."""
+        """Prepare entries in key order for search."""
         heads = np.empty(len(keys), np.uint64)
         return cls(keys, values, int(key_heads(*varlen_buffers(keys), heads)), heads)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory."""
+        """Memory use in bytes."""
         return int(self.keys.nbytes + self.values.nbytes + self.heads.nbytes)
 
 
 class BlockCache:
-    """Blocks by any key, at most ``max_bytes`` of them; thread-safe, and two threads may load the same block.
+    """A least-recently-used cache of blocks; thread-safe. Two threads may load the same block.
 
     Args:
-        max_bytes: of keys and values; a larger block is not kept.
+        max_bytes: limit for keys and values; a larger block is not cached.
     """
 
     def __init__(self, max_bytes: int = 256 << 20) -> None:
@@ -70,11 +70,11 @@ class BlockCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the blocks that are kept."""
+        """Bytes of the cached blocks."""
         return self._bytes
 
     def get(self, key: Hashable) -> BlockEntries | None:
-        """The block, which now is the one used last; None when it is not kept."""
+        """Return the block and mark it as used; None if it is not cached."""
         with self._lock:
             block = self._blocks.get(key)
             if block is not None:
@@ -82,7 +82,7 @@ class BlockCache:
             return block
 
     def put(self, key: Hashable, block: BlockEntries) -> None:
-        """Keep a block; others may go for it."""
+        """Store a block; may evict others."""
         size = block.nbytes
         if size > self.max_bytes:
             return

@@ -2,12 +2,12 @@
 
 ::
 
-    payload ─► keys, values ─► within the bounds that the index gives? ─► ascending?
-                                                                            yes: as they are
-                                                                            as Java compares strings: sorted by bytes
-                                                                            no: damaged
+    payload ─► keys, values ─► within the bounds of the index? ─► ascending?
+                                                                    by bytes: unchanged
+                                                                    by Java's string order: sort by bytes
+                                                                    neither: damaged
 
-So whoever searches a block may rely on the order of its bytes. Source: HFile reference section 1.5.
+Searches rely on byte order. Source: HFile reference section 1.5.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ __all__ = ["ordered_entries", "read_entries"]
 
 
 def read_entries(file: HFileContent, offset: int, payload: memoryview) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a data block, binary[n] each, as they stand.
+    """Keys and values of a data block, binary[n] each, in stored order.
 
     Args:
         file: the HFile, for messages.
-        offset: where the block begins, for messages.
-        payload: of the block.
+        offset: start of the block, for messages.
+        payload: payload of the block.
 
     Raises:
         CorruptTableError: an entry is malformed.
@@ -50,17 +50,17 @@ def read_entries(file: HFileContent, offset: int, payload: memoryview) -> tuple[
 def ordered_entries(
     file: HFileContent, offset: int, payload: memoryview, low: bytes, high: bytes | None
 ) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a data block in the order of the keys' bytes; equal keys stay in the order of the file.
+    """Keys and values of a data block sorted by the keys' bytes; equal keys keep their stored order.
 
     Args:
         file: the HFile, for messages.
-        offset: where the block begins, for messages.
-        payload: of the block.
-        low: the block's key in the index: no key may be below it.
-        high: the next block's key in the index: no key may be above it; None for the last block.
+        offset: start of the block, for messages.
+        payload: payload of the block.
+        low: the block's key in the index; no key may be below it.
+        high: the next block's key in the index; no key may be above it; None for the last block.
 
     Raises:
-        CorruptTableError: an entry is malformed, or the keys are not in the order that the index promises.
+        CorruptTableError: an entry is malformed, or the keys contradict the index.
     """
     keys, values = read_entries(file, offset, payload)
     if not len(keys):
@@ -72,6 +72,6 @@ def ordered_entries(
         return keys, values
     texts = [low, *keys.to_pylist(), *bounds[3:]]
     if texts != sorted(texts, key=java_order):
-        raise file.corrupt("Expected ascending keys in an HFile block, found others.", offset)
+        raise file.corrupt("Expected ascending keys in an HFile block, found unsorted keys.", offset)
     order = pc.sort_indices(keys)
     return keys.take(order), values.take(order)

@@ -1,13 +1,13 @@
-"""Indexes of an HFile: where its data blocks and its meta blocks are.
+"""Indexes of an HFile: the positions of its data blocks and meta blocks.
 
 ::
 
     root index    position | size | length | key   ...                           one block per entry
     inner index   count | ends of the entries | position | size | key  ...       leaf and intermediate levels, HBase
 
-:func:`read_root` and :func:`read_inner` give the entries of one index block, :func:`data_blocks` walks all levels,
-:func:`encode_root` makes a root index. A key of the data index is stored as int16 length and content, with HBase's
-suffix behind it or without: :func:`index_keys` takes the contents out. Source: HFile reference section 1.6.
+:func:`read_root` and :func:`read_inner` read the entries of one index block, :func:`data_blocks` reads all levels,
+:func:`encode_root` writes a root index. A key of the data index is stored as int16 length and content, with or without
+HBase's suffix: :func:`index_keys` extracts the contents. Source: HFile reference section 1.6.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 KEY_SUFFIX = b"\0" + b"\x7f" + b"\xff" * 7 + b"\x04"
-"""What HBase has behind a key's content: length of the column family, timestamp, type."""
+"""HBase's suffix of a key's content: length of the column family, timestamp, type."""
 
 _REFERENCE = struct.Struct(">qi")
 _INT = struct.Struct(">i")
@@ -50,11 +50,11 @@ _SHORT = struct.Struct(">h")
 
 
 def data_blocks(file: HFileContent, trailer: HFileTrailer) -> list[BlockReference]:
-    """References to the data blocks, in the order of their keys, which is that of the file.
+    """References to the data blocks, in key order, which is file order.
 
     Args:
         file: the whole HFile.
-        trailer: of the file.
+        trailer: trailer of the file.
 
     Raises:
         CorruptTableError: an index is damaged.
@@ -72,12 +72,12 @@ def inner_blocks(
     trailer: HFileTrailer,
     fetch: Callable[[Sequence[BlockReference]], Iterable[HFileContent]],
 ) -> list[BlockReference]:
-    """The data blocks below the entries of a root index, through its leaf and intermediate levels.
+    """The data blocks below a root index, through its leaf and intermediate levels.
 
     Args:
         root: entries of the root index.
-        trailer: of the file.
-        fetch: gives, for each reference, bytes of the file that have its block.
+        trailer: trailer of the file.
+        fetch: loads, for each reference, bytes of the file that contain its block.
 
     Raises:
         CorruptTableError: an index block is damaged.
@@ -99,16 +99,16 @@ def read_root(file: HFileContent, start: int, payload: memoryview, count: int) -
 
     Args:
         file: the HFile, for messages.
-        start: where the block begins, for messages.
-        payload: of the block.
-        count: entries, by the trailer.
+        start: start of the block, for messages.
+        payload: payload of the block.
+        count: number of entries in the trailer.
 
     Raises:
-        CorruptTableError: there are fewer, or they are not in the order of the file.
+        CorruptTableError: there are fewer entries, or they are not in file order.
     """
     found: list[BlockReference] = []
     at = 0
-    for _ in range(count):  # ends with the bytes
+    for _ in range(count):  # stops at the end of the bytes
         if len(payload) - at <= _REFERENCE.size:
             raise file.corrupt(f"Expected {count} entries in an HFile's root index, found {len(found)}.", start)
         offset, size = _REFERENCE.unpack_from(payload, at)
@@ -129,15 +129,15 @@ def encode_root(references: Iterable[BlockReference]) -> bytes:
 
 
 def full_key(content: bytes) -> bytes:
-    """A key as indexes and ``hfile.LASTKEY`` hold it.
+    """A key as indexes and ``hfile.LASTKEY`` store it.
 
-    HBase's reader needs the suffix: without it a look-up of the first key of a block fails.
+    HBase's reader requires the suffix: without it a look-up of the first key of a block fails.
     """
     return _SHORT.pack(len(content)) + content + KEY_SUFFIX
 
 
 def key_content(key: bytes) -> bytes | None:
-    """The content of a stored key; None if it is cut short."""
+    """The content of a stored key; None if it is cut off."""
     length = _SHORT.unpack_from(key)[0] if len(key) >= _SHORT.size else -1
     return key[_SHORT.size : _SHORT.size + length] if 0 <= length <= len(key) - _SHORT.size else None
 
@@ -145,46 +145,46 @@ def key_content(key: bytes) -> bytes | None:
 def index_keys(file: HFileContent, start: int, references: Sequence[BlockReference]) -> pa.Array:
     """The contents of the keys of data blocks, binary[blocks].
 
-    They ascend by their bytes; or, where Hudi 1.x has sorted keys with rare characters, as Java compares strings.
+    They ascend by their bytes; or in Java's string order, if Hudi 1.x has sorted keys with rare characters.
 
     Args:
         file: the HFile, for messages.
-        start: where the root index begins, for messages.
+        start: start of the root index, for messages.
         references: the data blocks.
 
     Raises:
-        CorruptTableError: a key is cut short, or below the one before it.
+        CorruptTableError: a key is cut off, or below the previous one.
     """
     contents = [key_content(reference.key) for reference in references]
     if None in contents:
-        raise file.corrupt("Expected keys in an HFile's index, found one that is cut short.", start)
+        raise file.corrupt("Expected keys in an HFile's index, found one that is cut off.", start)
     keys = [content for content in contents if content is not None]
     if keys != sorted(keys) and keys != sorted(keys, key=java_order):
-        raise file.corrupt("Expected ascending keys in an HFile's index, found others.", start)
+        raise file.corrupt("Expected ascending keys in an HFile's index, found unsorted keys.", start)
     return pa.array(keys, pa.binary())
 
 
 def java_order(key: bytes) -> bytes:
-    """What compares as Java compares the UTF-8 text ``key``: by UTF-16 units."""
+    """A sort key that orders UTF-8 texts as Java orders strings, by UTF-16 units."""
     return key.decode("utf-8", "surrogateescape").encode("utf-16-be", "surrogatepass")
 
 
-# ---- inside
+# ---- internals
 
 
 def _read_vint(data: memoryview, at: int) -> tuple[int, int]:
-    """Hadoop's number of variable length at ``at``, and the position behind it; -1 for negative and cut ones."""
+    """Hadoop's variable-length number at ``at``, and the next position; -1 for negative and cut-off numbers."""
     first = data[at]
     if first < 0x80:
         return first, at + 1
-    # As a signed byte, -113 and below announce 1 to 8 bytes of a positive number; the others are negative numbers.
+    # As a signed byte, -113 and below announce 1 to 8 bytes of a positive number; others announce negative numbers.
     size = -112 - (first - 256)
     value = int.from_bytes(data[at + 1 : at + 1 + size], "big") if 1 <= size <= 8 else -1
     return value, at + 1 + max(size, 0)
 
 
 def _vint(value: int) -> bytes:
-    """Hadoop's spelling of a number that is not negative."""
+    """Hadoop's encoding of a non-negative number."""
     if value < 0x80:
         return bytes([value])
     body = value.to_bytes((value.bit_length() + 7) // 8, "big")
@@ -208,7 +208,7 @@ def _read_inner(file: HFileContent, start: int, payload: memoryview) -> list[Blo
 
 
 def _check_ascending(file: HFileContent, start: int, references: Sequence[BlockReference]) -> None:
-    """Blocks follow each other in the order of their keys; so no index can lead round in circles."""
+    """Check that blocks follow each other in key order; this also excludes cycles between index blocks."""
     for before, after in pairwise(references):
         if after.offset < before.end or after.size <= 0:
             raise file.corrupt(f"Expected blocks in ascending order, found {before.offset}, {after.offset}.", start)

@@ -1,4 +1,4 @@
-"""The little of protobuf that HFiles use: messages of numbers and byte strings, with their length before them.
+"""The subset of protobuf that HFiles use: length-prefixed messages of numbers and byte strings.
 
 Source: HFile reference sections 1.8 and 1.9; the encoding is protobuf's own.
 """
@@ -11,10 +11,10 @@ __all__ = ["bytes_field", "framed", "message_fields", "number_field", "unframed"
 
 
 def message_fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Field numbers and values in the order of the message; a number is signed, in 64 bits.
+    """Field numbers and values in message order; numbers are signed 64-bit.
 
     Raises:
-        ValueError: no such message, or one with values of another kind.
+        ValueError: the message is malformed or has values of another kind.
     """
     at = 0
     while at < len(message):
@@ -32,7 +32,7 @@ def message_fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]
 
 
 def unframed(data: memoryview) -> memoryview:
-    """The message at the beginning of ``data``, whose length comes first.
+    """The length-prefixed message at the beginning of ``data``.
 
     Raises:
         ValueError: it does not end within ``data``.
@@ -44,17 +44,17 @@ def unframed(data: memoryview) -> memoryview:
 
 
 def framed(message: bytes) -> bytes:
-    """The message with its length before it."""
+    """The message with its length prefix."""
     return _varint(len(message)) + message
 
 
 def number_field(field: int, number: int) -> bytes:
-    """One number of a message; -2^63 to 2^64 - 1."""
+    """One number field; -2^63 to 2^64 - 1."""
     return _varint(field << 3) + _varint(number % 2**64)
 
 
 def bytes_field(field: int, value: bytes) -> bytes:
-    """One byte string of a message."""
+    """One byte string field."""
     return _varint(field << 3 | 2) + framed(value)
 
 

@@ -1,4 +1,4 @@
-"""HFiles of version 3: sorted keys and values in blocks, as Hudi's HFile log blocks and metadata table hold them.
+"""HFiles of version 3: sorted keys and values in blocks, as in Hudi's HFile log blocks and metadata table.
 
 ::
 
@@ -6,12 +6,11 @@
         | root index | index of meta blocks | file info | trailer
           ^ load-on-open offset                           4096 bytes
 
-    trailer -> root index -> (intermediate -> leaf index, where the writer was HBase) -> data blocks -> entries
+    trailer -> root index -> (intermediate -> leaf index, if HBase was the writer) -> data blocks -> entries
 
-The parts, each with its reading and its writing side: ``hfile_blocks`` (frame and compression), ``hfile_trailer``
-(trailer and file info), ``hfile_index``, ``hfile_entries``. On them stand ``hfile_reader`` (ranged reads, look-ups)
-and ``hfile_writer``. This module reads all of a file that is in memory, in one call; and has the names that others
-use.
+Modules that read and write one part each: ``blocks`` (frame and compression), ``trailer`` (trailer and file info),
+``index``, ``entries``. ``reader`` (ranged reads, look-ups) and ``writer`` build on them. This module reads a whole
+in-memory file in one call, and exports the public names of the package.
 
 Stored checksums are not verified, as in Hudi's own reader. Keys are the contents alone, without HBase's suffix.
 Source: HFile reference section 1; HFileReaderImpl, HFileBlock and HFileTrailer, Hudi 1.2.0; files by HBase 2.4 and
@@ -47,15 +46,15 @@ __all__ = [
 
 
 def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a whole HFile, binary[n] each, in key order; equal keys stand in the order of the file.
+    """Keys and values of a whole HFile, binary[n] each, in key order; equal keys keep their stored order.
 
     Args:
         content: the HFile.
         path: the file that holds it, for messages.
-        offset: byte position in that file at which it begins, for messages.
+        offset: byte position of the HFile in that file, for messages.
 
     Raises:
-        CorruptTableError: no HFile, or a damaged one.
+        CorruptTableError: not an HFile, or a damaged one.
         UnsupportedFeatureError: another version, another compression than GZ or none, or more than 2 GiB of keys or
             values (use :func:`hfile_arrays`).
     """

@@ -1,14 +1,14 @@
-"""Read HFiles by ranges: all of it block by block, many keys at once, or all entries with one of some prefixes.
+"""Read HFiles by ranges: whole files block by block, many keys at once, or all entries with one of some prefixes.
 
 ::
 
     open     end of the file ─► trailer ─► root index, index of meta blocks, file info        one read, or two
     scan     all data blocks ─► keys and values of each
-    lookup   keys ─► block of each by the index ─► wanted blocks: from the cache, or read, decompressed, kept
-    prefix   prefixes ─► blocks of each ─┘            ─► binary search in each block ─► values of the entries found
+    lookup   keys ─► block of each by the index ─► required blocks: from the cache, or read, decompressed, cached
+    prefix   prefixes ─► blocks of each ─┘              ─► binary search in each block ─► values of the entries found
 
-A file larger than memory never is in memory: what is held is the indexes, a few MiB of blocks under way, and the
-cache. Source: HFile reference section 1; HFileReaderImpl, Hudi 1.2.0.
+Files may be larger than memory: a reader holds the indexes, a few MiB of blocks in flight, and the cache.
+Source: HFile reference section 1; HFileReaderImpl, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ _LAST_KEY = "hfile.LASTKEY"
 
 
 class HFileReader:
-    """An open HFile; made by :meth:`open`. Threads may share it.
+    """An open HFile; created by :meth:`open`. Thread-safe.
 
-    Equal keys, which a few files have, all come, in the order of the file.
+    Equal keys, which few files have, are all returned, in stored order.
 
     Attributes:
         path: the file.
         entry_count: entries of the file.
-        file_info: values by name, as the writer left them (``schema``, ``minRecordKey``, ``hfile.LASTKEY`` ...).
-        schema: Avro JSON of the values; None when the file does not say (log blocks: their header has it, too).
+        file_info: values by name, as written (``schema``, ``minRecordKey``, ``hfile.LASTKEY`` ...).
+        schema: Avro JSON of the values; None if the file does not store it (log blocks have it in their header, too).
     """
 
     entry_count: int
@@ -98,23 +98,23 @@ class HFileReader:
         """Read the trailer and the indexes.
 
         Args:
-            source: the file (for random access), or its content; stays the caller's, who closes it.
+            source: the file (for random access), or its content; the caller closes it.
             path: its path below the root of the table, for messages and the cache.
-            offset: byte position in ``source`` at which the HFile begins (log blocks).
+            offset: byte position of the HFile in ``source`` (log blocks).
             length: bytes of the HFile; None: up to the end of ``source``.
-            cache: keeps data blocks for later calls, of this and of other readers; None: nothing is kept.
+            cache: stores data blocks for later calls, of this and of other readers; None: no caching.
 
         Raises:
-            CorruptTableError: no HFile, or a damaged one.
+            CorruptTableError: not an HFile, or a damaged one.
             UnsupportedFeatureError: another version than 3, or another compression than GZ or none.
         """
         return cls(HFileSource(source, path, offset, length), cache)
 
     def scan(self) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """Keys and values, binary[n] each, per data block in key order; keeps nothing in the cache.
+        """Keys and values, binary[n] each, per data block in key order; does not fill the cache.
 
-        The order is that of the keys' bytes; but among the blocks of a file for which Hudi 1.x has sorted keys with
-        characters above U+DFFF, it is that of Java's strings.
+        The order is byte order. If Hudi 1.x has sorted keys with characters above U+DFFF, the blocks of the file are in
+        Java's string order.
 
         Raises:
             CorruptTableError: a block is damaged, or entries are missing.
@@ -129,18 +129,18 @@ class HFileReader:
             )
 
     def lookup(self, keys: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-        """The entries of some keys.
+        """Find the entries of some keys.
 
         Args:
             keys: string[n] or binary[n], in any order; nulls are not found.
 
         Returns:
-            Positions in ``keys``, int64[hits], ascending (several times where the file has several entries of a
-            key), and the entries' values, binary[hits].
+            Positions in ``keys``, int64[hits], ascending (repeated if the file has several entries of a key), and the
+            entries' values, binary[hits].
 
         Raises:
             CorruptTableError: a block that was read is damaged.
-            pa.ArrowInvalid: the values are more than 2 GiB; ask for fewer keys.
+            pa.ArrowInvalid: the values exceed 2 GiB; pass fewer keys.
         """
         positions, keys = _present(keys)
         asked, values = [], []
@@ -162,14 +162,14 @@ class HFileReader:
         return rows if positions is None else positions[rows], found
 
     def prefix(self, prefixes: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """All entries whose key begins with one of ``prefixes`` (string or binary, any order).
+        """Find all entries whose key begins with one of ``prefixes`` (string or binary, any order).
 
         Returns:
-            Keys and values, binary[hits] each, in key order; an entry comes once however many prefixes it has.
+            Keys and values, binary[hits] each, in key order; each entry once, even if it matches several prefixes.
 
         Raises:
             CorruptTableError: a block that was read is damaged.
-            pa.ArrowInvalid: the keys or the values are more than 2 GiB; ask for fewer prefixes.
+            pa.ArrowInvalid: the keys or the values exceed 2 GiB; pass fewer prefixes.
         """
         keys, values = [], []
         for block, _, first, end in self._matches(_shortest(prefixes), prefix=True):
@@ -179,13 +179,13 @@ class HFileReader:
         if not keys:
             return pa.array([], pa.binary()), pa.array([], pa.binary())
         found, contents = pa.concat_arrays(keys), pa.concat_arrays(values)
-        if int(first_unordered(*varlen_buffers(found), False)) >= 0:  # blocks in the order of Java's strings
+        if int(first_unordered(*varlen_buffers(found), False)) >= 0:  # the blocks are in Java's string order
             order = pc.sort_indices(found)
             found, contents = found.take(order), contents.take(order)
         return found, contents
 
     def meta(self, name: str) -> bytes | None:
-        """The content of a meta block, for example ``bloomFilter``; None when there is none of that name."""
+        """The content of a meta block, for example ``bloomFilter``; None if there is no such block."""
         reference = self._metas.get(name.encode())
         if reference is None:
             return None
@@ -193,7 +193,7 @@ class HFileReader:
         return bytes(read_block(part, reference.offset, reference.size, META, self._trailer.codec))
 
     def close(self) -> None:
-        """Let go of the source, without closing it; later reads fail."""
+        """Release the source without closing it; later reads fail."""
         self._source.close()
 
     def __enter__(self) -> Self:
@@ -204,11 +204,11 @@ class HFileReader:
     ) -> None:
         self.close()
 
-    # ---- inside
+    # ---- internals
 
     @property
     def _blocks(self) -> _DataBlocks:
-        """The data blocks; if the index has several levels, the lower ones are read at the first use."""
+        """The data blocks; lower levels of the index are read on first use."""
         if self._found_blocks is None:
             references = inner_blocks(self._root, self._trailer, self._source.parts)
             keys = index_keys(self._source.end, self._trailer.load_on_open_offset, references)
@@ -218,9 +218,9 @@ class HFileReader:
         return self._found_blocks
 
     def _load(self, numbers: Sequence[int], keep: bool) -> Iterator[BlockEntries]:
-        """The data blocks with those ascending numbers, one after the other."""
+        """The data blocks with these ascending numbers, in order."""
         blocks = self._blocks
-        places = [(self.path, self._source.told, blocks.references[number].offset) for number in numbers]
+        places = [(self.path, self._source.message_offset, blocks.references[number].offset) for number in numbers]
         cache = self._cache
         known = [None if cache is None else cache.get(place) for place in places]
         missing = [blocks.references[number] for number, block in zip(numbers, known, strict=True) if block is None]
@@ -240,7 +240,7 @@ class HFileReader:
         return BlockEntries.of(*ordered_entries(part, reference.offset, payload, blocks.keys[number], high))
 
     def _matches(self, wanted: pa.Array, prefix: bool) -> Iterator[tuple[BlockEntries, Rows, Rows, Rows]]:
-        """Blocks in key order with: rows of ``wanted``, the first entry of each, and the entry behind its last."""
+        """Blocks in key order, each with: rows of ``wanted``, their first entries, and the entries after their last."""
         if not len(wanted) or not self.entry_count:
             return
         blocks, (offsets, data) = self._blocks, varlen_buffers(wanted)
@@ -259,7 +259,7 @@ class HFileReader:
 
 @dataclass(frozen=True, slots=True)
 class _DataBlocks:
-    """The data blocks of a file and their keys; ``routing`` has the last key of the file behind them if it is known."""
+    """The data blocks of a file and their keys; ``routing`` ends with the last key of the file if it is known."""
 
     references: Sequence[BlockReference]
     keys: Sequence[bytes]
@@ -270,7 +270,7 @@ class _DataBlocks:
 def _route(
     blocks: _DataBlocks, offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8], prefix: bool
 ) -> tuple[Rows, npt.NDArray[np.int32]]:
-    """Pairs of a row asked for and a block that can have it, ordered by row."""
+    """Pairs of a requested row and a block that can hold it, ordered by row."""
     count = len(offsets) - 1
     first, last = np.empty(count, np.int32), np.empty(count, np.int32)
     route_keys(*blocks.routing, blocks.has_last, prefix, False, offsets, data, first, last)
@@ -292,14 +292,14 @@ def _spread_blocks(first: npt.NDArray[np.int32], last: npt.NDArray[np.int32]) ->
 
 
 def _spread(first: npt.NDArray[Any], counts: Rows) -> Rows:
-    """``first[i], first[i] + 1, ...``, ``counts[i]`` of them, for each i."""
+    """``counts[i]`` consecutive numbers from ``first[i]`` on, for each i."""
     ends = np.cumsum(counts)
     spread: Rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(first - (ends - counts), counts)
     return spread
 
 
 def _present(keys: pa.Array) -> tuple[Rows | None, pa.Array]:
-    """The keys that are not null, and their positions; None for all."""
+    """The non-null keys and their positions; None for all."""
     keys = keys if keys.type in VARLEN else keys.cast(pa.binary())
     if not keys.null_count:
         return None, keys
@@ -308,7 +308,7 @@ def _present(keys: pa.Array) -> tuple[Rows | None, pa.Array]:
 
 
 def _shortest(prefixes: pa.Array) -> pa.Array:
-    """The prefixes in ascending order, without those that begin with another."""
+    """The ascending prefixes that do not begin with another one."""
     kept: list[bytes] = []
     for prefix in sorted(set(prefixes.drop_null().cast(pa.binary()).to_pylist())):
         if not kept or not prefix.startswith(kept[-1]):

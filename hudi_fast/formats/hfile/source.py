@@ -1,7 +1,7 @@
-"""Ranged reads of one HFile inside a file or a buffer: no byte is read before it is asked for.
+"""Lazy ranged reads of one HFile inside a file or a buffer.
 
-The end of the HFile, which has the trailer and mostly the indexes, is read at once and kept; so a small HFile is one
-request as a whole. Neighbours among wanted blocks become one request (:meth:`HFileSource.parts`).
+The end of the HFile, which has the trailer and usually the indexes, is read at once and cached; a small HFile is read
+in a single request. Neighbouring required blocks share a request (:meth:`HFileSource.parts`).
 """
 
 from __future__ import annotations
@@ -14,38 +14,43 @@ from hudi_fast.formats.hfile.blocks import BlockReference, HFileContent
 
 __all__ = ["HFileSource"]
 
-_END = 128 << 10  # read when the file is opened: costs an object store hardly more than the trailer alone
-_GAP = 64 << 10  # bytes between wanted blocks that are read for nothing rather than asking twice
-_REQUEST = 8 << 20  # of several blocks; bounds what is held in memory
+_END = 128 << 10  # read on open; on an object store hardly slower than the trailer alone
+_GAP = 64 << 10  # unneeded bytes between two blocks that are read to save a request
+_REQUEST = 8 << 20  # maximum for several blocks; bounds memory
 
 
 class HFileSource:
-    """One HFile; threads may share it.
+    """One HFile; thread-safe.
 
     Args:
         source: the file (for random access), or its content.
         path: for messages.
-        offset: byte position in ``source`` at which the HFile begins.
+        offset: byte position of the HFile in ``source``.
         length: bytes of the HFile; None: up to the end of ``source``.
-        told: position of the HFile for messages, where ``source`` is a part of a larger file.
+        message_offset: byte position of the HFile for messages, if ``source`` is a part of a larger file.
 
     Attributes:
-        end: the end of the HFile, all of it if it is small.
+        end: the end of the HFile; the whole HFile if it is small.
 
     Raises:
-        CorruptTableError: the source ends before that.
+        CorruptTableError: the source is shorter than that.
     """
 
     def __init__(
-        self, source: pa.NativeFile | pa.Buffer, path: str, offset: int, length: int | None, told: int | None = None
+        self,
+        source: pa.NativeFile | pa.Buffer,
+        path: str,
+        offset: int,
+        length: int | None,
+        message_offset: int | None = None,
     ) -> None:
         self.path = path
         self.offset = offset
-        self.told = offset if told is None else told
+        self.message_offset = offset if message_offset is None else message_offset
         self._source: pa.NativeFile | pa.Buffer | None = source
         total = source.size if isinstance(source, pa.Buffer) else source.size()
         self.length = total - offset if length is None else length
-        nothing = HFileContent.of(b"", path, self.told)
+        nothing = HFileContent.of(b"", path, self.message_offset)
         if offset < 0 or not 0 <= self.length <= total - offset:
             raise nothing.corrupt(f"Expected {length} bytes of an HFile, found {total - offset}.", 0)
         self.end = nothing
@@ -55,8 +60,8 @@ class HFileSource:
         """The bytes from position ``first`` up to ``last``.
 
         Raises:
-            CorruptTableError: that is not inside the HFile.
-            ValueError: the source was let go.
+            CorruptTableError: the range is outside the HFile.
+            ValueError: the source is closed.
         """
         if self._source is None:
             raise ValueError(f"the HFile {self.path} is closed")
@@ -69,13 +74,13 @@ class HFileSource:
             content = self._source.slice(at, size)
         else:
             content = self._source.read_at(size, at)
-        part = HFileContent.of(content, self.path, self.told, first)
+        part = HFileContent.of(content, self.path, self.message_offset, first)
         if len(part.data) != size:
             raise part.corrupt(f"Expected {size} bytes, found {len(part.data)}.", first)
         return part
 
     def parts(self, references: Sequence[BlockReference]) -> Iterator[HFileContent]:
-        """For each block, in the order of the file, bytes that have it; neighbours share one read."""
+        """Bytes that contain each block, in file order; neighbours share one read."""
         at = 0
         while at < len(references):
             first, stop = references[at].offset, references[at].end
@@ -92,5 +97,5 @@ class HFileSource:
             at = following
 
     def close(self) -> None:
-        """Let go of the source, without closing it."""
+        """Release the source without closing it."""
         self._source = None

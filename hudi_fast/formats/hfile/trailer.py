@@ -1,12 +1,11 @@
-"""What an HFile says of itself, in two small protobuf messages: the trailer, and the file info block.
+"""The trailer and the file info block of an HFile: two small protobuf messages.
 
 ::
 
     trailer     TRABLK"$ | length | numbers by field | zeros ... | 03 00 00 03     the last 4096 bytes of the file
     file info   PBUF | length | pairs of name and value                            payload of a block
 
-Both are read here and made here. Source: HFile reference sections 1.8 and 1.9; HFileTrailer and HFileInfo, Hudi 1.2.0;
-FixedFileTrailer, HBase 2.4.
+Source: HFile reference sections 1.8 and 1.9; HFileTrailer and HFileInfo, Hudi 1.2.0; FixedFileTrailer, HBase 2.4.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ TRAILER_SIZE = 4096
 _TRAILER = b'TRABLK"$'
 _INFO = b"PBUF"
 _INT = struct.Struct(">i")
-# HBase's default of 128 KiB index blocks makes four levels of any file that fits a disk.
-_MOST_LEVELS = 16
-_VERSION = b"\x03\x00\x00\x03"  # minor, as HBase has it, and major
-# HBase's reader makes an object of this class, which is in Hudi's bundles; Hudi's own reader ignores it.
+# With HBase's default of 128 KiB index blocks, four levels are enough for any file that fits a disk.
+_MAX_LEVELS = 16
+_VERSION = b"\x03\x00\x00\x03"  # minor version as in HBase, and major version
+# HBase's reader instantiates this class, which is in Hudi's bundles; Hudi's own reader ignores it.
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 
 @dataclass(frozen=True, slots=True)
 class HFileTrailer:
-    """What the trailer says.
+    """The content of the trailer.
 
     Attributes:
-        load_on_open_offset: where the root index begins, then the index of the meta blocks and the file info.
+        load_on_open_offset: start of the root index, which the index of meta blocks and the file info follow.
         index_count: entries of the root index.
-        index_levels: 1 when the root index points at data blocks.
+        index_levels: 1 if the root index refers to data blocks.
         entry_count: entries of the file.
         codec: compression of its blocks.
-        meta_count: entries of the index of the meta blocks.
+        meta_count: entries of the index of meta blocks.
     """
 
     load_on_open_offset: int
@@ -63,14 +62,14 @@ class HFileTrailer:
 
 
 def read_trailer(file: HFileContent) -> HFileTrailer:
-    """The trailer, which is the last 4096 bytes.
+    """Read the trailer, the last 4096 bytes.
 
     Args:
         file: the HFile, or its end.
 
     Raises:
-        CorruptTableError: there is none, or it points outside the file.
-        UnsupportedFeatureError: another version than 3, or a compression that is not read.
+        CorruptTableError: the trailer is missing, or refers to positions outside the file.
+        UnsupportedFeatureError: another version than 3, or an unsupported compression.
     """
     at = file.end - TRAILER_SIZE
     if at < file.start or file.cut(at, at + 8).data != _TRAILER:
@@ -87,7 +86,7 @@ def read_trailer(file: HFileContent) -> HFileTrailer:
         codec=_codec(file, fields.get(12, Codec.NONE)),
         meta_count=fields.get(6, 0),
     )
-    if not 0 <= trailer.load_on_open_offset <= at or not 1 <= trailer.index_levels <= _MOST_LEVELS:
+    if not 0 <= trailer.load_on_open_offset <= at or not 1 <= trailer.index_levels <= _MAX_LEVELS:
         raise file.corrupt(f"Expected a trailer of an HFile, found {trailer}.", at)
     if min(trailer.index_count, trailer.entry_count, trailer.meta_count) < 0:
         raise file.corrupt(f"Expected counts of indexes and entries in the trailer, found {trailer}.", at)
@@ -100,12 +99,12 @@ def encode_trailer(
     """The 4096 bytes of a trailer.
 
     Args:
-        trailer: what readers need.
-        info_offset: where the file info block begins.
-        index_bytes: of the root index, before compression.
-        data_bytes: of all data blocks, before compression.
-        first_block: where the first data block begins; -1 if there is none.
-        last_block: where the last data block begins; -1 if there is none.
+        trailer: its content for readers.
+        info_offset: start of the file info block.
+        index_bytes: bytes of the root index, before compression.
+        data_bytes: bytes of all data blocks, before compression.
+        first_block: start of the first data block; -1 without blocks.
+        last_block: start of the last data block; -1 without blocks.
     """
     numbers = {1: info_offset, 2: trailer.load_on_open_offset, 3: index_bytes, 4: data_bytes}
     numbers |= {5: trailer.index_count, 6: trailer.meta_count, 7: trailer.entry_count, 8: trailer.index_levels}
@@ -120,11 +119,11 @@ def read_file_info(file: HFileContent, offset: int, payload: memoryview) -> dict
 
     Args:
         file: the HFile, for messages.
-        offset: where the block begins, for messages.
-        payload: of the block.
+        offset: start of the block, for messages.
+        payload: payload of the block.
 
     Raises:
-        CorruptTableError: the payload is no such message.
+        CorruptTableError: the payload is not a file info message.
     """
     try:
         if payload[:4] != _INFO:
@@ -149,7 +148,7 @@ def _pair(value: int | memoryview) -> tuple[str, bytes]:
 
 
 def _numbers(file: HFileContent, at: int) -> dict[int, int]:
-    """Numbers of the trailer's message by field number."""
+    """Numbers of the trailer's message, by field number."""
     begin = at + len(_TRAILER) - file.start
     try:
         message = unframed(file.data[begin : len(file.data) - len(_VERSION)])

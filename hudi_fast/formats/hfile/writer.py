@@ -1,15 +1,15 @@
-"""Write HFiles that Hudi's own reader and HBase's (Hudi 0.15) both understand: whole ones in memory, or as a stream.
+"""Write HFiles that both Hudi's own reader and HBase's (Hudi 0.15) read: in memory, or as a stream.
 
 ::
 
-    keys, values ─► checked ─► laid out into a payload ─► full? ─► DATA block ─► sink
-                       │                                            reference ─┐
-                       └► bloom filter ─► META block ─┐                        │
-    close:  [META block] | root index ◄───────────────┼────────────────────────┘
-            | index of meta blocks ◄──────────────────┘ | file info | trailer
+    keys, values ─► checks ─► encoded into a payload ─► full? ─► DATA block ─► sink
+                      │                                            reference ─┐
+                      └► bloom filter ─► META block ─┐                        │
+    close:  [META block] | root index ◄──────────────┼────────────────────────┘
+            | index of meta blocks ◄─────────────────┘ | file info | trailer
 
-The index has one level. Two spellings matter to readers and are kept here: keys in the index and the last key carry
-HBase's suffix (HBase's reader), and no block has more than four bytes of checksums (Hudi's own; see ``hfile_blocks``).
+The index has one level. Readers depend on two details: keys in the index and the last key have HBase's suffix (HBase's
+reader), and no block has more than four bytes of checksums (Hudi's own; see ``hfile.blocks``).
 Source: HFile reference section 1; HoodieAvroHFileWriter and HFileWriterImpl, Hudi 1.2.0.
 """
 
@@ -36,17 +36,17 @@ from hudi_fast.kernels.hfile_search import first_unordered
 
 __all__ = ["HFileWriter", "Sink", "encode_hfile"]
 
-_MOST_KEY_BYTES = 2**15 - 1
-_LARGEST_BLOCK = 1 << 30
-_AROUND_ENTRY = 21  # bytes of an entry beside the key's content and the value
+_MAX_KEY_BYTES = 2**15 - 1
+_MAX_BLOCK = 1 << 30
+_AROUND_ENTRY = 21  # bytes of an entry besides the key's content and the value
 _BLOOM_BLOCK = "bloomFilter"
 
 
 class Sink(Protocol):
-    """What a writer writes to, for example ``pa.NativeFile``."""
+    """The target of a writer, for example ``pa.NativeFile``."""
 
     def write(self, part: Any, /) -> Any:
-        """Take the next bytes: anything contiguous with the buffer protocol; it is not changed later."""
+        """Accept the next bytes: contiguous, with the buffer protocol, not modified later."""
 
 
 def encode_hfile(
@@ -57,20 +57,20 @@ def encode_hfile(
     block_size: int = 1 << 20,
     bloom: BloomFilter | None = None,
 ) -> list[Part]:
-    """A whole HFile in memory, as parts that follow each other.
+    """Encode a whole HFile in memory, as consecutive parts.
 
     Args:
-        keys: string[n] or binary[n], strictly ascending by their bytes, none null.
-        values: binary[n], none null.
+        keys: string[n] or binary[n], strictly ascending by their bytes, without nulls.
+        values: binary[n], without nulls.
         schema: Avro JSON of the values.
         codec: GZ or NONE.
-        block_size: bytes of entries above which another data block begins.
+        block_size: bytes of entries at which a new data block begins.
         bloom: an empty filter, which is filled and stored with the smallest and the largest key (base files of the
-            metadata table: ``BloomFilter.create(10000, 1e-9, 100000)``); None: nothing of these (log blocks).
+            metadata table: ``BloomFilter.create(10000, 1e-9, 100000)``); None: omit all three (log blocks).
 
     Raises:
-        InvalidDataError: a key is null, too long, or not above the one before it; a value is null.
-        ConfigError: another codec, or no block size between 1 byte and 1 GiB.
+        InvalidDataError: a key is null, too long, or not above the previous one; a value is null.
+        ConfigError: another codec, or a block size outside 1 byte to 1 GiB.
     """
     parts = _Parts()
     writer = HFileWriter(parts, schema, codec, block_size, bloom)
@@ -80,22 +80,22 @@ def encode_hfile(
 
 
 class HFileWriter:
-    """One HFile as a stream, for base files larger than memory wants; a context manager.
+    """Streams one HFile, for base files too large for memory; a context manager.
 
     Args:
-        sink: takes the bytes; stays the caller's, who closes it.
-        schema: Avro JSON of the values; empty for values that bring their own.
+        sink: receives the bytes; the caller closes it.
+        schema: Avro JSON of the values; empty for values with schemas of their own.
         codec: GZ or NONE.
-        block_size: bytes of entries above which another data block begins; an entry larger than that has its own.
+        block_size: bytes of entries at which a new data block begins; a larger entry has a block of its own.
         bloom: as for :func:`encode_hfile`.
-        info: more entries of the file info.
+        info: additional entries of the file info.
 
     Attributes:
         entry_count: entries so far.
         size: bytes written so far.
 
     Raises:
-        ConfigError: another codec, or no block size between 1 byte and 1 GiB.
+        ConfigError: another codec, or a block size outside 1 byte to 1 GiB.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class HFileWriter:
     ) -> None:
         if codec not in (Codec.GZ, Codec.NONE):
             raise ConfigError(f"HFiles are written with GZ or NONE (hoodie.hfile.compression.algorithm), not {codec}.")
-        if not 1 <= block_size <= _LARGEST_BLOCK:
+        if not 1 <= block_size <= _MAX_BLOCK:
             raise ConfigError(f"Blocks of HFiles have 1 byte to 1 GiB (hoodie.hfile.block.size), not {block_size}.")
         self.entry_count = 0
         self.size = 0
@@ -126,14 +126,14 @@ class HFileWriter:
         self._closed = False
 
     def append(self, keys: pa.Array, values: pa.Array) -> None:
-        """Add entries, all of them above those before; nothing is added on error.
+        """Add entries above all previous ones; adds nothing on error.
 
         Args:
-            keys: string[n] or binary[n], strictly ascending by their bytes, none null.
-            values: binary[n], none null.
+            keys: string[n] or binary[n], strictly ascending by their bytes, without nulls.
+            values: binary[n], without nulls.
 
         Raises:
-            InvalidDataError: a key is null, too long, or not above the one before it; a value is null.
+            InvalidDataError: a key is null, too long, or not above the previous one; a value is null.
         """
         keys, values = _plain(keys, "key"), _plain(values, "value")
         if len(keys) != len(values):
@@ -147,13 +147,13 @@ class HFileWriter:
         if self._smallest is None:
             self._smallest = _value(stored, 0)
         self._largest = _value(stored, len(keys) - 1)
-        self._lay(stored, contents)
+        self._add_entries(stored, contents)
         self.entry_count += len(keys)
         self._key_bytes += int(stored.offsets[-1] - stored.offsets[0])
         self._value_bytes += int(contents.offsets[-1] - contents.offsets[0])
 
     def close(self) -> int:
-        """Write what is left, indexes and trailer; returns the size of the file in bytes. Fine if that was done."""
+        """Write remaining entries, indexes and trailer; return the size of the file in bytes. Idempotent."""
         if self._closed:
             return self.size
         self._closed = True
@@ -166,7 +166,7 @@ class HFileWriter:
         root = self._write(ROOT_INDEX, index, -1)
         meta_index = self._write(ROOT_INDEX, encode_root(metas), root.offset)
         info = self._write(FILE_INFO, encode_file_info(self._file_info()), -1)
-        assert meta_index.end == info.offset  # readers go from one to the next
+        assert meta_index.end == info.offset  # readers expect them side by side
         trailer = HFileTrailer(root.offset, len(self._blocks), 1, self.entry_count, self._codec, len(metas))
         ends = [block.offset for block in (*self._blocks[:1], *self._blocks[-1:])] or [-1, -1]
         self._put(encode_trailer(trailer, info.offset, len(index), self._data_bytes, ends[0], ends[-1]))
@@ -181,14 +181,14 @@ class HFileWriter:
         if kind is None:
             self.close()
 
-    # ---- inside
+    # ---- internals
 
     def _check(self, keys: VarlenBuffers) -> None:
         sizes = np.diff(keys.offsets)
-        if int(sizes.max()) > _MOST_KEY_BYTES:
+        if int(sizes.max()) > _MAX_KEY_BYTES:
             row = int(sizes.argmax())
             raise InvalidDataError(
-                f"Keys of HFiles have at most {_MOST_KEY_BYTES} bytes; found one of {sizes[row]}, which begins with "
+                f"Keys of HFiles have at most {_MAX_KEY_BYTES} bytes; found one of {sizes[row]}, which begins with "
                 f"{_text(_value(keys, row)[:100])}."
             )
         row = int(first_unordered(*keys, True))
@@ -197,11 +197,11 @@ class HFileWriter:
         if row >= 0:
             before = self._largest if row == 0 else _value(keys, row - 1)
             raise InvalidDataError(
-                "Keys of an HFile ascend by their bytes, each once; found "
+                "Keys of an HFile must ascend strictly by their bytes; found "
                 f"{_text(_value(keys, row))} after {_text(before)}."
             )
 
-    def _lay(self, keys: VarlenBuffers, values: VarlenBuffers) -> None:
+    def _add_entries(self, keys: VarlenBuffers, values: VarlenBuffers) -> None:
         row, rows = 0, len(keys.offsets) - 1
         while row < rows:
             if not self._filled[0]:
@@ -212,7 +212,7 @@ class HFileWriter:
                 self._end_block()
 
     def _room_for(self, keys: VarlenBuffers, values: VarlenBuffers, row: int) -> npt.NDArray[np.uint8]:
-        """A payload for a block that begins with that entry; never one that a part still refers to."""
+        """A payload for a block that begins with that entry; never a buffer that a part still refers to."""
         size = int(keys.offsets[row + 1]) - int(keys.offsets[row]) + _AROUND_ENTRY
         size = max(size + int(values.offsets[row + 1]) - int(values.offsets[row]), self._block_size)
         reusable = self._codec == Codec.GZ and len(self._payload) == size
@@ -250,7 +250,7 @@ class HFileWriter:
             **({"schema": self._schema.encode()} if self._schema else {}),
             **self._more_info,
         }
-        if self._smallest is not None:  # HBase's reader fails on an empty one
+        if self._smallest is not None:  # HBase's reader fails on an empty key
             info["hfile.LASTKEY"] = full_key(self._largest)
         if self._bloom is not None:
             info["bloomFilterTypeCode"] = self._bloom.type_code.encode()
@@ -259,7 +259,7 @@ class HFileWriter:
 
 
 class _Parts:
-    """A sink that keeps what it is given."""
+    """A sink that stores its parts."""
 
     def __init__(self) -> None:
         self.parts: list[Part] = []

@@ -1,18 +1,18 @@
-"""Framing of Hudi's log files: where the blocks of a file are and what their headers say; content is not read.
+"""Framing of Hudi's log files: positions and headers of the blocks, without their content.
 
-Design: one forward walk. A block is looked at in three places only: its head (magic, size, version, type, headers,
-content length), its tail (footer, length field) and the six bytes behind it, which have to be another magic or the
-end of the file. All reads go through a window onto the file: the whole file where it is local (memory-mapped), a
-range of it elsewhere, placed so that a block's tail and the next block's head are one request.
+The scan is one forward walk. It reads three parts of a block: the head (magic, size, version, type, headers, content
+length), the tail (footer, length field) and the next six bytes, which must be another magic or the end of the file. All
+reads use a window onto the file: the whole file if it is local (memory-mapped), else a range, positioned so that a
+block's tail and the next block's head are one request.
 
 ::
 
     #HUDI# | size S | version | type | headers | content length | content | footer | S + 6
              8 bytes  4         4      map       8                            map      8        all big endian
 
-A block whose *frame* is damaged (it ends past the file, its two lengths differ, or no block follows it) is what a
-crashed writer leaves: it becomes a CORRUPT block that reaches to the next magic found by scanning. A block whose
-frame is sound but whose *inside* makes no sense is damage that nobody expects: :class:`CorruptTableError`.
+A block with a damaged *frame* (it ends after the file, its two lengths differ, or no block follows it) is the result of
+a crashed writer: it becomes a CORRUPT block that ends at the next magic. A block with an intact frame and invalid
+content is unexpected damage: :class:`CorruptTableError`.
 
 Source: spec sections 6.2, 6.3 and 6.8; HoodieLogFileReader and HoodieLogFormatWriter, Hudi 1.2.0.
 """
@@ -32,10 +32,10 @@ from hudi_fast.storage.base import Storage
 __all__ = ["LOG_FORMAT_VERSION", "MAGIC", "BlockType", "HeaderKey", "LogBlock", "read_content", "scan_log_blocks"]
 
 MAGIC = b"#HUDI#"
-"""What every block begins with."""
+"""The first bytes of every block."""
 
 LOG_FORMAT_VERSION = 1
-"""Of every block that is read or written here; version 0 ended with Hudi 0.5."""
+"""Version of the blocks that are read and written; version 0 ended with Hudi 0.5."""
 
 _HEAD = struct.Struct(">qii")  # S, version, type
 _MAP_ENTRY = struct.Struct(">ii")
@@ -43,13 +43,13 @@ _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 # Version, type, empty header map, content length, empty footer map, length field.
 _LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + 8
-# One request to an object store: a tail and the next block's head with its schema.
+# One request to an object store: a tail, and the next block's head with its schema.
 _WINDOW = 64 << 10
 _SCAN_STEP = 1 << 20
 
 
 class BlockType(IntEnum):
-    """What a log block holds; values are the ordinals on storage (spec section 6.3)."""
+    """The content of a log block; values are the stored ordinals (spec section 6.3)."""
 
     COMMAND = 0
     DELETE = 1
@@ -61,7 +61,7 @@ class BlockType(IntEnum):
 
 
 class HeaderKey(IntEnum):
-    """Keys of a block's header map; values are the ordinals on storage (spec section 6.3)."""
+    """Keys of a block's header map; values are the stored ordinals (spec section 6.3)."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -81,9 +81,9 @@ class LogBlock:
     Attributes:
         path: the log file, relative to the table's base path.
         offset: byte position of the block's magic.
-        kind: what the block holds; CORRUPT for a span that is to be skipped (it has no headers).
+        kind: the block's type; CORRUPT for a range to skip (it has no headers).
         headers: header map.
-        content_start: byte position of the content; of a CORRUPT block, of the first byte behind its magic.
+        content_start: byte position of the content; of a CORRUPT block, the first byte after its magic.
         content_length: bytes of the content; of a CORRUPT block, up to the next magic or the end of the file.
     """
 
@@ -99,7 +99,7 @@ class LogBlock:
         """Requested time of the action that wrote the block.
 
         Raises:
-            CorruptTableError: the block does not say.
+            CorruptTableError: the block has no such header.
         """
         try:
             return self.headers[HeaderKey.INSTANT_TIME]
@@ -115,15 +115,15 @@ class LogBlock:
 def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
     """Blocks of a log file in file order, damaged ones as CORRUPT blocks; reads no content.
 
-    A file that ends within a magic ends before it, as for HoodieLogFileReader.
+    A magic that is cut off by the end of the file is ignored, as in HoodieLogFileReader.
 
     Args:
-        storage: of the table.
+        storage: the table's storage.
         path: the log file, relative to the table's base path.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        CorruptTableError: no block begins where one must, or a block's lengths contradict each other.
+        FileNotFoundError: the file does not exist.
+        CorruptTableError: no block begins at an expected position, or a block's lengths contradict each other.
         UnsupportedFeatureError: a block of log format version 0 or above 1, of an unknown type, or with an unknown
             header key.
     """
@@ -142,15 +142,15 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
 
 
 def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
-    """Content of a block: a view of the mapped file where it is local, one ranged read elsewhere.
+    """Content of a block: a view of the mapped file if it is local, else one ranged read.
 
     Args:
-        storage: of the table.
-        block: as :func:`scan_log_blocks` gave it.
+        storage: the table's storage.
+        block: from :func:`scan_log_blocks`.
 
     Raises:
-        FileNotFoundError: the file is gone.
-        CorruptTableError: the file became shorter.
+        FileNotFoundError: the file does not exist.
+        CorruptTableError: the file is shorter than before.
     """
     with _open(storage, block.path) as source:
         found = max(0, int(source.size()) - block.content_start)
@@ -171,25 +171,25 @@ def _open(storage: Storage, path: str) -> pa.NativeFile:
 
 
 class _Window:
-    """Random access to a file of any size through two buffers at a time.
+    """Random access to a file of any size through two buffers.
 
     Args:
         source: the open file.
         path: its path, for messages.
-        whole: whether the window is the whole file from the start (a mapped file: that reads nothing yet).
+        whole: whether the window spans the whole file (a mapped file: this reads nothing yet).
     """
 
     def __init__(self, source: pa.NativeFile, path: str, whole: bool) -> None:
         self.path = path
         self.size = int(source.size())
         self._source = source
-        # Newest first; the older one still has the head of the block whose tail was looked at.
+        # Newest first; the older one may still have the head of the block whose tail was read.
         self._buffers: list[tuple[int, memoryview]] = []
         if whole and self.size:
             self._load(0, self.size)
 
     def read(self, start: int, length: int) -> bytes:
-        """``length`` bytes from ``start`` on, fewer at the end of the file."""
+        """``length`` bytes from ``start`` on; fewer at the end of the file."""
         length = max(0, min(length, self.size - start))
         for at, view in self._buffers:
             if at <= start and start + length <= at + len(view):
@@ -198,7 +198,7 @@ class _Window:
         return bytes(view[:length])
 
     def find_magic(self, start: int) -> int:
-        """Position of the first magic that begins at ``start`` or later; the file's size when there is none."""
+        """Position of the first magic at ``start`` or later; the file's size if there is no other magic."""
         while start < self.size:
             found = self.read(start, _SCAN_STEP).find(MAGIC)
             if found >= 0:
@@ -215,7 +215,7 @@ class _Window:
 
 
 def _next_block(file: _Window, offset: int) -> tuple[LogBlock, int]:
-    """The block whose magic is at ``offset``, and where the next magic or the end of the file is."""
+    """The block whose magic is at ``offset``, and the position of the next magic or of the end of the file."""
     start = offset + len(MAGIC)
     head = file.read(start, _HEAD.size)
     if len(head) == _HEAD.size:
@@ -228,17 +228,17 @@ def _next_block(file: _Window, offset: int) -> tuple[LogBlock, int]:
 
 
 def _frame_holds(file: _Window, size: int, end: int) -> bool:
-    """Whether the length before ``end`` agrees with the block's size, and a magic or the file's end follows it."""
+    """Whether the length before ``end`` agrees with the block's size, and a magic or the file's end follows."""
     if end > file.size:
         return False
-    # From the footer on, so that all that is needed from here to the next block's head is one read.
+    # From the footer on: one read covers everything up to the next block's head.
     tail = file.read(end - 12, 12 + len(MAGIC))
     after = tail[12:]
     return _LONG.unpack_from(tail, 4)[0] == size + len(MAGIC) and (len(after) < len(MAGIC) or after == MAGIC)
 
 
 def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) -> LogBlock:
-    """The block that ends at ``end`` and whose frame holds."""
+    """The block with an intact frame that ends at ``end``."""
     start = offset + len(MAGIC) + _HEAD.size
     _check_version(version, file.path, offset)
     if end - start < _LEAST_SIZE - 8:
@@ -246,10 +246,10 @@ def _sound_block(file: _Window, offset: int, end: int, version: int, kind: int) 
     headers, at = _read_headers(file, start, end - 20)
     content_length = _LONG.unpack(file.read(at, 8))[0]
     content_start = at + 8
-    # An empty footer map and the length field are all that may follow the content.
+    # Only an empty footer map and the length field may follow the content.
     if content_start + content_length + 12 != end or content_length < 0:
         raise CorruptTableError(
-            f"Expected a content length of {end - content_start - 12} (what the block's size leaves for it, with an "
+            f"Expected a content length of {end - content_start - 12} (the block's size without headers and an "
             f"empty footer), found {content_length}.",
             file.path,
             at,
@@ -265,9 +265,9 @@ def _check_version(version: int, path: str, offset: int) -> None:
         return
     if version < 0:
         raise CorruptTableError(f"Expected log format version 1, found {version}.", path, offset)
-    told = "blocks of log format version 0 (written before Hudi 0.5)" if version == 0 else "this log format version"
+    what = "blocks of log format version 0 (written before Hudi 0.5)" if version == 0 else "this log format version"
     raise UnsupportedFeatureError(
-        f"Expected log format version 1, found {version} [file {path}, byte {offset}]; {told} cannot be read. "
+        f"Expected log format version 1, found {version} [file {path}, byte {offset}]; {what} cannot be read. "
         "Compact the file group with Apache Hudi first."
     )
 
@@ -285,7 +285,7 @@ def _block_type(kind: int, path: str, offset: int) -> BlockType:
 
 
 def _read_headers(file: _Window, start: int, limit: int) -> tuple[dict[HeaderKey, str], int]:
-    """The header map at ``start``, which may reach to ``limit``, and where it ends."""
+    """The header map at ``start``, up to ``limit`` at most, and its end."""
     count = _INT.unpack(file.read(start, 4))[0]
     if not 0 <= count <= max(0, limit - start - 4) // _MAP_ENTRY.size:
         raise CorruptTableError(f"Expected a number of block headers, found {count}.", file.path, start)
@@ -297,7 +297,7 @@ def _read_headers(file: _Window, start: int, limit: int) -> tuple[dict[HeaderKey
         ordinal, length = _MAP_ENTRY.unpack(file.read(at, _MAP_ENTRY.size))
         text_at = at + _MAP_ENTRY.size
         key = _header_key(ordinal, file.path, at)
-        # Refusing the repetition also bounds the loop.
+        # Rejecting duplicates also bounds the loop.
         if key in headers:
             raise CorruptTableError(f"Expected each block header once, found {key.name} again.", file.path, at)
         if not 0 <= length <= limit - text_at:

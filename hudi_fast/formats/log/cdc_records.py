@@ -1,17 +1,17 @@
-"""The records of change logs: what a CDC log block holds, in each supplemental logging mode.
+"""The records of change logs: the content of a CDC log block in each supplemental logging mode.
 
 ::
 
-    OP_KEY_ONLY         record ``Record``             op | record_key
-    DATA_BEFORE         record ``CDC``, table's space op | record_key | before
-    DATA_BEFORE_AFTER   record ``CDC``, table's space op | ts_ms      | before | after
+    OP_KEY_ONLY         record ``Record``                 op | record_key
+    DATA_BEFORE         record ``CDC``, table's namespace op | record_key | before
+    DATA_BEFORE_AFTER   record ``CDC``, table's namespace op | ts_ms      | before | after
 
 ``op`` is ``i``, ``u`` or ``d``; ``ts_ms`` the requested time of the write. ``before`` and ``after`` are rows of the
-table without its meta columns, null where there is none. A block has the layout of an Avro data block
+table without its meta columns, or null. A block has the layout of an Avro data block
 (:mod:`hudi_fast.formats.avro.rows`) and its schema in the header SCHEMA.
 
-Source: spec section 9; HoodieCDCUtils and HoodieCDCDataBlock, Hudi 1.2.0; headers of real files are the
-same texts.
+Source: spec section 9; HoodieCDCUtils and HoodieCDCDataBlock, Hudi 1.2.0. The schema texts equal the headers of files
+that Hudi wrote.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _META = frozenset({*META_FIELDS, OPERATION_FIELD})
 
 
 def check_cdc_mode(mode: str, where: str) -> str:
-    """``mode`` if it is one of :data:`CDC_MODES`.
+    """Return ``mode`` if it is one of :data:`CDC_MODES`.
 
     Args:
         mode: a supplemental logging mode.
         where: the table, for the message.
 
     Raises:
-        UnsupportedFeatureError: it is none.
+        UnsupportedFeatureError: an unknown mode.
     """
     if mode not in _COLUMNS:
         raise UnsupportedFeatureError(
@@ -77,16 +77,16 @@ def check_cdc_mode(mode: str, where: str) -> str:
 
 
 def cdc_columns(mode: str) -> tuple[str, ...]:
-    """Fields of a record in a mode, in their order."""
+    """Fields of a record in a mode, in order."""
     return _COLUMNS[check_cdc_mode(mode, "of a change log")]
 
 
 def cdc_schema(mode: str, table_avro: str) -> str:
-    """The Avro JSON of a change log's records: what stands in the header SCHEMA of its blocks.
+    """The Avro JSON of a change log's records, for the header SCHEMA of its blocks.
 
     Args:
         mode: a supplemental logging mode.
-        table_avro: Avro JSON of the table; its meta columns, if any, are left out.
+        table_avro: Avro JSON of the table; its meta columns, if any, are omitted.
 
     Raises:
         UnsupportedFeatureError: an unknown mode.
@@ -111,7 +111,7 @@ def cdc_schema(mode: str, table_avro: str) -> str:
 
 
 def _image(table: dict[str, Any]) -> dict[str, Any]:
-    """The table's record without meta columns; its namespace is that of the record around it."""
+    """The table's record without meta columns, in the namespace of the enclosing record."""
     return table | {"fields": [each for each in table["fields"] if each["name"] not in _META]}
 
 

@@ -4,11 +4,11 @@
 
     int32 version (3) | int32 n | n bytes: Avro binary of a list of (record key, partition path, ordering value)
 
-The Avro schema is nowhere in the file: readers use the one that they were built with, so that the number of a union
-branch is the format; :mod:`~hudi_fast.formats.log.delete_ordering` tells which Arrow types go with them.
+The file does not store the Avro schema: readers use a built-in one, so the numbers of the union branches define the
+format; :mod:`~hudi_fast.formats.log.delete_ordering` maps them to Arrow types.
 
-Versions 1 and 2 (Hudi before 0.13) are Java objects serialised by Kryo, whose layout depends on the release that wrote
-them; they are refused by name. Source: spec section 6.5; HoodieDeleteBlock and HoodieAvroWrapperUtils, Hudi 1.2.0.
+Versions 1 and 2 (Hudi before 0.13) are Java objects serialised by Kryo, with a layout that depends on the release of
+the writer; they are unsupported. Source: spec section 6.5; HoodieDeleteBlock and HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hudi_fast.kernels import delete_writing as writing
 __all__ = ["DELETE_BLOCK_VERSION", "DeleteRecords", "decode_delete_block", "encode_delete_block"]
 
 DELETE_BLOCK_VERSION = 3
-"""Of the blocks that are read and written here (Hudi 0.13 and later)."""
+"""Version of the blocks that are read and written (Hudi 0.13 and later)."""
 
 _HEAD = struct.Struct(">ii")
 _MAX_BYTES = 2**31 - 1
@@ -49,11 +49,11 @@ class DeleteRecords:
 
     Attributes:
         keys: string[n], record keys.
-        partitions: string[n], partition paths; null where the entry has none.
-        ordering: one column of n values per ordering value, in the Arrow type of what is stored (see the module); null
-            where an entry has none. No columns when no entry has an ordering value.
-        is_default: bool[n]: the entry carries Hudi's default ordering value (the int 0, or null): a delete in
-            commit-time order. Its values in ``ordering`` are null.
+        partitions: string[n], partition paths; null if the entry has none.
+        ordering: one column of n values per ordering value, in the Arrow type of the stored values (see the module);
+            null if an entry has none. No columns if no entry has an ordering value.
+        is_default: bool[n]: the entry has Hudi's default ordering value (the int 0, or null): a delete in commit-time
+            order. Its values in ``ordering`` are null.
     """
 
     keys: pa.Array
@@ -69,13 +69,13 @@ def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRec
     """Entries of a delete block, in block order.
 
     Args:
-        content: of the block.
+        content: the block's content.
         path: the log file, for messages.
         offset: byte position of the content in the file, for messages.
 
     Raises:
-        CorruptTableError: the bytes are no list of deletes.
-        UnsupportedFeatureError: a block of version 1 or 2 (Kryo), or one whose entries carry ordering values of
+        CorruptTableError: the bytes are not a list of deletes.
+        UnsupportedFeatureError: a block of version 1 or 2 (Kryo), or one whose entries have ordering values of
             different types.
     """
     place = BlockPlace(path, offset + _HEAD.size)
@@ -133,15 +133,15 @@ def _read_entries(
 def encode_delete_block(records: DeleteRecords) -> pa.Buffer:
     """Content of a delete block of version 3; several ordering columns become an ArrayWrapper (table version 9 only).
 
-    A single ordering value that is null is written as Hudi's default. Values of date columns become ints and those of
-    time and timestamp columns longs, in the column's unit (see the module); ordering columns may be of any of these
-    types. Hudi takes the int 0 for its default, also where an int or date column means it.
+    A single null ordering value is written as Hudi's default. Values of date columns are written as ints, those of time
+    and timestamp columns as longs, in the column's unit (see the module); ordering columns may have any of these types.
+    Hudi reads the int 0 as its default, even if it is a value of an int or date column.
 
     Raises:
         InvalidDataError: a null record key; one null among several ordering values (Hudi 1.2 cannot read that); a
-            decimal with more than 15 places before the point; more than 2 GiB.
-        UnsupportedFeatureError: an ordering column of another type, or decimals with more than 15 places behind
-            the point.
+            decimal with more than 15 digits before the point; more than 2 GiB.
+        UnsupportedFeatureError: an ordering column of another type, or decimals with more than 15 digits after the
+            point.
     """
     rows = len(records.keys)
     is_default = np.ascontiguousarray(records.is_default, np.bool_)

@@ -16,11 +16,11 @@ branch  wrapper                 Arrow
 12      ArrayWrapper            several columns (inside it: LocalDateWrapper, date32)
 ======  ======================  ======================
 
-Written are fewer: dates, times and timestamps go out as the int or long that the column holds, for Hudi's Spark reader
-compares the entry's value with exactly that, and fails on another Java class (OrderingValueEngineTypeConverter, Hudi
-1.2.0). So readers see ints and longs where the table has such a column, from real Hudi too: cast to the column's type.
+Fewer kinds are written: dates, times and timestamps are written as the column's int or long, because Hudi's Spark
+reader compares the entry's value with exactly that and fails on another Java class (OrderingValueEngineTypeConverter,
+Hudi 1.2.0). Readers therefore see ints and longs for such columns, from Apache Hudi too: cast to the column's type.
 
-Reading asks that a column has one branch in all entries of a block, as every writer of rows with one schema makes it.
+A column must have one branch in all entries of a block, as every writer of rows with one schema produces it.
 Source: spec section 6.5; HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
 
@@ -62,7 +62,7 @@ _LONG_TYPES = (pa.int64(), pa.time64("us"))
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """Where the list of a block's entries is, for messages.
+    """Position of a block's list of entries, for messages.
 
     Attributes:
         path: the log file.
@@ -73,11 +73,11 @@ class BlockPlace:
     offset: int
 
     def corrupt(self, message: str, at: int = 0) -> CorruptTableError:
-        """The error for what is wrong ``at`` that byte of the list."""
+        """The error for an invalid byte at position ``at`` of the list."""
         return CorruptTableError(message, self.path, self.offset + at)
 
     def unsupported(self, message: str) -> UnsupportedFeatureError:
-        """The error for what is right but not read."""
+        """The error for valid but unsupported content."""
         return UnsupportedFeatureError(f"{message} [file {self.path}, byte {self.offset}]")
 
 
@@ -96,14 +96,14 @@ def read_ordering(
 
     Args:
         data: uint8[], the list of entries.
-        branch: int32[n].
-        value_at: int64[n], as ``read_deletes`` gives it.
-        items: int64[n], likewise.
+        branch: int32[n], from ``read_deletes``.
+        value_at: int64[n], from ``read_deletes``.
+        items: int64[n], from ``read_deletes``.
         present: bool[n], which entries have an ordering value.
         place: for messages.
 
     Raises:
-        CorruptTableError: values that their types do not have.
+        CorruptTableError: a value is invalid for its type.
         UnsupportedFeatureError: values of one column have different types, or entries different numbers of them.
     """
     kind = _one_branch(branch[present], place)
@@ -130,7 +130,7 @@ def read_ordering(
 
 
 def _one_branch(branch: npt.NDArray[np.int32], place: BlockPlace) -> int | None:
-    """The branch that all values have; None when there are none."""
+    """The branch of all values; None without values."""
     kinds = np.unique(branch)
     if kinds.size > 1:
         raise place.unsupported(
@@ -181,10 +181,10 @@ def _number_array(
 
 
 def checked(array: pa.Array, what: str, place: BlockPlace) -> pa.Array:
-    """``array``, if its values are what its type says (UTF-8, digits of decimals, times of a day).
+    """Return ``array`` if its values are valid for its type (UTF-8, digits of decimals, times of a day).
 
     Raises:
-        CorruptTableError: they are not; ``what`` names them.
+        CorruptTableError: a value is invalid; ``what`` names the values.
     """
     try:
         array.validate(full=True)
@@ -207,7 +207,7 @@ def validity_of(present: npt.NDArray[np.bool_]) -> tuple[pa.Buffer | None, int]:
 
 
 def null_rows(array: pa.Array) -> npt.NDArray[np.bool_]:
-    """bool[n], writable: which values are null."""
+    """bool[n], writable: rows with a null."""
     if array.null_count == 0:
         return np.zeros(len(array), np.bool_)
     return np.array(array.is_null().to_numpy(zero_copy_only=False), np.bool_)
@@ -236,15 +236,15 @@ def default_rows(is_default: npt.NDArray[np.bool_], ordering: list[pa.Array], ke
 def column_items(
     column: pa.Array, present: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-    """A column's values as entries hold them, each behind its branch: (int64[n + 1] offsets, uint8[] bytes).
+    """A column's values as stored in entries, each after its branch: (int64[n + 1] offsets, uint8[] bytes).
 
     Args:
         column: n ordering values.
-        present: bool[n], the rows to write, which are not null; the others get no bytes.
+        present: bool[n], the rows to write, which are not null; other rows get no bytes.
 
     Raises:
         InvalidDataError: a decimal does not fit.
-        UnsupportedFeatureError: a type that deletes cannot carry.
+        UnsupportedFeatureError: deletes cannot store the type.
     """
     kind, rows = column.type, len(column)
     offsets = np.empty(rows + 1, np.int64)
@@ -268,19 +268,19 @@ def column_items(
 
 
 def _number_branch(kind: pa.DataType) -> int:
-    """The branch that a column of numbers is written with."""
+    """The branch of a column of numbers."""
     if kind in _INT_TYPES:
         return 2
     if kind in _LONG_TYPES or (pa.types.is_timestamp(kind) and kind.unit in ("ms", "us")):
         return 3
     found = next((branch for branch in (1, 4, 5) if _NUMBERS[branch][0] == kind), None)
     if found is None:
-        raise UnsupportedFeatureError(f"Deletes cannot carry ordering values of type {kind}.")
+        raise UnsupportedFeatureError(f"Deletes cannot store ordering values of type {kind}.")
     return found
 
 
 def _number_bits(column: pa.Array) -> npt.NDArray[np.int64]:
-    """int64[n]: numbers, of floats the bits; anything below nulls."""
+    """int64[n]: numbers, floats as bits; undefined for nulls."""
     if column.type == pa.bool_():
         return np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False), np.int64)
     items = fixed_items(column)
@@ -293,11 +293,11 @@ def _wide_decimals(column: pa.Array) -> pa.Array:
     """The column as decimal128(30, 15)."""
     if column.type.scale > _DECIMAL.scale:
         raise UnsupportedFeatureError(
-            f"Deletes carry decimals with up to {_DECIMAL.scale} places behind the point, not {column.type}."
+            f"Deletes store decimals with up to {_DECIMAL.scale} digits after the point, not {column.type}."
         )
     try:
         return column.cast(_DECIMAL)
     except pa.ArrowInvalid as error:
         raise InvalidDataError(
-            f"Deletes carry decimals with up to {_DECIMAL.precision - _DECIMAL.scale} places before the point: {error}."
+            f"Deletes store decimals with up to {_DECIMAL.precision - _DECIMAL.scale} digits before the point: {error}."
         ) from error

@@ -11,8 +11,8 @@
                                   | up to 4096 numbers as uint16
                                   | 65536 bits, for more                               all little endian
 
-pyroaring writes it; reading is done here, container by container with numpy, because the text comes out of a file:
-every count is checked against the bytes before anything is allocated, which pyroaring leaves to luck. Source: spec
+pyroaring writes the bitmap. This module reads it itself, container by container with numpy, because the text is
+untrusted: every count is checked against the bytes before allocation, which pyroaring does not do. Source: spec
 section 6.6; the Roaring format specification; LogReaderUtils, Hudi 1.2.0.
 """
 
@@ -31,29 +31,29 @@ from hudi_fast.errors import CorruptTableError
 __all__ = ["decode_positions", "encode_positions"]
 
 _BUCKETS = struct.Struct("<Q")
-_BUCKET = struct.Struct("<IHH")  # upper half, cookie, and what the cookie has in its upper bytes
+_BUCKET = struct.Struct("<IHH")  # upper half, cookie, and the upper bytes of the cookie
 _RUNS, _NO_RUNS = 0x303B, 0x303A
 _OFFSETS_FROM = 4
-_MOST_LISTED = 4096
+_MAX_LISTED = 4096
 _CONTAINER_SIZE = 1 << 16
 
 
 def decode_positions(
-    text: str, most: int = 2**31 - 1, path: str | None = None, offset: int | None = None
+    text: str, max_count: int = 2**31 - 1, path: str | None = None, offset: int | None = None
 ) -> npt.NDArray[np.int64]:
     """Positions in the base file, int64[n], ascending: the i-th belongs to the i-th record of the block.
 
     Args:
         text: value of the header.
-        most: how many there may be, for example the number of records in the block.
+        max_count: maximum number of positions, for example the number of records in the block.
         path: the log file, for messages.
         offset: byte position of the block, for messages.
 
     Raises:
-        CorruptTableError: no base64, no such bitmap, or more than ``most`` positions.
+        CorruptTableError: not base64, not such a bitmap, or more than ``max_count`` positions.
     """
     try:
-        return _decode(base64.b64decode(text, validate=True), most)
+        return _decode(base64.b64decode(text, validate=True), max_count)
     except (_BadBitmapError, binascii.Error, ValueError) as error:
         raise CorruptTableError(
             f"Expected the record positions of a log block (a base64 text of a Roaring bitmap), found that {error}.",
@@ -63,40 +63,40 @@ def decode_positions(
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Value of the header for positions in the base file.
+    """Encode positions in the base file as the header's value.
 
     Args:
         positions: int64[n], distinct, not negative, in any order.
 
     Raises:
-        ValueError: a position is negative, or occurs twice (then Hudi leaves the header out).
+        ValueError: a position is negative, or occurs twice (in this case Hudi omits the header).
     """
     if positions.size and int(positions.min()) < 0:
-        raise ValueError(f"a record position is not negative; found {int(positions.min())}")
+        raise ValueError(f"record positions must not be negative; found {int(positions.min())}")
     bitmap = BitMap64(positions.astype(np.uint64))
     if len(bitmap) != positions.size:
-        raise ValueError(f"record positions are distinct; found {positions.size - len(bitmap)} repeated")
+        raise ValueError(f"record positions must be distinct; found {positions.size - len(bitmap)} repeated")
     bitmap.run_optimize()
     return base64.b64encode(bitmap.serialize()).decode()
 
 
 class _BadBitmapError(Exception):
-    """What is wrong with a bitmap; becomes a CorruptTableError."""
+    """An invalid bitmap; converted to a CorruptTableError."""
 
 
-def _decode(raw: bytes, most: int) -> npt.NDArray[np.int64]:
+def _decode(raw: bytes, max_count: int) -> npt.NDArray[np.int64]:
     found: list[npt.NDArray[np.int64]] = []
     buckets = _BUCKETS.unpack(_take(raw, 0, _BUCKETS.size))[0]
     at = _BUCKETS.size
     previous = -1
-    for _ in range(buckets):  # ends with the bytes
+    for _ in range(buckets):  # stops at the end of the bytes
         upper = int.from_bytes(_take(raw, at, 4), "little")
         if upper <= previous or upper >= 1 << 31:
             raise _BadBitmapError(f"bucket {upper} follows bucket {previous}")
         previous = upper
         first = len(found)
-        at = _read_bucket(raw, at, upper << 32, most, found)
-        most -= sum(part.size for part in found[first:])
+        at = _read_bucket(raw, at, upper << 32, max_count, found)
+        max_count -= sum(part.size for part in found[first:])
     if at != len(raw):
         raise _BadBitmapError(f"it has {len(raw)} bytes where its bitmap ends after {at}")
     return np.concatenate(found) if found else np.empty(0, np.int64)
@@ -109,8 +109,8 @@ def _take(raw: bytes, at: int, length: int) -> bytes:
     return part
 
 
-def _read_bucket(raw: bytes, start: int, base: int, most: int, found: list[npt.NDArray[np.int64]]) -> int:
-    """Append the numbers of the bucket at ``start`` to ``found``; where the bucket ends."""
+def _read_bucket(raw: bytes, start: int, base: int, max_count: int, found: list[npt.NDArray[np.int64]]) -> int:
+    """Append the numbers of the bucket at ``start`` to ``found``; return the bucket's end."""
     _, cookie, high = _BUCKET.unpack(_take(raw, start, _BUCKET.size))
     at = start + _BUCKET.size
     if cookie == _RUNS:
@@ -131,10 +131,10 @@ def _read_bucket(raw: bytes, start: int, base: int, most: int, found: list[npt.N
     keys, sizes = described[:, 0], described[:, 1] + 1
     if (np.diff(keys) <= 0).any():
         raise _BadBitmapError("its containers are out of order")
-    if int(sizes.sum()) > most:
-        raise _BadBitmapError(f"it has {int(sizes.sum())} positions or more, where {most} are expected")
+    if int(sizes.sum()) > max_count:
+        raise _BadBitmapError(f"it has {int(sizes.sum())} positions or more, where {max_count} are expected")
     if cookie == _NO_RUNS or count >= _OFFSETS_FROM:
-        at += len(_take(raw, at, 4 * count))  # containers follow each other, so that nobody needs to jump
+        at += len(_take(raw, at, 4 * count))  # offsets are not needed: containers follow each other
     for key, size, runs in zip(keys.tolist(), sizes.tolist(), has_runs.tolist(), strict=True):
         values, at = _read_container(raw, at, size, bool(runs))
         found.append(values + (base + (key << 16)))
@@ -142,13 +142,13 @@ def _read_bucket(raw: bytes, start: int, base: int, most: int, found: list[npt.N
 
 
 def _read_container(raw: bytes, at: int, size: int, has_runs: bool) -> tuple[npt.NDArray[np.int64], int]:
-    """The ``size`` numbers below 65536 of the container at ``at``, and where it ends."""
+    """The ``size`` numbers below 65536 of the container at ``at``, and its end."""
     if has_runs:
         count = int.from_bytes(_take(raw, at, 2), "little")
         runs = np.frombuffer(_take(raw, at + 2, 4 * count), "<u2").astype(np.int64).reshape(count, 2)
         values = _expand_runs(runs[:, 0], runs[:, 1] + 1, size)
         at += 2 + 4 * count
-    elif size <= _MOST_LISTED:
+    elif size <= _MAX_LISTED:
         values = np.frombuffer(_take(raw, at, 2 * size), "<u2").astype(np.int64)
         at += 2 * size
     else:
@@ -161,7 +161,7 @@ def _read_container(raw: bytes, at: int, size: int, has_runs: bool) -> tuple[npt
 
 
 def _expand_runs(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    """The numbers of runs; nothing when they are not ``size`` together."""
+    """The numbers of runs; empty if there are not ``size`` of them."""
     if int(lengths.sum()) != size:
         return np.empty(0, np.int64)
     before = np.cumsum(lengths) - lengths

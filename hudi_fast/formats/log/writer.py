@@ -1,8 +1,8 @@
-"""Write Hudi's log files block by block; content is framed where it lies, never copied.
+"""Write Hudi's log files block by block, without copying the content.
 
-A block is a list of parts: head, the caller's buffers, tail. :class:`LogFileWriter` creates a file that must not exist
-yet and streams the parts into it. The layout is drawn in :mod:`~hudi_fast.formats.log.blocks`. Source: spec sections
-6.2 and 6.7; HoodieLogFormatWriter, Hudi 1.2.0.
+A block is a list of parts: head, the caller's buffers, tail. :class:`LogFileWriter` creates a new file and streams the
+parts into it. :mod:`~hudi_fast.formats.log.blocks` describes the layout. Source: spec sections 6.2 and 6.7;
+HoodieLogFormatWriter, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from hudi_fast.storage.base import Storage
 __all__ = ["LogFileWriter", "Part", "command_block", "encode_block"]
 
 Part: TypeAlias = bytes | bytearray | memoryview | pa.Buffer | npt.NDArray[np.generic]
-"""Bytes in memory: anything contiguous with the buffer protocol."""
+"""Bytes in memory: contiguous objects with the buffer protocol."""
 
 _HEAD = struct.Struct(">6sqii")
 _MAP_ENTRY = struct.Struct(">ii")
 _INT = struct.Struct(">i")
 _LONG = struct.Struct(">q")
 _NO_FOOTER = _INT.pack(0)
-# HoodieLogFileReader keeps the sizes of blocks in ints.
+# HoodieLogFileReader stores block sizes as ints.
 _MAX_BYTES = 2**31 - 1
 
 
 def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Part | Sequence[Part]) -> list[Part]:
-    """A block as parts that follow each other: head, the content's own buffers, tail.
+    """A block as consecutive parts: head, the content's own buffers, tail.
 
     Args:
-        kind: what the content is.
-        headers: in the order in which they are to be stored.
-        content: one buffer, or several that follow each other; none for a command block.
+        kind: type of the block.
+        headers: in storage order.
+        content: one buffer, or several consecutive ones; none for a command block.
 
     Raises:
-        InvalidDataError: the block is larger than the 2 GiB that Hudi can read.
+        InvalidDataError: the block exceeds the 2 GiB that Hudi can read.
         ValueError: ``kind`` is CORRUPT.
     """
     if kind == BlockType.CORRUPT:
-        raise ValueError("corrupt blocks are found, not written")
+        raise ValueError("CORRUPT blocks cannot be written")
     parts = list(content) if isinstance(content, Sequence) and not _is_buffer(content) else [content]
     length = sum(_size(part) for part in parts)
     header = _encode_map(headers)
@@ -63,11 +63,11 @@ def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Par
 
 
 def command_block(rollback_instant: str, target_instant: str) -> bytes:
-    """A whole command block, which takes back what the log files say of one instant (tables below version 8).
+    """A whole command block, which invalidates the log blocks of one instant (tables below version 8).
 
     Args:
         rollback_instant: requested time of the rollback.
-        target_instant: requested time of what is rolled back.
+        target_instant: requested time of the instant that is rolled back.
     """
     headers = {
         HeaderKey.INSTANT_TIME: rollback_instant,
@@ -78,22 +78,22 @@ def command_block(rollback_instant: str, target_instant: str) -> bytes:
 
 
 class LogFileWriter:
-    """One new log file; a context manager, which deletes the file if its body fails.
+    """Writes a new log file; a context manager, which deletes the file if its body fails.
 
     Args:
-        storage: of the table.
+        storage: the table's storage.
         path: the file, relative to the table's base path.
 
     Raises:
-        FileExistsError: there is such a file; it is left alone.
-        UnsupportedFeatureError: the storage cannot create a file only if it is absent.
+        FileExistsError: the file exists; it is not modified.
+        UnsupportedFeatureError: the storage cannot create a file conditionally.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
         self._storage = storage
         self._size = 0
-        # The name is taken first, in one step; the stream then goes over this empty file, which is ours.
+        # Create the file atomically first; the stream then overwrites this empty file.
         storage.create_exclusive(path, b"")
         self._sink = storage.open_output(path)
 
@@ -103,10 +103,10 @@ class LogFileWriter:
         return self._size
 
     def append(self, kind: BlockType, headers: Mapping[HeaderKey, str], content: Part | Sequence[Part]) -> int:
-        """Write one block; arguments and errors as for :func:`encode_block`, nothing is written on error.
+        """Write one block; arguments and errors as for :func:`encode_block`, writes nothing on error.
 
         Returns:
-            The block's size in bytes, magic included.
+            The block's size in bytes, with its magic.
         """
         written = 0
         for part in encode_block(kind, headers, content):
@@ -116,12 +116,12 @@ class LogFileWriter:
         return written
 
     def close(self) -> None:
-        """Finish the file; fine if that has been done."""
+        """Finish the file; idempotent."""
         if not self._sink.closed:
             self._sink.close()
 
     def abort(self) -> None:
-        """Give up: close the stream and delete the file."""
+        """Close the stream and delete the file."""
         try:
             self.close()
         finally:

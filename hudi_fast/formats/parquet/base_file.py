@@ -1,20 +1,20 @@
 """Base files: Parquet with Hudi's footer keys (``HoodieBloomFilterWriteSupport``, ``HoodieAvroWriteSupport``; 1.2.0).
 
-Writing goes row group by row group: :class:`BaseFileWriter` collects batches until a row group is full and encodes it
-at once, so memory holds one row group of Arrow data and none of the encoded file. What stands in the footer (bloom
-filter, key range) is known only at the end and added at close.
+Files are written by row group: :class:`BaseFileWriter` collects batches until a row group is full and encodes it at
+once, so memory holds one row group of Arrow data and no encoded data. The footer's content (bloom filter, key range) is
+known at the end and added on close.
 
-NaN has no place between bounds: Arrow leaves it out of the statistics that it writes, while for Spark it is larger than
-every number. Files whose statistics leave NaN out would lose rows there, so column chunks with NaN get none
-(:class:`ParquetStream`), as Parquet's Java library reads them::
+NaN: Arrow omits it from the statistics that it writes, while Spark orders it above every number, so Spark would skip
+rows by such bounds. :class:`ParquetStream` removes the bounds of column chunks with NaN, in the way that Parquet's Java
+library expects::
 
-    row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, as it is
-                                               └─ some: Arrow's footer, and behind it the same without their bounds
+    row groups ─► which leaf columns hold NaN ─┬─ none: Arrow's footer, unchanged
+                                               └─ some: Arrow's footer, and after it a copy without their bounds
 
-The key ``hudi_fast.nan`` says so of a file, since Arrow's library, whose name is in the footer, does otherwise: bounds
-in it are those of all values.
+The footer names Arrow's library, which does not do this; so the key ``hudi_fast.nan`` declares that bounds in the file
+cover all values.
 
-Reading opens the file once (:func:`open_base_file`) for its schema, footer keys and batches.
+:func:`open_base_file` opens a file once for its schema, footer keys and batches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hudi_fast.formats.parquet.leaf_columns import leaf_columns, nan_columns
 from hudi_fast.storage.base import Storage
 
 __all__ = [
-    "TELLS_NAN",
+    "NAN_SAFE_BOUNDS",
     "BaseFileFooter",
     "BaseFileReader",
     "BaseFileWriter",
@@ -47,30 +47,30 @@ BLOOM_TYPE_KEY = b"hoodie_bloom_filter_type_code"
 MIN_KEY = b"hoodie_min_record_key"
 MAX_KEY = b"hoodie_max_record_key"
 
-TELLS_NAN = (b"hudi_fast.nan", b"no bounds")
-"""The key-value pair of files by Arrow's library whose chunks have no bounds where they hold NaN."""
+NAN_SAFE_BOUNDS = (b"hudi_fast.nan", b"no bounds")
+"""Footer pair of files by Arrow's library that have no bounds for chunks with NaN."""
 
-_LEAVES_NAN_OUT = "parquet-cpp"
+_OMITS_NAN = "parquet-cpp"
 
 ROW_GROUP_MEMORY = 32 << 20
-"""Most Arrow bytes that a row group may hold while it is collected."""
+"""Maximum Arrow bytes that a row group may hold while it is collected."""
 
 _MAGIC = b"PAR1"
 
 _GROUP_ROWS = 64 << 20
-"""Most rows that Arrow puts into one row group."""
+"""Maximum rows that Arrow writes into one row group."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetSettings:
-    """How base files are encoded.
+    """Encoding of base files.
 
     Attributes:
         codec: ``zstd``, ``gzip``, ``snappy``, ``lz4`` or ``none``.
-        level: compression level; None for the codec's own default.
-        row_group_bytes: Arrow bytes after which a row group is closed, at most :data:`ROW_GROUP_MEMORY`.
+        level: compression level; None for the codec's default.
+        row_group_bytes: Arrow bytes at which a row group is closed, at most :data:`ROW_GROUP_MEMORY`.
         page_bytes: target size of a data page.
-        dictionary: whether columns with few distinct values are dictionary encoded.
+        dictionary: whether to dictionary-encode columns with few distinct values.
     """
 
     codec: str = "zstd"
@@ -85,9 +85,9 @@ class BaseFileFooter:
     """Hudi's own keys in a base file's footer.
 
     Attributes:
-        bloom_filter: base64 text; None when the file has no filter.
+        bloom_filter: base64 text; None without a filter.
         bloom_type: ``DYNAMIC_V0``; None means a simple filter.
-        min_key: smallest record key; None when unknown or the file has no rows.
+        min_key: smallest record key; None if unknown or the file has no rows.
         max_key: largest record key.
     """
 
@@ -102,7 +102,7 @@ def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]
 
     Args:
         avro_schema: Avro JSON of its columns.
-        footer: what it says of its keys.
+        footer: Hudi's own keys.
     """
     pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"}
     for key, value in (
@@ -117,17 +117,17 @@ def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]
 
 
 class ParquetStream:
-    """Parquet into a sink, one row group at a time; the sink stays open.
+    """Writes Parquet to a sink, one row group at a time; the sink stays open.
 
-    Arrow cannot be told, once it has begun, which chunks are to have statistics, and it writes the footer itself. Where
-    a chunk holds NaN a footer without its bounds follows the first one, which is then dead bytes: readers begin at the
-    end. Keys go into the footer that counts.
+    Arrow decides about statistics before the first row and writes the footer itself. If a chunk holds NaN, a footer
+    without its bounds follows Arrow's footer, which becomes unused bytes: readers start at the end. Keys are added to
+    the effective footer.
 
     Args:
-        sink: an open output; the file begins where it stands now.
+        sink: an open output; the file begins at its current position.
         schema: all columns.
         settings: encoding.
-        dictionary: columns (dotted Parquet paths) to encode with a dictionary; None for all.
+        dictionary: columns (dotted Parquet paths) to dictionary-encode; None for all.
     """
 
     def __init__(
@@ -151,11 +151,11 @@ class ParquetStream:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer as Arrow made it, with bounds that leave NaN out; there once the stream is closed."""
+        """Arrow's own footer, with bounds that omit NaN; available after close."""
         return self._writer.writer.metadata
 
     def write(self, table: pa.Table) -> None:
-        """Write rows as one row group (more beyond 64 Mi rows); ``table`` has the stream's schema."""
+        """Write rows as one row group (several beyond 64 Mi rows); ``table`` has the stream's schema."""
         for start in range(0, table.num_rows, _GROUP_ROWS):
             group = table.slice(start, _GROUP_ROWS)
             found = nan_columns(group)
@@ -165,7 +165,7 @@ class ParquetStream:
             self._groups += 1
 
     def close(self, keys: Mapping[bytes, bytes]) -> None:
-        """Write the footer, with these key-value pairs in it."""
+        """Write the footer with these key-value pairs."""
         if not self._unbounded:
             self._writer.add_key_value_metadata(dict(keys))
             self._writer.close()
@@ -178,20 +178,20 @@ class ParquetStream:
         self._sink.write(changed + len(changed).to_bytes(4, "little") + _MAGIC)
 
     def abandon(self) -> None:
-        """Give up: no footer is written."""
-        self._writer.is_open = False  # or it would try to when it is collected
+        """Discard the file: no footer is written."""
+        self._writer.is_open = False  # otherwise Arrow writes the footer on garbage collection
 
 
 class BaseFileWriter:
-    """Writes one base file; close or abort it.
+    """Writes one base file; must be closed or aborted.
 
     Args:
         storage: the table's storage.
-        path: relative path of the file; its folder is made if needed.
+        path: relative path of the file; its folder is created if needed.
         schema: all columns, meta columns first.
         settings: encoding.
         avro_schema: Avro JSON of ``schema`` for the footer.
-        dictionary: columns (dotted Parquet paths) to encode with a dictionary.
+        dictionary: columns (dotted Parquet paths) to dictionary-encode.
     """
 
     def __init__(
@@ -215,17 +215,17 @@ class BaseFileWriter:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer, with bounds that leave NaN out; there once the file is closed."""
+        """The footer, with bounds that omit NaN; available after close."""
         return self._stream.metadata
 
     @property
     def nan_columns(self) -> Set[str]:
-        """Dotted names of the columns with NaN in the row groups that are closed."""
+        """Dotted names of the columns with NaN in the closed row groups."""
         return self._stream.nan_columns
 
     @property
-    def bytes_waiting(self) -> int:
-        """Arrow bytes that wait for their row group to be full."""
+    def bytes_buffered(self) -> int:
+        """Arrow bytes of the row group in progress."""
         return self._waiting_bytes
 
     @property
@@ -234,7 +234,7 @@ class BaseFileWriter:
         return int(self._sink.tell())
 
     def write(self, table: pa.Table) -> None:
-        """Append rows; ``table`` has exactly the writer's schema (dictionary-encoded columns are fine)."""
+        """Append rows; ``table`` has exactly the writer's schema (columns may be dictionary-encoded)."""
         if table.num_rows == 0:
             return
         self._waiting.append(table)
@@ -251,15 +251,15 @@ class BaseFileWriter:
             self._stream.write(group)
 
     def close(self, footer: BaseFileFooter) -> int:
-        """Write the footer and close; the file's length in bytes."""
+        """Write the footer and close; return the file's length in bytes."""
         self.flush()
-        self._stream.close({**footer_pairs(self._avro_schema, footer), **dict([TELLS_NAN])})
+        self._stream.close({**footer_pairs(self._avro_schema, footer), **dict([NAN_SAFE_BOUNDS])})
         length = int(self._sink.tell())
         self._sink.close()
         return length
 
     def abort(self) -> None:
-        """Give up: close the stream and delete what was written."""
+        """Close the stream and delete the file."""
         self._waiting = []
         self._stream.abandon()
         try:
@@ -272,15 +272,15 @@ class BaseFileReader:
     """One open base file.
 
     Args:
-        path: as messages show it.
+        path: its path in messages.
         file: the open file.
-        place: where it is: a storage, and its path there; None for a file that nobody looks for.
+        location: its storage, and its path there; None if no caller needs it.
     """
 
-    def __init__(self, path: str, file: pq.ParquetFile, place: tuple[Storage, str] | None = None) -> None:
+    def __init__(self, path: str, file: pq.ParquetFile, location: tuple[Storage, str] | None = None) -> None:
         self.path = path
         self._file = file
-        self._place = place
+        self._location = location
         self._schema: pa.Schema = file.schema_arrow.remove_metadata()
 
     @property
@@ -289,33 +289,33 @@ class BaseFileReader:
         return self._schema
 
     def has(self, column: str) -> bool:
-        """Whether there is a column of that name."""
+        """Whether the file has a column of that name."""
         return column in self.schema.names
 
     @property
     def num_rows(self) -> int:
-        """Its rows."""
+        """Number of rows."""
         return int(self.metadata.num_rows)
 
     @property
     def num_row_groups(self) -> int:
-        """Its row groups."""
+        """Number of row groups."""
         return int(self.metadata.num_row_groups)
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer as Arrow has it."""
+        """The footer as Arrow represents it."""
         return self._file.metadata
 
     @property
-    def place(self) -> tuple[Storage, str]:
-        """The file that its row groups are those of: a storage, and the path there."""
-        assert self._place is not None
-        return self._place
+    def location(self) -> tuple[Storage, str]:
+        """The file that holds the row groups: its storage, and its path there."""
+        assert self._location is not None
+        return self._location
 
     @property
     def parts(self) -> tuple[BaseFileReader, ...]:
-        """The files that hold its columns: itself, or several side by side."""
+        """The files that hold the columns: this one, or several side by side."""
         return (self,)
 
     def footer(self) -> BaseFileFooter:
@@ -328,17 +328,17 @@ class BaseFileReader:
         return BaseFileFooter(text(BLOOM_KEY, OLD_BLOOM_KEY), text(BLOOM_TYPE_KEY), text(MIN_KEY), text(MAX_KEY))
 
     @property
-    def tells_nan(self) -> bool:
-        """Whether bounds in the footer are those of all values: a chunk with NaN has none."""
+    def has_nan_safe_bounds(self) -> bool:
+        """Whether bounds in the footer cover all values: chunks with NaN have none."""
         writer = str(self.metadata.created_by or "")
-        return not writer.startswith(_LEAVES_NAN_OUT) or TELLS_NAN in (self.metadata.metadata or {}).items()
+        return not writer.startswith(_OMITS_NAN) or NAN_SAFE_BOUNDS in (self.metadata.metadata or {}).items()
 
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""
         return [self._file.metadata.row_group(i).num_rows for i in range(self.num_row_groups)]
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
-        """Whole columns, or those of some row groups."""
+        """Read whole columns, of all or some row groups."""
         try:
             if row_groups is None:
                 return self._file.read(list(columns), use_threads=False)
@@ -367,32 +367,32 @@ class BaseFileReader:
         self.close()
 
 
-def open_base_file(storage: Storage, path: str, shown: str | None = None) -> BaseFileReader:
+def open_base_file(storage: Storage, path: str, display_path: str | None = None) -> BaseFileReader:
     """Open a base file.
 
     Args:
-        storage: where it is.
+        storage: storage of the file.
         path: its path there.
-        shown: its path in messages; None for ``path``.
+        display_path: its path in messages; None for ``path``.
 
     Raises:
         FileGoneError: the file is missing.
-        CorruptTableError: it is cut short, or not Parquet.
+        CorruptTableError: it is cut off, or not Parquet.
     """
-    shown = shown or path
+    display_path = display_path or path
     try:
         file = pq.ParquetFile(storage.open_input(path), pre_buffer=False, coerce_int96_timestamp_unit="us")
-        return BaseFileReader(shown, file, (storage, path))
+        return BaseFileReader(display_path, file, (storage, path))
     except FileNotFoundError as error:
-        text = "is gone since the table was looked at: a clean or a rollback removed it. Read again; if it is missing"
-        raise FileGoneError(f"A base file of {storage.uri} {text} then, too, restore it.", shown) from error
+        text = "no longer exists: a clean or a rollback deleted it after the table was read. Read again; if the error"
+        raise FileGoneError(f"A base file of {storage.uri} {text} remains, restore the file.", display_path) from error
     except (pa.ArrowException, OSError) as error:
-        raise _unreadable(shown, error) from error
+        raise _unreadable(display_path, error) from error
 
 
 def _unreadable(path: str, error: Exception) -> CorruptTableError:
     return CorruptTableError(
-        f"The base file cannot be read as Parquet ({error}). It is cut short or damaged; restore it, or "
+        f"The base file cannot be read as Parquet ({error}). It is cut off or damaged; restore it, or "
         "restore the table to a savepoint.",
         path,
     )

@@ -1,10 +1,10 @@
-"""What a file holds of each column: smallest and largest value, nulls, sizes (``HoodieColumnRangeMetadata``, 1.2.0).
+"""Column statistics of a file: smallest and largest value, nulls, sizes (``HoodieColumnRangeMetadata``, 1.2.0).
 
 ::
 
-    Parquet footer ── ranges_of_footer ─┐  where the footer does not say: ranges_of_file reads the column
-    rows ─────────── ranges_of_rows ────┼─► {column: ColumnRange} ── merge_ranges ─► that of several files
-                                        └── with_nans: footers leave NaN out, which is larger than every number
+    Parquet footer ── ranges_of_footer ─┐  for columns without complete statistics: ranges_of_file reads the column
+    rows ─────────── ranges_of_rows ────┼─► {column: ColumnRange} ── merge_ranges ─► ranges of several files
+                                        └── with_nans: footers omit NaN, which is larger than every number
 
 Columns have the names of :mod:`hudi_fast.formats.parquet.leaf_columns`.
 """
@@ -34,8 +34,8 @@ __all__ = [
     "with_nans",
 ]
 
-_LONGEST = 1024
-"""Most characters (or bytes) of a bound; what is longer is rounded to a shorter one that bounds it."""
+_MAX_LENGTH = 1024
+"""Maximum characters (or bytes) of a bound; a longer one is rounded to a shorter bound."""
 
 _EXACT = Context(prec=80)
 
@@ -45,10 +45,10 @@ class ColumnRange:
     """One column of one file. Picklable.
 
     Attributes:
-        low: smallest value, in the column's Arrow type; None when there is none but nulls, or it is not known.
-        high: largest value; NaN is larger than all numbers, as Spark has it.
-        null_count: nulls.
-        value_count: values, nulls among them.
+        low: smallest value, in the column's Arrow type; None if all values are null, or unknown.
+        high: largest value; NaN is larger than all numbers, as in Spark.
+        null_count: number of nulls.
+        value_count: number of values, including nulls.
         total_size: bytes of the column in the file; 0 for log files.
         total_uncompressed_size: the same before compression.
     """
@@ -62,12 +62,12 @@ class ColumnRange:
 
     @property
     def is_known(self) -> bool:
-        """Whether the bounds say what is in the file: there are some, or there are nulls alone."""
+        """Whether the range is complete: it has bounds, or all values are null."""
         return self.low is not None or self.null_count >= self.value_count
 
 
 ColumnRanges: TypeAlias = Mapping[str, ColumnRange]
-"""By dotted name, one for each column that the file has."""
+"""Ranges by dotted name, one per column of the file."""
 
 
 # ---- from rows
@@ -78,7 +78,7 @@ def ranges_of_rows(rows: pa.Table | pa.RecordBatch, columns: Collection[str] | N
 
     Args:
         rows: n rows.
-        columns: dotted names of those that are wanted; None for all. Those that ``rows`` lack are left out.
+        columns: dotted names of the requested columns; None for all. Columns that ``rows`` lack are omitted.
     """
     known = leaf_columns(rows.schema)
     found = {}
@@ -90,7 +90,7 @@ def ranges_of_rows(rows: pa.Table | pa.RecordBatch, columns: Collection[str] | N
 
 
 def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Smallest and largest value, long ones shortened; None without any. NaN is the largest."""
+    """Smallest and largest value, long ones shortened; None without values. NaN is the largest."""
     if len(values) == values.null_count:
         return None, None
     if pa.types.is_dictionary(values.type):
@@ -103,10 +103,10 @@ def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Sca
 
 
 def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -> ColumnRanges:
-    """The ranges of a footer, told which columns hold NaN.
+    """Add NaN to the ranges of a footer.
 
     Args:
-        ranges: of a footer.
+        ranges: ranges of a footer.
         names: dotted names of columns that hold NaN.
         schema: the file's columns.
     """
@@ -127,12 +127,12 @@ def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -
 def ranges_of_footer(
     metadata: pq.FileMetaData, schema: pa.Schema, columns: Collection[str] | None = None
 ) -> dict[str, ColumnRange]:
-    """What a footer says, row groups merged; NaN is left out of it, and bounds may be missing.
+    """The ranges in a footer, with row groups merged; NaN is omitted, and bounds may be missing.
 
     Args:
-        metadata: of the file.
-        schema: the file's columns as Arrow has them.
-        columns: dotted names of those that are wanted; None for all. Those that the file lacks are left out.
+        metadata: metadata of the file.
+        schema: the file's columns as Arrow types.
+        columns: dotted names of the requested columns; None for all. Columns that the file lacks are omitted.
     """
     leaves = leaf_columns(schema)
     chosen = {
@@ -147,11 +147,11 @@ def ranges_of_footer(
 
 
 def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = None) -> dict[str, ColumnRange]:
-    """The ranges of a base file: its footer's, and where that does not say, from the column itself.
+    """The ranges of a base file: from its footer, and by reading a column if the footer is incomplete.
 
     Args:
         reader: the open file.
-        columns: dotted names of those that are wanted; None for all. Those that the file lacks are left out.
+        columns: dotted names of the requested columns; None for all. Columns that the file lacks are omitted.
 
     Raises:
         CorruptTableError: the file cannot be read.
@@ -160,9 +160,9 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
     if len(parts) > 1:
         return _ranges_of_parts(reader, parts, columns)
     found = ranges_of_footer(reader.metadata, reader.schema, columns)
-    leaves, tells_nan = leaf_columns(reader.schema), reader.tells_nan
+    leaves, has_nan_safe_bounds = leaf_columns(reader.schema), reader.has_nan_safe_bounds
     for name, one in found.items():
-        unsure = not tells_nan and pa.types.is_floating(leaves[name]) and one.null_count < one.value_count
+        unsure = not has_nan_safe_bounds and pa.types.is_floating(leaves[name]) and one.null_count < one.value_count
         if one.is_known and not unsure:
             continue
         seen = [ranges_of_rows(batch, [name])[name] for batch in reader.batches([name.split(".")[0]])]
@@ -175,7 +175,7 @@ def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = Non
 def _ranges_of_parts(
     reader: BaseFileReader, parts: Sequence[BaseFileReader], columns: Collection[str] | None
 ) -> dict[str, ColumnRange]:
-    """The ranges of a file whose columns lie in several; columns that none of them has are looked at themselves."""
+    """The ranges of a file with columns in several files; columns in none of them are read."""
     found: dict[str, ColumnRange] = {}
     for part in parts:
         found = ranges_of_file(part, columns) | found
@@ -186,13 +186,13 @@ def _ranges_of_parts(
     return found
 
 
-# ---- together
+# ---- merging
 
 
 def merge_ranges(parts: Iterable[ColumnRanges]) -> dict[str, ColumnRange]:
-    """The ranges of several files as one: bounds widened, counts and sizes added.
+    """Merge the ranges of several files: bounds are widened, counts and sizes added.
 
-    A bound that is not known in one of them is not known of all.
+    A bound that is unknown in one file is unknown in the result.
     """
     found: dict[str, list[ColumnRange]] = {}
     for ranges in parts:
@@ -218,7 +218,7 @@ def _merged(parts: list[ColumnRange]) -> ColumnRange:
 
 
 def _order(value: pa.Scalar) -> Any:
-    """Sorts scalars of one type: texts by their bytes, NaN last."""
+    """A sort key for scalars of one type: texts by their bytes, NaN last."""
     kind = value.type
     if pa.types.is_temporal(kind):
         return value.value
@@ -228,7 +228,7 @@ def _order(value: pa.Scalar) -> Any:
     return (plain != plain, plain) if pa.types.is_floating(kind) else plain
 
 
-# ---- inside
+# ---- internals
 
 
 def _chunk_range(chunk: Any, kind: pa.DataType) -> ColumnRange:
@@ -253,14 +253,14 @@ def _chunk_range(chunk: Any, kind: pa.DataType) -> ColumnRange:
 
 
 def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
-    """A bound as the footer stores it, in the column's type; None where the two do not go together for sure."""
+    """A stored bound in the column's type; None if the conversion is ambiguous."""
     if pa.types.is_decimal(kind):
         number = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         return pa.scalar(Decimal(number).scaleb(-kind.scale, _EXACT), kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         try:
             return pa.scalar(raw.decode(), kind)
-        except UnicodeDecodeError:  # cut within a character
+        except UnicodeDecodeError:  # cut off within a character
             return None
     same = (
         pa.types.is_signed_integer(kind)
@@ -278,7 +278,7 @@ def _scalar(raw: Any, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _short(low: pa.Scalar, high: pa.Scalar) -> tuple[pa.Scalar | None, pa.Scalar | None]:
-    """Bounds of bounded length; none where there is none above. Zero is -0.0 below and 0.0 above, as in Parquet."""
+    """Bounds of limited length; None if no larger one exists. Zero is -0.0 below and 0.0 above, as in Parquet."""
     if pa.types.is_floating(low.type):
         below, above = (-0.0 if low.as_py() == 0 else low.as_py()), (0.0 if high.as_py() == 0 else high.as_py())
         return pa.scalar(below, low.type), pa.scalar(above, high.type)
@@ -287,16 +287,16 @@ def _short(low: pa.Scalar, high: pa.Scalar) -> tuple[pa.Scalar | None, pa.Scalar
 
 
 def _rounded(value: pa.Scalar, up: bool) -> pa.Scalar | None:
-    """A long text or a long run of bytes as a shorter one that is not larger, or not smaller; None if there is none."""
+    """A long text or byte string as a shorter one that is not larger (``up``: not smaller); None if none exists."""
     kind = value.type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)):
         return value
     plain = value.as_py()
-    if len(plain) <= _LONGEST:
+    if len(plain) <= _MAX_LENGTH:
         return value
     if not up:
-        return pa.scalar(plain[:_LONGEST], kind)
-    part = plain[:_LONGEST]
+        return pa.scalar(plain[:_MAX_LENGTH], kind)
+    part = plain[:_MAX_LENGTH]
     if isinstance(part, bytes):
         part = part.rstrip(b"\xff")
         return pa.scalar(part[:-1] + bytes([part[-1] + 1]), kind) if part else None
@@ -306,4 +306,4 @@ def _rounded(value: pa.Scalar, up: bool) -> pa.Scalar | None:
 
 def _next_character(char: str) -> str:
     code = ord(char) + 1
-    return chr(0xE000 if code == 0xD800 else code)  # surrogates are no characters
+    return chr(0xE000 if code == 0xD800 else code)  # skips the surrogates

@@ -1,15 +1,15 @@
-"""Parquet files joined without decoding them: row groups are copied as bytes, footers are joined.
+"""Join Parquet files without decoding: row groups are copied as bytes, footers are merged.
 
 ::
 
-    footers ── read_footer ─► ParquetFooter ── join_obstacle ─► "" (or why they cannot become one file)
+    footers ── read_footer ─► ParquetFooter ── join_obstacle ─► "" (or the reason why they cannot be joined)
                                  │
-    row groups ── as they stand ─┴─► JoinedFile ─► row groups at other offsets ─► one footer, made anew
+    row groups ── as bytes ──────┴─► JoinedFile ─► row groups at other offsets ─► one new footer
 
-Of a row group all column chunks are copied but those of columns with one value per file: these are made anew, a
-dictionary of one entry and runs of its number. Chunks stay as they were encoded and compressed; a file may hold several
-codecs. What the footer says of a chunk stays too, its statistics among them, with offsets shifted. Indexes of pages and
-filters of chunks stand outside of row groups; they are left behind.
+All column chunks of a row group are copied, except columns with one value per file: these are written anew, as a
+dictionary of one entry and runs of its number. Chunks keep their encoding and compression, so a file may hold several
+codecs. Chunk metadata is kept too, including statistics, with shifted offsets. Page indexes and chunk filters are
+outside of row groups and are dropped.
 
 Source: parquet.thrift of Apache Parquet format 2.11.
 """
@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hudi_fast.errors import CorruptTableError
-from hudi_fast.formats.parquet.row_groups import ChunkPlace, ParquetFooter, RowGroup, parse_footer
+from hudi_fast.formats.parquet.row_groups import ColumnChunk, ParquetFooter, RowGroup, parse_footer
 from hudi_fast.formats.parquet.thrift_compact import (
     I16,
     LIST,
@@ -54,13 +54,13 @@ _CHUNK_FILTERS = (14, 15)
 _ELEMENT_REPETITION, _ELEMENT_NAME = 3, 4
 _OPTIONAL = 1
 
-_MOST_ORDINAL = (1 << 15) - 1
+_MAX_ORDINAL = (1 << 15) - 1
 _BUFFER = 1 << 20
-"""Bytes that are copied at once; they stay in the processor's cache between reading and writing."""
+"""Bytes of one copy; they stay in the processor's cache between read and write."""
 
 
 def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
-    """Why the row groups of these files cannot stand in one; empty if they can."""
+    """The reason why the row groups of these files cannot be joined; empty if they can."""
     for footer in footers:
         if footer.obstacle:
             return footer.obstacle
@@ -72,19 +72,19 @@ def join_obstacle(footers: Sequence[ParquetFooter]) -> str:
 
 
 class _Run(NamedTuple):
-    """Bytes that stand side by side: from the first to behind the last."""
+    """A byte range: its start, and its end (exclusive)."""
 
     start: int
     end: int
 
 
 class JoinedFile:
-    """A Parquet file under way that row groups of others are copied into; close or abort it.
+    """A new Parquet file that row groups are copied into; must be closed or aborted.
 
     Args:
         storage: the table's storage.
-        path: of the new file, relative to the table; its folder is made if needed.
-        sources: the footers of the files that row groups come from; they have no :func:`join_obstacle`.
+        path: path of the new file, relative to the table; its folder is created if needed.
+        sources: footers of the files to copy from; they have no :func:`join_obstacle`.
         constants: top-level text columns that get one value throughout.
     """
 
@@ -96,7 +96,7 @@ class JoinedFile:
         self._storage = storage
         self._sources = sources
         self._constants = {name: (value, _is_optional(sources[0], name)) for name, value in constants.items()}
-        self._made: dict[tuple[str, int], tuple[bytes, ChunkPlace]] = {}
+        self._made: dict[tuple[str, int], tuple[bytes, ColumnChunk]] = {}
         self._groups: list[bytes] = []
         self._buffer = memoryview(bytearray(_BUFFER))
         self._sink = storage.open_output(path)
@@ -105,19 +105,19 @@ class JoinedFile:
 
     @property
     def row_groups(self) -> int:
-        """How many there are so far."""
+        """Number of row groups so far."""
         return len(self._groups)
 
     def copy(self, source: pa.NativeFile, footer: ParquetFooter, group: RowGroup) -> None:
         """Append a row group.
 
         Args:
-            source: the open file that it is in.
+            source: the open file of the row group.
             footer: the file's footer.
-            group: one of its row groups.
+            group: the row group.
 
         Raises:
-            CorruptTableError: the file ends before the row group does.
+            CorruptTableError: the file ends within the row group.
         """
         begin, chunks, uncompressed = self._at, [], 0
         run = _Run(0, 0)
@@ -128,7 +128,7 @@ class JoinedFile:
             if content or chunk.start != run.end:
                 self._copy_bytes(source, run, footer.path)
                 run = _Run(chunk.start, chunk.start)
-            chunks.append(_moved(chunk, self._at + run.end - run.start - chunk.start))
+            chunks.append(_shifted_chunk(chunk, self._at + run.end - run.start - chunk.start))
             uncompressed += chunk.uncompressed
             if content:
                 self._write(content)
@@ -143,13 +143,13 @@ class JoinedFile:
             _GROUP_COMPRESSED: integer(self._at - begin),
             _ORDINAL: integer(len(self._groups), I16),
         }
-        if len(self._groups) > _MOST_ORDINAL:
+        if len(self._groups) > _MAX_ORDINAL:
             del fields[_ORDINAL]
         self._groups.append(struct(fields))
         self.rows += group.rows
 
     def close(self, keys: Mapping[bytes, bytes]) -> int:
-        """Write the footer, with these key-value pairs in it, and close; the file's length in bytes."""
+        """Write the footer with these key-value pairs, and close; return the file's length in bytes."""
         first = self._sources[0]
         pairs = [struct({1: binary(key), 2: binary(value)}) for key, value in keys.items()]
         fields = first.fields | {
@@ -167,14 +167,14 @@ class JoinedFile:
         return self._at + len(footer) + 4 + len(_MAGIC)
 
     def abort(self) -> None:
-        """Give up: close the stream and delete what was written."""
+        """Close the stream and delete the file."""
         try:
             self._sink.close()
         finally:
             self._storage.delete_file(self.path)
 
-    def _constant(self, column: str, rows: int) -> tuple[bytes, ChunkPlace]:
-        """The bytes of a chunk with one value, and what is said of it."""
+    def _constant(self, column: str, rows: int) -> tuple[bytes, ColumnChunk]:
+        """The bytes of a chunk with one value, and its metadata."""
         if (column, rows) not in self._made:
             self._made[column, rows] = _constant_chunk(column, *self._constants[column], rows)
         return self._made[column, rows]
@@ -191,7 +191,7 @@ class JoinedFile:
             part = self._buffer[: min(left, _BUFFER)]
             count = source.readinto(part)
             if not count:
-                raise CorruptTableError(f"The base file ends {left} bytes before a row group does.", path)
+                raise CorruptTableError(f"The base file ends {left} bytes before the end of a row group.", path)
             self._sink.write(part[:count])
             self._at += count
             left -= count
@@ -201,25 +201,25 @@ class JoinedFile:
 
 
 def _columns_of(footer: ParquetFooter) -> list[bytes]:
-    """The schema's elements without what writers name the root."""
+    """The schema's elements without the root's name, which depends on the writer."""
     root = fields_of(ThriftReader(footer.schema[0], footer.path), {})
     kept = {number: field for number, field in root.items() if number not in (_ELEMENT_REPETITION, _ELEMENT_NAME)}
     return [struct(kept), *footer.schema[1:]]
 
 
 def _is_optional(footer: ParquetFooter, column: str) -> bool:
-    """Whether a top-level column may be null."""
+    """Whether a top-level column is nullable."""
     for element in footer.schema[1:]:
         fields = fields_of(ThriftReader(element, footer.path), {})
         if ThriftReader(fields[_ELEMENT_NAME][1], footer.path).content().decode() == column:
             return integer_of(fields, _ELEMENT_REPETITION) == _OPTIONAL
-    raise CorruptTableError(f"The file has no column {column}, which every file of the table has.", footer.path)
+    raise CorruptTableError(f"The file has no column {column}, which every file of a Hudi table has.", footer.path)
 
 
 def _created_by(sources: Sequence[ParquetFooter]) -> bytes | None:
-    """The writer that the new file names: of several the one whose statistics say least.
+    """The writer name of the new file: of several writers, the one with the weakest statistics.
 
-    Bounds that Parquet's C++ library wrote leave NaN out, and readers know it by its name.
+    Bounds by Parquet's C++ library omit NaN, and readers detect them by its name.
     """
     names = [
         ThriftReader(one.fields[_CREATED_BY][1], one.path).content() for one in sources if _CREATED_BY in one.fields
@@ -227,11 +227,11 @@ def _created_by(sources: Sequence[ParquetFooter]) -> bytes | None:
     return next((name for name in names if name.startswith(b"parquet-cpp")), names[0] if names else None)
 
 
-# ---- putting together
+# ---- column chunks
 
 
-def _moved(chunk: ChunkPlace, shift: int) -> bytes:
-    """``ColumnChunk`` of a chunk that stands ``shift`` bytes further on."""
+def _shifted_chunk(chunk: ColumnChunk, shift: int) -> bytes:
+    """``ColumnChunk`` of a chunk that moves by ``shift`` bytes."""
     metadata = {number: field for number, field in chunk.metadata.items() if number not in _CHUNK_FILTERS}
     for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE):
         offset = integer_of(metadata, number)
@@ -244,8 +244,8 @@ def _moved(chunk: ChunkPlace, shift: int) -> bytes:
     return struct(fields)
 
 
-def _constant_chunk(column: str, value: str, optional: bool, rows: int) -> tuple[bytes, ChunkPlace]:
-    """The bytes of a chunk of ``rows`` times the same text, and where it stands in a file that is not kept."""
+def _constant_chunk(column: str, value: str, optional: bool, rows: int) -> tuple[bytes, ColumnChunk]:
+    """The bytes of a chunk that repeats one text ``rows`` times, and its location in a temporary file."""
     kind = pa.dictionary(pa.int32(), pa.string())
     schema = pa.schema([pa.field(column, kind, nullable=optional)])
     codes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, dtype=np.int32)), pa.array([value], pa.string()))

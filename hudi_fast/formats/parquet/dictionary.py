@@ -1,4 +1,4 @@
-"""Which columns of a base file are encoded with a dictionary, judged by the first rows."""
+"""Selection of the columns to dictionary-encode, from a sample of the first rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def dictionary_columns(table: pa.Table, always: Sequence[str], never: Sequence[s
     """Top-level columns whose values repeat enough for a dictionary, judged by the first rows of ``table``.
 
     Args:
-        table: rows about to be written.
-        always: columns known to repeat (constant meta columns).
-        never: columns known to be distinct (keys).
+        table: rows to write.
+        always: columns that always get a dictionary (constant meta columns).
+        never: columns that never do (keys).
     """
     chosen = list(always)
     sample = table.slice(0, _SAMPLE_ROWS)

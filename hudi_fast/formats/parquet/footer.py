@@ -1,14 +1,13 @@
-"""Changing the footer of a Parquet file: bounds taken out of chosen column chunks, keys added.
+"""Modify the footer of a Parquet file: remove the bounds of chosen column chunks, add keys.
 
 ::
 
     FileMetaData ─ 4 row_groups ─ RowGroup ─ 1 columns ─ ColumnChunk ─ 3 meta_data ─ ColumnMetaData ─ 12 statistics
                  └ 5 key_value_metadata                              └ 6, 7 column index
 
-The structs on that way are taken apart and put together again (:mod:`hudi_fast.formats.parquet.thrift_compact`); all
-else is
-copied as it stands, also what later releases of Parquet may add. Statistics without bounds still count nulls: Apache
-Hudi takes a chunk that has no statistics at all for one of nulls alone.
+Only the structs on this path are decoded and encoded (:mod:`hudi_fast.formats.parquet.thrift_compact`); all other bytes
+are copied, including fields of later Parquet releases. Statistics without bounds still count nulls: Apache Hudi assumes
+that a chunk without statistics has only nulls.
 
 Source: parquet.thrift of Apache Parquet format 2.11; ``ParquetUtils`` of Hudi 1.2.0.
 """
@@ -37,25 +36,25 @@ _COLUMNS = 1
 _META_DATA, _COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH = 3, 6, 7
 _STATISTICS = 12
 _BOUNDS = frozenset({1, 2, 5, 6, 7, 8})
-"""Fields of ``Statistics``: the deprecated max and min, those of now, and whether these are exact."""
+"""Fields of ``Statistics``: the deprecated max and min, the current ones, and whether these are exact."""
 
 
 def change_footer(
     footer: bytes, unbounded: Collection[tuple[int, int]], keys: Mapping[bytes, bytes], path: str | None = None
 ) -> bytes:
-    """A footer like ``footer``, without the bounds of some column chunks and with more keys.
+    """Remove the bounds of some column chunks from a footer, and add keys.
 
     Args:
-        footer: ``FileMetaData`` in Thrift's compact protocol, nothing before or behind it.
-        unbounded: column chunks that must not have bounds: numbers of row group and of leaf column.
-        keys: added to the file's key-value pairs.
+        footer: exactly one ``FileMetaData`` in Thrift's compact protocol.
+        unbounded: column chunks without bounds: numbers of row group and of leaf column.
+        keys: pairs to add to the file's key-value pairs.
         path: the file, for messages.
 
     Returns:
         ``FileMetaData`` in the same protocol.
 
     Raises:
-        CorruptTableError: ``footer`` is cut short or no such struct, or lacks one of the column chunks.
+        CorruptTableError: ``footer`` is cut off or malformed, or lacks one of the column chunks.
     """
     by_group: dict[int, set[int]] = {}
     for group, column in unbounded:
@@ -70,7 +69,7 @@ def change_footer(
     reader = ThriftReader(footer, path)
     fields = fields_of(reader, known)
     if by_group:
-        reader.need(_ROW_GROUPS, fields)
+        reader.require(_ROW_GROUPS, fields)
     if keys and _KEY_VALUES not in fields:
         fields[_KEY_VALUES] = LIST, struct_list(pairs)
     reader.check_end()
@@ -80,14 +79,14 @@ def change_footer(
 def _row_group(reader: ThriftReader, columns: Collection[int]) -> bytes:
     chunks = dict.fromkeys(columns, _column_chunk)
     fields = fields_of(reader, {_COLUMNS: (LIST, lambda inner: struct_list(structs(inner, chunks, "column")))})
-    reader.need(_COLUMNS, fields)
+    reader.require(_COLUMNS, fields)
     return struct(fields)
 
 
 def _column_chunk(reader: ThriftReader) -> bytes:
     fields = fields_of(reader, {_META_DATA: (STRUCT, _column_meta_data)})
-    reader.need(_META_DATA, fields)
-    for number in (_COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH):  # it holds bounds of pages
+    reader.require(_META_DATA, fields)
+    for number in (_COLUMN_INDEX_OFFSET, _COLUMN_INDEX_LENGTH):  # the column index holds bounds of pages
         fields.pop(number, None)
     return struct(fields)
 

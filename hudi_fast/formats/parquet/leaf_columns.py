@@ -1,4 +1,4 @@
-"""Columns without parts, as Parquet stores them, of tables in memory: names, values, and which hold NaN.
+"""Leaf columns, as Parquet stores them, of tables in memory: names, values, and which hold NaN.
 
 Columns have Parquet's dotted paths: ``a.b`` within a struct, ``a.list.element`` for the elements of a list,
 ``a.key_value.key`` and ``a.key_value.value`` for those of a map.
@@ -15,7 +15,7 @@ _ELEMENT, _KEY, _VALUE = ".list.element", ".key_value.key", ".key_value.value"
 
 
 def leaf_columns(schema: pa.Schema) -> dict[str, pa.DataType]:
-    """Dotted names of all columns without parts, and their types, in the order of Parquet's columns."""
+    """Dotted names and types of all leaf columns, in the order of Parquet's columns."""
     found: dict[str, pa.DataType] = {}
     for field in schema:
         _leaves(field.name, field.type, found)
@@ -23,7 +23,7 @@ def leaf_columns(schema: pa.Schema) -> dict[str, pa.DataType]:
 
 
 def leaf_values(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.ChunkedArray:
-    """The values of a column of :func:`leaf_columns`; an empty list has none, a null parent one null."""
+    """The values of a column of :func:`leaf_columns`; no value for an empty list, one null for a null parent."""
     name = next(one for one in rows.schema.names if path == one or path.startswith(f"{one}."))
     values, rest = rows.column(name), path[len(name) :]
     while rest:
@@ -41,10 +41,10 @@ def leaf_values(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.Chu
 
 
 def nan_columns(rows: pa.Table) -> set[str]:
-    """Which columns of floating-point numbers hold NaN, by their dotted names.
+    """Dotted names of the floating-point columns that hold NaN.
 
     Args:
-        rows: to look at; dictionary-encoded columns are fine.
+        rows: rows to check; columns may be dictionary-encoded.
     """
     return {
         name

@@ -1,10 +1,10 @@
-"""The footer of a Parquet file, taken apart as far as row groups have places in the file.
+"""The footer of a Parquet file, decoded as far as the positions of row groups require.
 
 ::
 
     FileMetaData ─ 4 row_groups ─ RowGroup ─ 1 columns ─ ColumnChunk ─ 3 meta_data ─ ColumnMetaData ─ pages, sizes
 
-All other fields stay as they are encoded. Places are checked: a chunk lies between the first bytes of the file and its
+All other fields stay encoded. Positions are checked: a chunk must lie between the first bytes of the file and its
 footer.
 
 Source: parquet.thrift of Apache Parquet format 2.11.
@@ -29,7 +29,7 @@ from hudi_fast.formats.parquet.thrift_compact import (
 )
 from hudi_fast.storage.base import Storage
 
-__all__ = ["ChunkPlace", "ParquetFooter", "RowGroup", "parse_footer", "read_footer"]
+__all__ = ["ColumnChunk", "ParquetFooter", "RowGroup", "parse_footer", "read_footer"]
 
 _MAGIC = b"PAR1"
 _MAGIC_ENCRYPTED = b"PARE"
@@ -40,13 +40,13 @@ _SCHEMA, _GROUPS, _KEYS, _ENCRYPTION, _SIGNING = 2, 4, 5, 8, 9
 _COLUMNS, _GROUP_ROWS = 1, 3
 _META_DATA = 3
 _FOREIGN = frozenset({1, 8, 9})
-"""Fields of a chunk that is in another file, or encrypted."""
+"""Fields of a chunk that is in another file or encrypted."""
 
 _PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 3, 6, 7, 9, 10, 11
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkPlace:
+class ColumnChunk:
     """A column chunk.
 
     Attributes:
@@ -54,8 +54,8 @@ class ChunkPlace:
         start: first byte in the file.
         length: bytes.
         uncompressed: bytes before compression.
-        fields: the encoded fields of ``ColumnChunk`` but its metadata.
-        metadata: those of ``ColumnMetaData``.
+        fields: the encoded fields of ``ColumnChunk`` without its metadata.
+        metadata: the encoded fields of ``ColumnMetaData``.
     """
 
     column: str
@@ -71,15 +71,15 @@ class RowGroup:
     """A row group.
 
     Attributes:
-        number: of it in its file, from 0.
-        rows: how many.
-        chunks: one for each leaf column, in the order of the schema.
+        number: its number in the file, from 0.
+        rows: number of rows.
+        chunks: one per leaf column, in schema order.
         fields: the encoded fields of ``RowGroup``.
     """
 
     number: int
     rows: int
-    chunks: tuple[ChunkPlace, ...]
+    chunks: tuple[ColumnChunk, ...]
     fields: Fields
 
     @property
@@ -90,14 +90,14 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
-    """A footer, taken apart as far as joining needs it.
+    """A footer, decoded as far as joining requires.
 
     Attributes:
         path: the file.
         schema: the encoded elements of the schema; the first one is the root.
-        groups: the row groups that have rows.
-        fields: the encoded fields of ``FileMetaData``; those above aside, and the key-value pairs.
-        obstacle: why row groups cannot be copied from here; empty if they can.
+        groups: the non-empty row groups.
+        fields: the other encoded fields of ``FileMetaData``, without the key-value pairs.
+        obstacle: the reason why row groups cannot be copied; empty if they can.
     """
 
     path: str
@@ -111,7 +111,7 @@ def read_footer(storage: Storage, path: str) -> ParquetFooter:
     """Read the footer of a Parquet file.
 
     Raises:
-        CorruptTableError: the file is missing, cut short or not Parquet.
+        CorruptTableError: the file is missing, cut off or not Parquet.
     """
     try:
         with storage.open_input(path) as source:
@@ -122,15 +122,15 @@ def read_footer(storage: Storage, path: str) -> ParquetFooter:
 
 
 def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
-    """Take a footer apart.
+    """Decode a footer.
 
     Args:
-        content: ``FileMetaData`` in Thrift's compact protocol, nothing before or behind it.
-        end: where it begins in the file.
+        content: exactly one ``FileMetaData`` in Thrift's compact protocol.
+        end: its position in the file.
         path: the file.
 
     Raises:
-        CorruptTableError: it is cut short or no such struct, or a column chunk is not within the file.
+        CorruptTableError: the footer is cut off or malformed, or a column chunk is outside the file.
     """
     reader = ThriftReader(content, path)
     schema: list[bytes] = []
@@ -147,8 +147,8 @@ def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
 
     fields = fields_of(reader, {_SCHEMA: (LIST, read_schema), _GROUPS: (LIST, read_groups)})
     reader.check_end()
-    reader.need(_SCHEMA, fields)
-    reader.need(_GROUPS, fields)
+    reader.require(_SCHEMA, fields)
+    reader.require(_GROUPS, fields)
     for number in (_SCHEMA, _GROUPS, _KEYS):
         fields.pop(number, None)
     foreign = any(_FOREIGN & chunk.fields.keys() for group in groups for chunk in group.chunks)
@@ -157,16 +157,16 @@ def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
     return ParquetFooter(path, tuple(schema), tuple(one for one in groups if one.rows), fields, obstacle)
 
 
-# ---- inside
+# ---- internals
 
 
 def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
-    """The encoded footer, and where it begins."""
+    """The encoded footer, and its position."""
     size = source.size()
     tail = source.read_at(min(size, _FIRST_READ), max(0, size - _FIRST_READ))
     length = int.from_bytes(tail[-_TAIL : -len(_MAGIC)], "little")
     if len(tail) < _TAIL or tail[-len(_MAGIC) :] not in (_MAGIC, _MAGIC_ENCRYPTED) or length + _TAIL > size:
-        raise CorruptTableError("A Parquet file ends with its footer and the text PAR1; this one does not.", path)
+        raise CorruptTableError("A Parquet file must end with its footer and the text PAR1; this one does not.", path)
     begin = size - _TAIL - length
     if length + _TAIL <= len(tail):
         return tail[-_TAIL - length : -_TAIL], begin
@@ -174,20 +174,20 @@ def _footer_bytes(source: pa.NativeFile, path: str) -> tuple[bytes, int]:
 
 
 def _row_group(reader: ThriftReader, end: int) -> RowGroup:
-    """The row group that begins here, not numbered yet."""
-    chunks: list[ChunkPlace] = []
+    """The row group at the reader, not numbered yet."""
+    chunks: list[ColumnChunk] = []
 
     def read_chunks(inner: ThriftReader) -> bytes:
         chunks.extend(elements(inner, lambda one: _chunk(one, end)))
         return b""
 
     fields = fields_of(reader, {_COLUMNS: (LIST, read_chunks)})
-    reader.need(_COLUMNS, fields)
-    reader.need(_GROUP_ROWS, fields)
+    reader.require(_COLUMNS, fields)
+    reader.require(_GROUP_ROWS, fields)
     return RowGroup(0, integer_of(fields, _GROUP_ROWS), tuple(chunks), fields)
 
 
-def _chunk(reader: ThriftReader, end: int) -> ChunkPlace:
+def _chunk(reader: ThriftReader, end: int) -> ColumnChunk:
     found: Fields = {}
 
     def read_metadata(inner: ThriftReader) -> bytes:
@@ -196,16 +196,16 @@ def _chunk(reader: ThriftReader, end: int) -> ChunkPlace:
 
     fields = fields_of(reader, {_META_DATA: (STRUCT, read_metadata)})
     if _META_DATA not in fields and _FOREIGN & fields.keys():
-        return ChunkPlace("", 0, 0, 0, fields, found)
-    reader.need(_META_DATA, fields)
+        return ColumnChunk("", 0, 0, 0, fields, found)
+    reader.require(_META_DATA, fields)
     for number in (_PATH, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE):
-        reader.need(number, found)
+        reader.require(number, found)
     first = [integer_of(found, number) for number in (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE) if number in found]
     start = min((offset for offset in first if offset > 0), default=0)
     length = integer_of(found, _COMPRESSED)
     if start < len(_MAGIC) or length < 0 or start + length > end:
-        raise reader.wrong(f"a column chunk within the first {end} bytes", f"{length} bytes from {start} on")
-    return ChunkPlace(_dotted(found[_PATH][1]), start, length, integer_of(found, _UNCOMPRESSED), fields, found)
+        raise reader.unexpected(f"a column chunk within the first {end} bytes", f"{length} bytes from {start} on")
+    return ColumnChunk(_dotted(found[_PATH][1]), start, length, integer_of(found, _UNCOMPRESSED), fields, found)
 
 
 def _dotted(encoded: bytes) -> str:

@@ -1,13 +1,13 @@
-"""A base file whose columns lie in two files, and in the name of a folder, side by side.
+"""A base file with columns from two files and from the name of a folder.
 
 ::
 
-    skeleton   meta columns           one row group, as a rule       ─┐
+    skeleton   meta columns           usually one row group          ─┐
     source     data columns           row groups of its own          ─┼─► batches of all columns, row by row
-    folder     columns of its name    one value for all rows         ─┘
+    folder     partition columns      one value for all rows         ─┘
 
-Row n of one is row n of the other. Both are streamed: batches follow the source's, and the skeleton's rows are cut to
-them, so row groups are the source's. The source is opened when something of it is wanted; keys are looked up without.
+Row n of the skeleton belongs to row n of the source. Both are streamed: batches follow the source's row groups, and the
+skeleton's rows are cut to match. The source is opened on first use; key look-ups do not need it.
 
 Source: ``HoodieBootstrapRelation``, ``BootstrapRecordIterator`` (Hudi 1.2.0).
 """
@@ -30,15 +30,15 @@ _INT32 = 2**31
 
 
 class StitchedBaseFile(BaseFileReader):
-    """An open skeleton with its source behind it.
+    """An open skeleton together with its source.
 
     Args:
         skeleton: the open skeleton.
         open_source: opens the source.
-        folder: columns that the source's folder names, by name; those that the source has itself are its own.
+        folder: columns in the name of the source's folder; a column that the source has itself takes precedence.
 
     Raises:
-        CorruptTableError: from whatever needs the source: it is gone, or has another number of rows than the skeleton.
+        CorruptTableError: on first use of the source: it is missing, or has another number of rows than the skeleton.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class StitchedBaseFile(BaseFileReader):
 
     @property
     def source(self) -> BaseFileReader:
-        """The source, open."""
+        """The opened source."""
         if self._source is None:
             source = self._open_source()
             if source.num_rows != self._skeleton.num_rows:
                 rows = source.num_rows
                 source.close()
                 raise CorruptTableError(
-                    f"The file {source.path} holds {rows} rows, and {self._skeleton.num_rows} when the table was "
+                    f"The file {source.path} holds {rows} rows, but {self._skeleton.num_rows} when the table was "
                     "bootstrapped from it: it has been changed since. Restore it.",
                     self.path,
                 )
@@ -69,7 +69,7 @@ class StitchedBaseFile(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Meta columns, those of the source, those of its folder."""
+        """Meta columns, then columns of the source, then columns of its folder."""
         if self._columns is None:
             meta = self._skeleton.schema
             data = [field for field in self.source.schema if field.name not in meta.names]
@@ -79,17 +79,17 @@ class StitchedBaseFile(BaseFileReader):
         return self._columns
 
     def has(self, column: str) -> bool:
-        """Whether there is a column of that name; the source is not asked for one of the skeleton."""
+        """Whether the file has a column of that name; does not open the source for columns of the skeleton."""
         return column in self._skeleton.schema.names or column in self.schema.names
 
     @property
     def num_rows(self) -> int:
-        """Rows, of each of the two."""
+        """Number of rows."""
         return self._skeleton.num_rows
 
     @property
     def num_row_groups(self) -> int:
-        """Row groups of the source."""
+        """Number of row groups of the source."""
         return self.source.num_row_groups
 
     @property
@@ -98,9 +98,9 @@ class StitchedBaseFile(BaseFileReader):
         return self.source.metadata
 
     @property
-    def place(self) -> tuple[Storage, str]:
-        """Where the source is."""
-        return self.source.place
+    def location(self) -> tuple[Storage, str]:
+        """Location of the source."""
+        return self.source.location
 
     @property
     def parts(self) -> tuple[BaseFileReader, ...]:
@@ -108,20 +108,20 @@ class StitchedBaseFile(BaseFileReader):
         return self._skeleton, self.source
 
     def footer(self) -> BaseFileFooter:
-        """Hudi's footer keys, which the skeleton has."""
+        """Hudi's footer keys, from the skeleton."""
         return self._skeleton.footer()
 
     @property
-    def tells_nan(self) -> bool:
-        """Whether bounds in the source's footer are those of all values."""
-        return self.source.tells_nan
+    def has_nan_safe_bounds(self) -> bool:
+        """Whether bounds in the source's footer cover all values."""
+        return self.source.has_nan_safe_bounds
 
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group of the source."""
         return self.source.row_group_rows()
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int] | None = None) -> pa.Table:
-        """Whole columns, or those of some row groups."""
+        """Read whole columns, of all or some row groups."""
         meta, data, folder = self._split(columns)
         spans = None if row_groups is None else self._spans(row_groups)
         chosen = self._skeleton.read(meta)
@@ -160,10 +160,10 @@ class StitchedBaseFile(BaseFileReader):
         if self._source is not None:
             self._source.close()
 
-    # ---- inside
+    # ---- internals
 
     def _split(self, columns: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
-        """Columns of the skeleton, of the source, of the folder."""
+        """Split into columns of the skeleton, of the source, and of the folder."""
         stored = self._skeleton.schema.names
         meta = [name for name in columns if name in stored]
         if len(meta) == len(columns):
@@ -173,7 +173,7 @@ class StitchedBaseFile(BaseFileReader):
         return meta, data, [name for name in columns if name not in meta and name not in data]
 
     def _spans(self, row_groups: Sequence[int]) -> list[tuple[list[int], int, int]]:
-        """Runs of row groups that follow each other, and the rows that they hold: first and behind the last."""
+        """Runs of consecutive row groups, each with its first row and the row after its last."""
         bounds = [0]
         for rows in self.row_group_rows():
             bounds.append(bounds[-1] + rows)
@@ -187,7 +187,7 @@ class StitchedBaseFile(BaseFileReader):
         return spans
 
     def _data(self, data: list[str], batch_rows: int, groups: list[int], rows: int) -> Iterator[pa.RecordBatch]:
-        """Rows of some row groups of the source; without columns where only their number matters."""
+        """Rows of some row groups of the source; without columns if only their number is needed."""
         if data:
             yield from self.source.batches(data, batch_rows, groups)
             return
@@ -209,7 +209,7 @@ class StitchedBaseFile(BaseFileReader):
 
 
 class _Rows:
-    """Rows of some columns of a file, taken in order from wherever; mutable, lives as long as one reading."""
+    """Sequential reader of some columns of a file; mutable, used for one read."""
 
     def __init__(self, reader: BaseFileReader, columns: list[str], batch_rows: int) -> None:
         self._batches = iter(()) if not columns else reader.batches(columns, batch_rows)
@@ -218,7 +218,7 @@ class _Rows:
         self._left: pa.RecordBatch | None = None
 
     def take(self, start: int, count: int) -> pa.RecordBatch:
-        """Rows from ``start`` on, which lies behind all that was taken before."""
+        """Rows from ``start`` on; ``start`` must be at or after the end of the previous take."""
         if self._empty:
             return pa.RecordBatch.from_struct_array(pa.nulls(count, pa.struct([])))
         parts: list[pa.RecordBatch] = []
@@ -237,7 +237,7 @@ class _Rows:
 
 
 def folder_scalar(text: str | None) -> pa.Scalar:
-    """The value that a folder's name gives: a number where the text is that number's own, else the text."""
+    """The value in a folder's name: a number if the text is the number's canonical form, else the text."""
     if text is not None and text.lstrip("-").isdecimal() and text.isascii() and str(int(text)) == text:
         number = int(text)
         if -_INT32 <= number < _INT32:

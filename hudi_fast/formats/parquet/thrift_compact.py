@@ -1,11 +1,10 @@
-"""Structs of Thrift's compact protocol, taken apart field by field and put together again.
+"""Decode and encode structs of Thrift's compact protocol field by field.
 
 ::
 
     bytes ── ThriftReader ─► fields_of ─► {number: (type, encoded value)} ── some changed ─► struct ─► bytes
 
-What is not looked into stays as it is encoded: also fields that the reader has never heard of. Every length is checked
-against what is there.
+Other values stay encoded, including unknown fields. Every length is checked against the available bytes.
 
 Source: the compact protocol of Apache Thrift.
 """
@@ -44,32 +43,32 @@ _VARINTS = frozenset({I16, I32, I64})
 _FIXED = {3: 1, 7: 8, 13: 16}
 """Types of a fixed length: byte, double, UUID."""
 _BOOLS = frozenset({1, 2})
-"""True and false: of a field the type is the value, of an element a byte is."""
+"""True and false: in a field the type is the value; an element is a byte."""
 
-_DEEPEST = 64
+_MAX_DEPTH = 64
 _LONGEST_VARINT = 10
 
 Item = TypeVar("Item")
 
 Fields: TypeAlias = dict[int, tuple[int, bytes]]
-"""A struct: type and encoded value of each field, by its number."""
+"""A struct: type and encoded value of each field, by field number."""
 
 Change: TypeAlias = "tuple[int, Callable[[ThriftReader], bytes]]"
-"""A field that is looked into: its type, and what makes its value from the one that begins at a reader."""
+"""A field to decode: its type, and a function that reads its value and returns the new encoded value."""
 
 
-# ---- taking apart
+# ---- decoding
 
 
 def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
-    """The fields of the struct that begins here.
+    """The fields of the struct at the reader.
 
     Args:
-        reader: at the struct's first byte; afterwards behind its last.
-        known: fields that are changed, by number.
+        reader: at the struct's first byte; moves to its end.
+        known: fields to change, by number.
 
     Raises:
-        CorruptTableError: the struct is cut short, or a field of ``known`` has another type.
+        CorruptTableError: the struct is cut off, or a field of ``known`` has another type.
     """
     found: Fields = {}
     number = 0
@@ -78,7 +77,7 @@ def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
         if number in known:
             wanted, change = known[number]
             if kind != wanted:
-                raise reader.wrong(f"field {number} of type {wanted}", f"type {kind}")
+                raise reader.unexpected(f"field {number} of type {wanted}", f"type {kind}")
             found[number] = kind, change(reader)
         else:
             found[number] = kind, b"" if kind in _BOOLS else reader.copy(kind)
@@ -86,43 +85,43 @@ def fields_of(reader: ThriftReader, known: Mapping[int, Change]) -> Fields:
 
 
 def structs(reader: ThriftReader, changes: Mapping[int, Callable[[ThriftReader], bytes]], what: str) -> list[bytes]:
-    """The elements of the list of structs that begins here, each as it is encoded, some of them changed.
+    """The encoded elements of the list of structs at the reader, some of them changed.
 
     Args:
-        reader: at the list's first byte; afterwards behind its last.
-        changes: what makes an element from the one that begins at the reader, by its number.
+        reader: at the list's first byte; moves to its end.
+        changes: functions that read an element and return the new encoded element, by its number.
         what: the elements' name, for messages.
 
     Raises:
-        CorruptTableError: the list is cut short or none of structs, or lacks an element of ``changes``.
+        CorruptTableError: the list is cut off or has no structs, or lacks an element of ``changes``.
     """
     kind, count = reader.list_head()
     if kind != STRUCT:
-        raise reader.wrong("a list of structs", f"elements of type {kind}")
+        raise reader.unexpected("a list of structs", f"elements of type {kind}")
     for number in changes:
         if not 0 <= number < count:
-            raise reader.wrong(f"{what} {number}", f"{count} of them")
+            raise reader.unexpected(f"{what} {number}", f"{count} of them")
     return [changes[number](reader) if number in changes else reader.copy(STRUCT) for number in range(count)]
 
 
 def elements(reader: ThriftReader, parse: Callable[[ThriftReader], Item]) -> list[Item]:
-    """What is made of each element of the list of structs that begins here.
+    """Parse each element of the list of structs at the reader.
 
     Args:
-        reader: at the list's first byte; afterwards behind its last.
-        parse: makes something of the struct that begins at the reader, and leaves that behind its last byte.
+        reader: at the list's first byte; moves to its end.
+        parse: parses the struct at the reader and moves the reader to its end.
 
     Raises:
-        CorruptTableError: the list is cut short or none of structs.
+        CorruptTableError: the list is cut off or has no structs.
     """
     kind, count = reader.list_head()
     if kind != STRUCT and count:
-        raise reader.wrong("a list of structs", f"elements of type {kind}")
+        raise reader.unexpected("a list of structs", f"elements of type {kind}")
     return [parse(reader) for _ in range(count)]
 
 
 class ThriftReader:
-    """A place in encoded values; checks every length against what is there."""
+    """A position in encoded values; checks every length against the available bytes."""
 
     def __init__(self, content: bytes, path: str | None) -> None:
         self.at = 0
@@ -130,48 +129,48 @@ class ThriftReader:
         self._content = content
         self._path = path
 
-    def wrong(self, expected: str, found: str) -> CorruptTableError:
+    def unexpected(self, expected: str, found: str) -> CorruptTableError:
         """The error to raise."""
         return CorruptTableError(
-            f"The footer of a Parquet file cannot be understood: expected {expected}, found {found}. The file is cut "
-            "short or damaged; restore it, or write it again.",
+            f"The footer of a Parquet file cannot be decoded: expected {expected}, found {found}. The file is cut "
+            "off or damaged; restore it, or write it again.",
             self._path,
         )
 
-    def need(self, number: int, fields: Fields) -> None:
-        """Raise unless the field is there."""
+    def require(self, number: int, fields: Fields) -> None:
+        """Raise unless the struct has the field."""
         if number not in fields:
-            raise self.wrong(f"field {number}", "none")
+            raise self.unexpected(f"field {number}", "none")
 
     def check_end(self) -> None:
-        """Raise if there is more."""
+        """Raise if bytes are left."""
         if self.at != len(self._content):
-            raise self.wrong("a struct", f"{len(self._content) - self.at} bytes behind it")
+            raise self.unexpected("a struct", f"{len(self._content) - self.at} bytes after it")
 
     def copy(self, kind: int) -> bytes:
-        """The value that begins here, as it is encoded; of a field that is no boolean."""
+        """The encoded value at the reader; not for boolean fields."""
         start = self.at
         self.skip(kind)
         return self._content[start : self.at]
 
     def integer(self) -> int:
-        """The integer of any width that begins here."""
+        """The integer of any width at the reader."""
         zigzag = self._varint()
         return (zigzag >> 1) ^ -(zigzag & 1)
 
     def content(self) -> bytes:
-        """The binary value or text that begins here."""
+        """The binary value or text at the reader."""
         count = self._varint()
         start = self.at
         self._move(count)
         return self._content[start : self.at]
 
     def field(self, before: int) -> int:
-        """The type of the next field of a struct, 0 at the struct's end; :attr:`number` is the field's."""
+        """The type of the next field of a struct, 0 at its end; sets :attr:`number` to the field's number."""
         head = self._byte()
         if not head & 0x0F:
             if head:
-                raise self.wrong("the end of a struct", f"byte {head:#x}")
+                raise self.unexpected("the end of a struct", f"byte {head:#x}")
             return 0
         if head >> 4:
             self.number = before + (head >> 4)
@@ -183,13 +182,13 @@ class ThriftReader:
         """Type and number of a list's elements."""
         head = self._byte()
         count = head >> 4 if head >> 4 < 15 else self._varint()
-        self._check(count)  # an element has a byte at least
+        self._check(count)  # an element has at least one byte
         return head & 0x0F, count
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass a value that is no boolean field."""
-        if depth > _DEEPEST:
-            raise self.wrong(f"at most {_DEEPEST} levels of structs and lists", "more")
+        """Skip a value; not for boolean fields."""
+        if depth > _MAX_DEPTH:
+            raise self.unexpected(f"at most {_MAX_DEPTH} levels of structs and lists", "more")
         if kind in _VARINTS:
             self._varint()
         elif kind == BINARY:
@@ -230,20 +229,20 @@ class ThriftReader:
 
     def _fixed(self, kind: int) -> int:
         if kind not in _FIXED:
-            raise self.wrong("a type of Thrift's compact protocol", f"type {kind}")
+            raise self.unexpected("a type of Thrift's compact protocol", f"type {kind}")
         return _FIXED[kind]
 
     def _byte(self) -> int:
         try:
             byte = self._content[self.at]
         except IndexError:
-            raise self.wrong("1 more byte", "0") from None
+            raise self.unexpected("1 more byte", "0") from None
         self.at += 1
         return byte
 
     def _varint(self) -> int:
         content, at = self._content, self.at
-        value = content[at] if at < len(content) else self._byte()  # which tells that there is none
+        value = content[at] if at < len(content) else self._byte()  # raises at the end
         at += 1
         if value >= 0x80:
             value &= 0x7F
@@ -255,7 +254,7 @@ class ThriftReader:
                 if byte < 0x80:
                     break
             else:
-                raise self.wrong(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
+                raise self.unexpected(f"a number of at most {_LONGEST_VARINT} bytes", "a longer one")
         self.at = at
         return value
 
@@ -265,29 +264,29 @@ class ThriftReader:
 
     def _check(self, count: int) -> None:
         if count > len(self._content) - self.at:
-            raise self.wrong(f"{count} more bytes", f"{len(self._content) - self.at}")
+            raise self.unexpected(f"{count} more bytes", f"{len(self._content) - self.at}")
 
 
 def integer_of(fields: Fields, number: int, default: int = 0) -> int:
-    """An integer field's value; ``default`` where the struct lacks it.
+    """An integer field's value; ``default`` if the struct lacks it.
 
     Raises:
-        CorruptTableError: it is no integer.
+        CorruptTableError: the field is not an integer.
     """
     if number not in fields:
         return default
     kind, content = fields[number]
     reader = ThriftReader(content, None)
     if kind not in _VARINTS:
-        raise reader.wrong(f"an integer as field {number}", f"type {kind}")
+        raise reader.unexpected(f"an integer as field {number}", f"type {kind}")
     return reader.integer()
 
 
-# ---- putting together
+# ---- encoding
 
 
 def struct(fields: Fields) -> bytes:
-    """The struct of these fields."""
+    """Encode a struct."""
     parts = []
     before = 0
     for number, (kind, content) in sorted(fields.items()):
@@ -299,19 +298,19 @@ def struct(fields: Fields) -> bytes:
 
 
 def struct_list(parts: Sequence[bytes]) -> bytes:
-    """The list of these encoded structs."""
+    """Encode a list of encoded structs."""
     count = len(parts)
     head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([0xF0 | STRUCT]) + _varint(count)
     return head + b"".join(parts)
 
 
 def binary(content: bytes) -> tuple[int, bytes]:
-    """A field of bytes or text."""
+    """Encode a field of bytes or text."""
     return BINARY, _varint(len(content)) + content
 
 
 def integer(value: int, kind: int = I64) -> tuple[int, bytes]:
-    """A field that is an integer of up to 64 bits: :data:`I16`, :data:`I32` or :data:`I64`."""
+    """Encode an integer field of up to 64 bits: :data:`I16`, :data:`I32` or :data:`I64`."""
     return kind, _zigzag(value)
 
 
