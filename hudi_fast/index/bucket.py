@@ -1,11 +1,11 @@
-"""The bucket index: the hash of a key says which file group of its partition holds it, so nothing is looked up.
+"""The bucket index: the hash of a key gives the file group in its partition, without a lookup.
 
 ::
 
-    record key ─► values of the hashed fields ─► hash ─► bucket number ─► the file group whose id begins with it
+    record key ─► values of the hashed fields ─► hash ─► bucket number ─► the file group whose id starts with it
 
-With the engine ``SIMPLE`` a partition has a fixed number of buckets: that of the table, or one that a file of the table
-gives for partitions whose path matches a pattern. A bucket's file group is made when its first row comes. For
+With the engine ``SIMPLE`` a partition has a fixed number of buckets: the table's, or one that a file of the table sets
+for partition paths that match a pattern. A bucket's file group is created with its first row. For
 ``CONSISTENT_HASHING`` see :mod:`hudi_fast.index.consistent`.
 
 Sources: ``BucketIdentifier``, ``HoodieSimpleBucketIndex``, ``PartitionBucketIndexHashingConfig`` (Hudi 1.2.0).
@@ -44,21 +44,18 @@ __all__ = [
 _CONFIG_FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
 _CONFIG_SUFFIX = ".hashing_config"
 _NEVER_PENDING = "00000000000000"
-"""Instants that begin so were given to a table that had no writes yet."""
+"""Prefix of instants for files of a table without writes."""
 
 _DIGITS = 8
 
 
 def bucket_of_keys(keys: pa.Array, settings: BucketSettings, partition: str = "") -> npt.NDArray[np.int32]:
-    """The bucket of each key, for the engine ``SIMPLE``.
+    """The bucket of each key, for the engine ``SIMPLE``: int32[n], from 0.
 
     Args:
         keys: n record keys (string, no nulls), as the table stores them.
         settings: number of buckets and hashed fields.
-        partition: the partition that the keys belong to.
-
-    Returns:
-        int32[n], 0 and up.
+        partition: partition of the keys.
     """
     buffers = varlen_buffers(single_chunk(keys))
     hashes = list_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)
@@ -66,25 +63,25 @@ def bucket_of_keys(keys: pa.Array, settings: BucketSettings, partition: str = ""
 
 
 def bucket_count(settings: BucketSettings, partition: str) -> int:
-    """How many buckets a partition has: by the first pattern that is found in its path, or as all partitions."""
+    """Number of buckets of a partition: of the first pattern found in its path, else the table's."""
     found = (count for pattern, count in settings.overrides if re.search(pattern, partition))
     return next(found, settings.count)
 
 
 def bucket_number(file_id: str) -> int | None:
-    """The bucket that a file group is; None when its id does not begin with a number."""
+    """The bucket of a file group; None when its id does not start with a number."""
     head = file_id[:_DIGITS]
     return int(head) if len(head) == _DIGITS and head.isascii() and head.isdigit() else None
 
 
 def bucket_file_id(number: int, *seed: str) -> str:
-    """The id of a new file group for a bucket; the same for the same ``seed``, which says what it is made for."""
+    """The id of a new file group for a bucket; equal for equal ``seed``, which identifies its purpose."""
     random = uuid.UUID(bytes=hashlib.md5("\n".join([*seed, str(number)]).encode()).digest(), version=4)
     return f"{number:0{_DIGITS}d}{str(random)[_DIGITS:]}-0"
 
 
 def shared_bucket_file_id(number: int) -> str:
-    """The id of a bucket's file group that several writers may begin at once: everybody gives it the same.
+    """The fixed id of a bucket's file group that several writers may create at once.
 
     Source: ``BucketIdentifier#newBucketFileIdForNBCC`` (Hudi 1.2.0).
     """
@@ -92,15 +89,15 @@ def shared_bucket_file_id(number: int) -> str:
 
 
 def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dict[int, FileSlice]:
-    """The slice of each bucket that a partition has rows in.
+    """The slice of each bucket with rows in a partition.
 
     Args:
         slices: the partition's newest slices.
-        count: how many buckets the partition has.
+        count: number of buckets of the partition.
         where: the table, for messages.
 
     Raises:
-        ConfigError: file groups that are no buckets of that many: the table was written with other settings.
+        ConfigError: a file group's bucket is outside that number: the table was written with other settings.
         CorruptTableError: two file groups for one bucket.
     """
     found: dict[int, FileSlice] = {}
@@ -108,30 +105,30 @@ def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dic
         number = bucket_number(one.file_id)
         if number is None or number >= count:
             raise ConfigError(
-                f"The partition {one.partition!r} of {where} has the file group {one.file_id}, which is none of "
+                f"The partition {one.partition!r} of {where} has the file group {one.file_id}, which is not one of "
                 f"{count} buckets. The table was written with another hoodie.bucket.index.num.buckets or another "
-                "hoodie.index.type; give what it was written with. The number of buckets of a table does not change."
+                "hoodie.index.type; use those values. A table's number of buckets does not change."
             )
         if number in found:
             raise CorruptTableError(
                 f"The partition {one.partition!r} of {where} has two file groups for bucket {number}: "
-                f"{found[number].file_id} and {one.file_id}. Two writers made it at once, or rows were inserted in "
-                "bulk twice. Delete one of them with Apache Hudi and write its rows again."
+                f"{found[number].file_id} and {one.file_id}. Two writers created the bucket at once, or bulk_insert "
+                "ran twice. Delete one of them with Apache Hudi and write its rows again."
             )
         found[number] = one
     return found
 
 
 def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[str, int], ...]:
-    """The numbers of buckets that the table has for some partitions: patterns and counts, in the order they are tried.
+    """The table's bucket counts for some partitions: patterns and counts, in order of precedence.
 
     Args:
         storage: the table's storage.
-        timeline: says which changes of these numbers are complete.
+        timeline: decides which changes of these counts are complete.
 
     Raises:
-        CorruptTableError: the file that gives them cannot be understood.
-        UnsupportedFeatureError: a rule other than ``regex``, or a pattern of Java alone.
+        CorruptTableError: the file is invalid.
+        UnsupportedFeatureError: a rule other than ``regex``, or a pattern that only Java supports.
     """
     names = [entry.name for entry in storage.list_dir(_CONFIG_FOLDER) if entry.name.endswith(_CONFIG_SUFFIX)]
     complete = [name for name in names if _is_complete(timeline, name.removesuffix(_CONFIG_SUFFIX))]
@@ -145,7 +142,7 @@ def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[s
         raise CorruptTableError(f"Expected JSON with rule and expressions of bucket counts: {error}", path) from error
     if rule != "regex":
         raise UnsupportedFeatureError(
-            f"Table {storage.uri} has numbers of buckets by partition with the rule {rule!r} [file {path}]; only "
+            f"Table {storage.uri} has bucket counts by partition with the rule {rule!r} [file {path}]; only "
             "regex is supported."
         )
     return tuple(_override(text, path) for text in expressions.split(";") if text.strip())
@@ -163,7 +160,7 @@ def _override(text: str, path: str) -> tuple[str, int]:
         re.compile(pattern)
     except re.error as error:
         raise UnsupportedFeatureError(
-            f"The pattern {pattern!r} of partitions with a number of buckets of their own is not supported: {error} "
+            f"The pattern {pattern!r} of partitions with their own bucket count is not supported: {error} "
             f"[file {path}]."
         ) from error
     return pattern, int(count)

@@ -1,19 +1,19 @@
-"""Consistent hashing: buckets are ranges of hashes, which split and merge as data grows and shrinks.
+"""Consistent hashing: buckets are ranges of hashes that are split and merged as data grows and shrinks.
 
 ::
 
     .hoodie/.bucket_index/consistent_hashing_metadata/<partition>/
-        00000000000000.hashing_meta       the ranges that the partition began with; their file groups follow from them
-        <instant>.hashing_meta            those that the clustering of that instant makes
-        <instant>.commit                  an empty mark: that clustering is complete
+        00000000000000.hashing_meta       the partition's first ranges, which determine their file groups
+        <instant>.hashing_meta            the ranges that the clustering of that instant creates
+        <instant>.commit                  an empty marker: that clustering is complete
 
-    key ─► xxHash32 of the hashed values ─► the first range that ends at it or after it ─► file group ``<prefix>-0``
+    key ─► xxHash32 of the hashed values ─► the first range whose end is not below it ─► file group ``<prefix>-0``
 
-A range belongs to one file group from the start, so that rows of new keys may go to the log of a group without a base
-file. Ranges are in :class:`HashingMetadata`, ascending; hashes beyond the last one belong to the first.
+A range has one file group from the start, so rows of new keys may be written to the log of a group without a base file.
+:class:`HashingMetadata` holds the ranges, ascending; hashes above the last one belong to the first.
 
-Sources: ``HoodieConsistentHashingMetadata``, ``ConsistentBucketIdentifier``, ``ConsistentBucketIndexUtils``
-(Hudi 1.2.0).
+Sources: ``HoodieConsistentHashingMetadata``, ``ConsistentBucketIdentifier``, ``ConsistentBucketIndexUtils`` (Hudi
+1.2.0).
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = [
 ]
 
 HASH_RANGE = 2147483647
-"""The largest hash: where the last range ends at first."""
+"""The largest hash: the initial end of the last range."""
 
 FIRST_INSTANT = "00000000000000"
-"""The instant of the ranges that a partition begins with."""
+"""The instant of a partition's first ranges."""
 
 _FOLDER = ".hoodie/.bucket_index/consistent_hashing_metadata"
 _META, _MARKER = ".hashing_meta", ".commit"
@@ -69,7 +69,7 @@ class HashingNode:
     """One range of hashes.
 
     Attributes:
-        value: the last hash of the range; it begins after the last one of the range before.
+        value: the last hash of the range; it starts after the last hash of the previous range.
         prefix: a UUID; the file id of its group without ``-0``.
     """
 
@@ -88,8 +88,8 @@ class HashingMetadata:
 
     Attributes:
         partition: partition path.
-        instant: of the clustering that made them, or :data:`FIRST_INSTANT`.
-        sequence: how often they have changed.
+        instant: of the clustering that created them, or :data:`FIRST_INSTANT`.
+        sequence: number of changes so far.
         nodes: ascending by ``value``; at least one.
     """
 
@@ -100,15 +100,12 @@ class HashingMetadata:
 
 
 def node_of_keys(keys: pa.Array, settings: BucketSettings, metadata: HashingMetadata) -> npt.NDArray[np.int32]:
-    """For each key the number of its range.
+    """The range of each key: int32[n], indexes into ``metadata.nodes``.
 
     Args:
         keys: n record keys (string, no nulls), as the table stores them.
         settings: hashed fields.
-        metadata: the ranges of the partition that the keys belong to.
-
-    Returns:
-        int32[n], indexes into ``metadata.nodes``.
+        metadata: the ranges of the keys' partition.
     """
     buffers = varlen_buffers(single_chunk(keys))
     hashes = joined_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)
@@ -119,7 +116,7 @@ def node_of_keys(keys: pa.Array, settings: BucketSettings, metadata: HashingMeta
 
 
 def first_hashing(partition: str, count: int) -> HashingMetadata:
-    """The ranges that a partition of ``count`` buckets begins with; every writer makes the same."""
+    """The first ranges of a partition with ``count`` buckets; the same for every writer."""
     step = (HASH_RANGE + count - 1) // count
     ends = [min(step * number, HASH_RANGE) for number in range(1, count + 1)]
     starts = [0, *ends]
@@ -128,9 +125,9 @@ def first_hashing(partition: str, count: int) -> HashingMetadata:
 
 
 def load_or_make_hashing(storage: Storage, timeline: Timeline, partition: str, count: int) -> HashingMetadata:
-    """The ranges of a partition; written down as :func:`first_hashing` makes them if the partition has none.
+    """The ranges of a partition; creates those of :func:`first_hashing` if the partition has none.
 
-    Several tasks may do so at once: the first one to write wins, and all write the same.
+    Concurrent tasks are safe: the first one to write wins, and all write the same content.
 
     Raises:
         CorruptTableError: see :func:`load_hashing`.
@@ -151,13 +148,13 @@ def has_hashing(storage: Storage) -> bool:
 
 
 def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> HashingMetadata | None:
-    """The newest ranges of a partition that count; None when it has none.
+    """The newest valid ranges of a partition; None when it has none.
 
-    Those of a clustering count once it is complete, which its mark says, or the timeline while it is active. Ranges of
-    one that was rolled back may have been left behind: they never count.
+    Ranges of a clustering are valid once it is complete: its marker exists, or the active timeline has it. Leftover
+    ranges of a rolled-back clustering are never valid.
 
     Raises:
-        CorruptTableError: the file cannot be understood, or none of several counts.
+        CorruptTableError: the file is invalid, or none of several is valid.
     """
     folder = f"{_FOLDER}/{partition}" if partition else _FOLDER
     names = [entry.name for entry in storage.list_dir(folder) if not entry.is_dir]
@@ -170,7 +167,7 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
     if written or marked:
         raise CorruptTableError(
             f"Partition {partition!r} of {storage.uri} has bucket ranges of the instants {sorted(written | marked)}, "
-            "none of which is complete, and not those that it began with. Restore the file "
+            "none of which is complete, and its first ranges are missing. Restore the file "
             f"{hashing_path(partition, FIRST_INSTANT)}",
             folder,
         )
@@ -178,17 +175,17 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
 
 
 def hashing_path(partition: str, instant: str) -> str:
-    """Where the ranges of a partition are that an instant made."""
+    """Path of the ranges that an instant created."""
     return f"{_FOLDER}/{partition}/{instant}{_META}" if partition else f"{_FOLDER}/{instant}{_META}"
 
 
 def marker_path(partition: str, instant: str) -> str:
-    """Where the mark is that the ranges of an instant count."""
+    """Path of the marker that an instant's ranges are valid."""
     return hashing_path(partition, instant).removesuffix(_META) + _MARKER
 
 
 def encode_hashing(metadata: HashingMetadata) -> bytes:
-    """The content of a file with ranges."""
+    """Encode ranges as file content."""
     nodes = [{"value": one.value, "fileIdPrefix": one.prefix, "tag": "NORMAL"} for one in metadata.nodes]
     fields = {
         "version": 0,
@@ -202,10 +199,10 @@ def encode_hashing(metadata: HashingMetadata) -> bytes:
 
 
 def parse_hashing(content: bytes, path: str) -> HashingMetadata:
-    """Ranges from the content of a file.
+    """Parse ranges from file content.
 
     Raises:
-        CorruptTableError: it is no such JSON, or the ranges do not ascend.
+        CorruptTableError: it is not such JSON, or the ranges do not ascend.
     """
     try:
         fields: Mapping[str, Any] = json.loads(content)

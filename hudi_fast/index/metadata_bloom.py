@@ -1,12 +1,12 @@
-"""Which base files may hold incoming keys, by what the metadata table says of them: no data file is opened.
+"""Find the base files that may hold incoming keys with the metadata table, without opening data files.
 
 ::
 
-    base files ─► column_stats of the record key: ranges ─► bloom_filters of those that are left ─► candidates
+    base files ─► column_stats of the record key: ranges ─► bloom_filters of the remaining ones ─► candidates
 
-What the metadata table does not say of a file, its footer does: a missing entry rules nothing out. Statistics may be
-cut short, so a key that begins with a file's greatest one may be in it. Source: HoodieBloomIndex,
-HoodieKeyLookupHandle, Hudi 1.2.0, which fails where a filter is missing.
+A missing entry excludes nothing; the file's footer is read instead. Statistics may be truncated, so a key that starts
+with a file's maximum may be in the file. Source: HoodieBloomIndex, HoodieKeyLookupHandle, Hudi 1.2.0, which fails where
+a filter is missing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Candidate:
 
     Attributes:
         slice: the slice.
-        settings: which tests are left to make, by its base file itself.
+        settings: the remaining tests, to be made with its base file.
     """
 
     slice: FileSlice
@@ -51,16 +51,16 @@ class Candidate:
 def candidates(
     table: MetadataTable | None, slices: Sequence[FileSlice], keys: IncomingKeys, settings: IndexSettings
 ) -> list[Candidate]:
-    """The slices that the metadata table does not rule out, in their order.
+    """The slices that the metadata table does not exclude, in their order.
 
     Args:
         table: None where there is none.
-        slices: of one partition or of many.
-        keys: what is looked for.
+        slices: of one or more partitions.
+        keys: keys to find.
         settings: of the index; all slices are candidates unless it is a bloom index that uses the metadata table.
 
     Warns:
-        HudiWarning: the metadata table cannot be read; footers are looked at.
+        HudiWarning: the metadata table cannot be read; footers are read instead.
     """
     everything = [Candidate(one, settings) for one in slices]
     if table is None or not (settings.uses_bloom and settings.use_metadata) or keys.low is None:
@@ -69,8 +69,8 @@ def candidates(
         return _by_filters(table, _by_ranges(table, everything, keys, settings))
     except CorruptTableError as error:
         warnings.warn(
-            f"The metadata table of {table.data_storage.uri} cannot tell which files may hold incoming keys; the files "
-            f"themselves are asked: {error}",
+            f"The metadata table of {table.data_storage.uri} cannot be used to find incoming keys; file footers "
+            f"are read instead: {error}",
             HudiWarning,
             stacklevel=2,
         )
@@ -79,7 +79,7 @@ def candidates(
 
 @dataclass(frozen=True, slots=True)
 class _Ranged:
-    """A candidate and those of the keys that its range leaves."""
+    """A candidate and the keys inside its range."""
 
     candidate: Candidate
     keys: pa.Array
@@ -101,7 +101,7 @@ def _by_ranges(
 
 
 def _key_ranges(table: MetadataTable, slices: Sequence[FileSlice]) -> dict[str, tuple[str, str]]:
-    """Least and greatest record key of base files, by path, as far as both are known and compare as bytes do."""
+    """Minimum and maximum record key of base files, by path, where both are known and compare like bytes."""
     based = [(one.partition, one.base_file) for one in slices if one.base_file is not None]
     if not based:
         return {}
@@ -119,7 +119,7 @@ def _key_ranges(table: MetadataTable, slices: Sequence[FileSlice]) -> dict[str, 
 
 
 def _texts(found: pa.Table, name: str) -> list[str | None]:
-    """Least or greatest keys; statistics of one kind of value throughout, since it is one column."""
+    """Minimum or maximum keys, decoded from statistics of a single column."""
     if not found.num_rows:
         return []
     values = single_chunk(found.column(name))
@@ -136,7 +136,7 @@ def _texts(found: pa.Table, name: str) -> list[str | None]:
 
 
 def keys_inside(keys: pa.Array, low: str, high: str) -> pa.Array:
-    """Whether each of ``keys`` may be in a file whose statistics, which may be cut short, are ``low`` and ``high``."""
+    """Whether each key may be in a file with the (possibly truncated) bounds ``low`` and ``high``."""
     below = pc.or_(pc.less_equal(keys, high), pc.starts_with(keys, pattern=high))
     return pc.and_(pc.greater_equal(keys, low), below)
 
@@ -169,5 +169,5 @@ def _filter(found: pa.Table, row: int, key: str) -> BloomFilter:
 
 
 def _exact(settings: IndexSettings) -> IndexSettings:
-    """No test is left but to read the keys."""
+    """Settings whose only remaining test is to read the keys."""
     return replace(settings, kind=settings.kind.replace("BLOOM", "SIMPLE"), prune_by_range=False)

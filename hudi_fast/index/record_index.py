@@ -1,14 +1,14 @@
-"""The record index: which file group holds each of the incoming keys, as the metadata table says.
+"""The record index: finds the file group of each incoming key in the metadata table.
 
 ::
 
-    keys ─► their groups of the metadata table (Java hash) ─► look-up there ─► (partition path, file id) of each key
+    keys ─► their groups of the metadata table (Java hash) ─► lookup there ─► (partition path, file id) of each key
 
-Nothing of the data is read. What is found is where the key was inserted; whoever uses it looks whether that file group
-still is one of the table's (a replaced group holds nothing), and, where row numbers are needed, whether the key still
-is in it: if not, the row is an insert.
+Reads no data files. The result is the file group that the key was inserted into. Callers have to check that the file
+group still exists (a replaced group holds nothing) and, where row numbers are needed, that it still holds the key;
+otherwise the row is an insert.
 
-The index is global (one place for a key in the whole table) or kept per partition of the data; each serves one kind of
+The index is global (one location per key in the whole table) or partitioned by data partition; each serves one kind of
 index settings. Source: SparkMetadataTableGlobalRecordLevelIndex, SparkMetadataTableRecordLevelIndex, Hudi 1.2.0.
 """
 
@@ -32,7 +32,7 @@ from hudi_fast.metadata_table.table import MetadataTable
 __all__ = ["RECORD_INDEX", "KeyLocations", "is_by_partition", "locate_keys", "usable_index"]
 
 RECORD_INDEX = PartitionKind.RECORD_INDEX.value
-"""The metadata table's partition."""
+"""The metadata partition of the record index."""
 
 _PLACE = ("partition", "file_id")
 
@@ -41,11 +41,11 @@ _FALLBACK = {"GLOBAL_RECORD_LEVEL_INDEX": "GLOBAL_SIMPLE", "RECORD_LEVEL_INDEX":
 
 @dataclass(frozen=True)
 class KeyLocations:
-    """Where n keys are stored.
+    """Locations of n keys.
 
     Attributes:
         groups: (partition path, file id) of the file groups that hold some of them.
-        numbers: int32[n]: the place of each key's file group in ``groups``, -1 for a key that is not stored.
+        numbers: int32[n]: index of each key's file group in ``groups``, -1 for a key that is not stored.
     """
 
     groups: tuple[tuple[str, str], ...]
@@ -53,20 +53,20 @@ class KeyLocations:
 
 
 def is_by_partition(table: MetadataTable) -> bool:
-    """Whether the record index of the table keeps the keys of each data partition apart."""
+    """Whether the table's record index is partitioned by data partition."""
     return table.is_by_partition(RECORD_INDEX)
 
 
 def usable_index(settings: IndexSettings, table: MetadataTable | None, where: str) -> IndexSettings:
-    """The settings, or where the record index that they ask for is not there, those of the index that stands in for it.
+    """The settings; or settings of a fallback index if the requested record index is missing.
 
     Args:
         settings: any.
-        table: the metadata table that the write is pinned to.
+        table: the metadata table of the write's pinned state.
         where: the data table, for the warning.
 
     Warns:
-        HudiWarning: the record index is not used, and why; keys are looked up in all files instead.
+        HudiWarning: why the record index is not used; keys are looked up in all files instead.
     """
     if not settings.uses_records:
         return settings
@@ -84,30 +84,30 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
 
 
 def locate_keys(table: MetadataTable, keys: pa.Array, data_partition: str | None = None) -> KeyLocations:
-    """Look keys up; keys may repeat.
+    """Look up keys, which may repeat.
 
     Args:
         table: a metadata table whose record index is usable.
         keys: string[n], without nulls.
-        data_partition: the partition path to look in, for an index that is by partition.
+        data_partition: partition path to search, for a partitioned index.
 
     Raises:
-        CorruptTableError: a file of the index is gone or cannot be understood.
+        CorruptTableError: a file of the index is missing or corrupt.
     """
-    nowhere = np.full(len(keys), -1, dtype=np.int32)
+    not_found = np.full(len(keys), -1, dtype=np.int32)
     if not len(keys):
-        return KeyLocations((), nowhere)
+        return KeyLocations((), not_found)
     try:
         found = lookup(table, RECORD_INDEX, keys, data_partition=data_partition)
     except CorruptTableError as error:
         damaged = CorruptTableError(
             f"The record index of {table.data_storage.uri} cannot be read. Drop it: HudiTable.services.drop_index("
-            f"{RECORD_INDEX!r}), or hudi-fast index --drop {RECORD_INDEX}; the next write builds it anew. {error}"
+            f"{RECORD_INDEX!r}), or hudi-fast index --drop {RECORD_INDEX}; the next write rebuilds it. {error}"
         )
         damaged.path, damaged.offset = error.path, error.offset
         raise damaged from error
     if not found.num_rows:
-        return KeyLocations((), nowhere)
+        return KeyLocations((), not_found)
     stored, wanted = varlen_buffers(single_chunk(found.column("key"))), varlen_buffers(keys)
     hits = KeyTable.build(stored.offsets, stored.data).probe(wanted.offsets, wanted.data)
     groups, numbers = _groups(found)
@@ -115,7 +115,7 @@ def locate_keys(table: MetadataTable, keys: pa.Array, data_partition: str | None
 
 
 def _groups(found: pa.Table) -> tuple[tuple[tuple[str, str], ...], npt.NDArray[np.int32]]:
-    """The distinct file groups of rows of the index, and the place of each row's one among them."""
+    """The distinct file groups of index rows, and each row's index among them."""
     paths, files = (single_chunk(found.column(name)).fill_null("").dictionary_encode() for name in _PLACE)
     pairs = np.asarray(paths.indices, dtype=np.int64) * len(files.dictionary) + np.asarray(files.indices)
     distinct, numbers = np.unique(pairs, return_inverse=True)
@@ -128,10 +128,10 @@ def _groups(found: pa.Table) -> tuple[tuple[tuple[str, str], ...], npt.NDArray[n
 
 def _problem(settings: IndexSettings, table: MetadataTable | None) -> str | None:
     if table is None:
-        return "there is no metadata table that can be used"
+        return "the table has no usable metadata table"
     if (reason := table.unusable(RECORD_INDEX)) is not None:
         return reason
     if is_by_partition(table) == settings.is_global:
-        kept = "by partition" if settings.is_global else "for the whole table"
-        return f"it is kept {kept}, which does not serve hoodie.index.type={settings.kind}"
+        kind = "partitioned" if settings.is_global else "global"
+        return f"it is {kind}, which does not fit hoodie.index.type={settings.kind}"
     return None

@@ -4,7 +4,7 @@ Three cases (``PartialUpdateHandler``, ``SparkRecordMergingUtils``; Hudi 1.2.0):
 
 * partial log blocks: a row has some columns; the others are taken from the row that it changes;
 * the table's partial update mode: the column's default (``IGNORE_DEFAULTS``) or the text for "not sent"
-(``FILL_UNAVAILABLE``) is replaced by the loser's value;
+  (``FILL_UNAVAILABLE``) is replaced by the loser's value;
 * a user function that receives both rows (``CUSTOM``).
 """
 
@@ -117,7 +117,7 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Tab
         merger: the function.
         older: n rows.
         newer: n rows of the same columns; row i has the key of row i of ``older``. The function receives all columns
-        except the meta columns, which are those of the newer row.
+            except the meta columns, which are those of the newer row.
 
     Returns:
         n rows of the same columns; and bool[n], the deleted ones, None for none.

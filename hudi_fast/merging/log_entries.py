@@ -34,15 +34,15 @@ class LogEntries:
         row: int64[n], the row of ``rows``, or -1 for a key of a delete block.
         deletes: bool[n], entries that delete their key.
         default_ordering: bool[n], entries whose ordering value is Hudi's default (Integer 0: absent, null, or a delete
-        by key). A delete among them is a commit-time delete.
+            by key). A delete among them is a commit-time delete.
         ordering: ordering columns, n values each, in the types of the table's columns; null or zero at an entry with
-        ``default_ordering``. Empty when ordering values are not compared.
+            ``default_ordering``. Empty when ordering values are not compared.
         positions: int64[n], row of the base file, -1 where unknown; None when positions may not be used.
         mismatched: bool[n], delete entries whose ordering value has another type than the column and does not compare;
-        their ``ordering`` is null. None for none.
+            their ``ordering`` is null. None for none.
         column_sets: distinct sets of column names that rows of partial blocks provide; meta columns may be absent.
         column_set: int32[n], the number of an entry's set in ``column_sets``, -1 for all columns; None when all entries
-        have all columns.
+            have all columns.
     """
 
     keys: pa.Array

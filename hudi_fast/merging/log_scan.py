@@ -74,8 +74,8 @@ def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ())
         merge: of the table.
         path: of the log file.
         slice_logs: paths of all log files of its slice, in order; empty if no file follows. Before table version 8 a
-        later file may hold a command block that rolls back blocks of this one; once their write is archived, only that
-        block records the rollback.
+            later file may hold a command block that rolls back blocks of this one; once their write is archived, only
+            that block records the rollback.
 
     Raises:
         FileNotFoundError: a file is missing.

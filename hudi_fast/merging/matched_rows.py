@@ -30,7 +30,7 @@ class BaseRowUpdates:
         sources: int64[u], the incoming row or log entry of each.
         dropped: int64[d], ascending rows of the base file that are deleted.
         source_wins: bool[u], whether the source wins; None when each does. A losing source is listed only because its
-        columns may fill gaps of the stored row.
+            columns may fill gaps of the stored row.
         blended: whether new rows combine both rows, so that the stored ones have to be read.
     """
 
@@ -65,7 +65,7 @@ def resolve_matches(
         stored: ordering columns of the stored rows, m values each, of the same types.
         always: bool[m], incoming rows that win without a comparison; None for none.
         partial: whether incoming rows may lack columns (partial log blocks). They then replace stored rows in part, and
-        the table's partial update mode is ignored.
+            the table's partial update mode is ignored.
     """
     fills = rules.partial_mode is not None and not partial
     blended = partial or rules.blends

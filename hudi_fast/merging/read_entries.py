@@ -61,7 +61,7 @@ def read_entries(
         merge: how the slice merges.
         blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
         schema: columns of the entries' rows: :func:`hudi_fast.merging.slice_merge.merge_schema`, or only the key
-        columns. Without ordering columns, entries have no ordering values.
+            columns. Without ordering columns, entries have no ordering values.
         base_instant: instant of the slice's base file; record positions are used when they refer to it.
 
     Raises:

@@ -90,9 +90,9 @@ class MergeRules:
         unavailable_value: the text that stands for a value that was not sent.
         same_ordering_updates: whether the incoming row wins over the stored one at equal ordering values.
         log_ordering: whether rows of one log or batch compare ordering values although the mode does not (releases
-        before 1.0 with OverwriteWithLatestAvroPayload).
+            before 1.0 with OverwriteWithLatestAvroPayload).
         partial_payload: follow PartialUpdateAvroPayload of tables before version 9: a delete wins at any ordering
-        value, a null ordering value does not compare with others, meta columns are those of the newer row.
+            value, a null ordering value does not compare with others, meta columns are those of the newer row.
         defaults: column defaults other than null.
         merger: the user's merge function; None for none.
     """

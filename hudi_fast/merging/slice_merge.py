@@ -41,7 +41,7 @@ class SliceMerge:
         key_config: how keys are computed from data columns; None for a table whose rows have the meta columns.
         use_positions: whether entries may be matched to rows of the base file by position.
         commit_times: commit times of the base rows that are merged with the log; None for all. Other base rows are
-        unchanged, and entries with their keys become rows of their own.
+            unchanged, and entries with their keys become rows of their own.
         history: the table's schema history, to read log blocks in current names; None without history.
     """
 
@@ -66,7 +66,7 @@ def slice_merge(state: TableState, merger: Merger | None = None, use_positions: 
 
     Raises:
         UnsupportedFeatureError: the merge mode is not supported, or rows store no keys and the table's key generator
-        cannot recompute them.
+            cannot recompute them.
         ConfigError: a merger for a table with another merge mode.
     """
     return SliceMerge(

@@ -1,1 +1,1 @@
-"""The table's own metadata table: its records, opened, read and looked up."""
+"""The metadata table: open, read, look up and update its records."""

@@ -1,11 +1,10 @@
-"""Index definitions: what an index of the metadata table is over, as ``.hoodie/.index_defs/index.json`` says it.
+"""Index definitions of the metadata table, stored in ``.hoodie/.index_defs/index.json``.
 
 ::
 
     index.json ─ load_definitions ─► {metadata partition: IndexDefinition} ─ save_definitions ─► index.json, whole
 
-Unknown fields are ignored when read. Source: metadata reference 4; HoodieIndexMetadata and HoodieIndexDefinition,
-release 1.2.0.
+Unknown fields are ignored. Source: metadata reference 4; HoodieIndexMetadata and HoodieIndexDefinition, release 1.2.0.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from hudi_fast.storage.base import Storage, check_relative
 __all__ = ["DEFINITIONS_PATH", "IndexDefinition", "index_version", "load_definitions", "save_definitions"]
 
 DEFINITIONS_PATH = ".hoodie/.index_defs/index.json"
-"""Where definitions are, unless the table's properties say otherwise."""
+"""Path of the definitions, unless the table's properties name another."""
 
 _PATH_KEY = "hoodie.table.index.defs.path"
 _VERSION_2_FROM = {
@@ -41,9 +40,9 @@ class IndexDefinition:
         name: partition of the metadata table: ``column_stats``, ``secondary_index_x`` ...
         kind: ``column_stats``, ``record_index``, ``secondary_index``, ``bloom_filters`` ... (``indexType``).
         function: ``column_stats``, ``identity``, ``upper``, ``from_unixtime`` ...; empty for a record index.
-        source_fields: the columns it is over.
+        source_fields: the indexed columns.
         options: of the index: ``isPartitioned``, ``expr``, ``format`` ...
-        version: ``V1`` or ``V2``; None where the file does not say (table versions below 9).
+        version: ``V1`` or ``V2``; None where the file has none (table versions below 9).
     """
 
     name: str
@@ -58,7 +57,7 @@ def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, Inde
     """The definitions of a data table by partition of its metadata table; empty when it has none.
 
     Raises:
-        CorruptTableError: the file cannot be understood.
+        CorruptTableError: the file is invalid.
         ConfigError: the table's properties name a path outside the table.
     """
     path = _path(storage, config)
@@ -69,14 +68,14 @@ def load_definitions(storage: Storage, config: TableConfig) -> Mapping[str, Inde
         return {}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(
-            f"Table {storage.uri}: its index definitions cannot be understood ({error!r}); expected JSON with "
-            '"indexDefinitions". Restore the file, or drop the indexes and make them again.',
+            f"Table {storage.uri}: its index definitions are invalid ({error!r}); expected JSON with "
+            '"indexDefinitions". Restore the file, or drop the indexes and build them again.',
             path,
         ) from error
 
 
 def save_definitions(storage: Storage, config: TableConfig, definitions: Mapping[str, IndexDefinition]) -> None:
-    """Write the file anew with these definitions; call it under the table's lock.
+    """Replace the file by these definitions; the caller holds the table lock.
 
     Raises:
         ConfigError: the table's properties name a path outside the table.
@@ -97,9 +96,9 @@ def save_definitions(storage: Storage, config: TableConfig, definitions: Mapping
 
 
 def index_version(partition: str, table_version: int, definitions: Mapping[str, IndexDefinition]) -> str:
-    """``V1`` or ``V2``: how the records of a metadata partition are written.
+    """``V1`` or ``V2``: the format of the records of a metadata partition.
 
-    Partition stats follow column stats, whose records they are made of.
+    Partition stats use the version of column stats, since they are computed from their records.
 
     Args:
         partition: of the metadata table.

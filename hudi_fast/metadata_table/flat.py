@@ -1,6 +1,6 @@
-"""The flat typed tables that records of the metadata table become, one schema for each kind of partition.
+"""Schemas of decoded metadata-table records: one flat typed table per kind of partition.
 
-Everything outside ``records`` and ``stat_values`` sees records in these shapes only.
+All code outside ``records`` and ``stat_values`` sees records in these shapes only.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hudi_fast.metadata_table.stat_values import STAT_VALUE
 __all__ = ["ALL_PARTITIONS", "BLOOM", "COLUMN_STATS", "FILES", "RECORD_INDEX", "SECONDARY", "flat_schema"]
 
 ALL_PARTITIONS = "__all_partitions__"
-"""The key of the record that names all partitions."""
+"""Key of the record that lists all partitions."""
 
 FILES = pa.schema(
     [
@@ -24,7 +24,7 @@ FILES = pa.schema(
         pa.field("deleted", pa.bool_()),
     ]
 )
-"""One row for each entry of a record's map, type 1 (partitions) or 2 (files); an empty map is one row of nulls."""
+"""One row per entry of a record's map, type 1 (partitions) or 2 (files); an empty map is one row of nulls."""
 
 COLUMN_STATS = pa.schema(
     [
@@ -46,8 +46,8 @@ COLUMN_STATS = pa.schema(
 )
 """Statistics of a column in a file (type 3) or in a partition (type 6: ``file_name`` is the partition path).
 
-``min`` and ``max`` are made and understood by :mod:`hudi_fast.metadata_table.stat_values`; ``value_type`` is null for
-V1."""
+:mod:`hudi_fast.metadata_table.stat_values` encodes and decodes ``min`` and ``max``; ``value_type`` is null for V1.
+"""
 
 BLOOM = pa.schema(
     [
@@ -69,10 +69,10 @@ RECORD_INDEX = pa.schema(
         pa.field("position", pa.int64()),
     ]
 )
-"""Where a record key lives; ``instant_ms``: see :func:`hudi_fast.metadata_table.locations.instant_texts`."""
+"""Location of a record key; ``instant_ms``: see :func:`hudi_fast.metadata_table.locations.instant_texts`."""
 
 SECONDARY = pa.schema([pa.field("key", pa.string(), nullable=False), pa.field("deleted", pa.bool_(), nullable=False)])
-"""That a secondary key (:func:`hudi_fast.metadata_table.keys.split_secondary_keys`) is there."""
+"""Presence of a secondary key (:func:`hudi_fast.metadata_table.keys.split_secondary_keys`)."""
 
 _SCHEMAS = {
     PartitionKind.FILES: FILES,

@@ -1,16 +1,17 @@
-"""Versions of records become the records: what the files of one group hold of a key, oldest first, folded by its kind.
+"""Fold the stored versions of each key in one file group into its current record.
 
 ::
 
-    layers (base file, then log blocks as they apply)
-        ─► entries before a delete of their key go ─► per kind:
-             bloom filter, record index, secondary index    the newest stays
-             files                                          one map: a name's last word, its largest size since
-             statistics                                     the newest that is exact, widened by those after it
-        ─► records that are deletes themselves go ─► one flat table
+    layers (base file, then log blocks in order of application)
+        ─► drop entries before a delete of their key ─► by kind:
+             bloom filter, record index, secondary index    keep the newest
+             files                                          one map: a name's latest state, its largest size since
+             deletion
+             statistics                                     the newest exact one, widened by later ones
+        ─► drop records that are deletes themselves ─► one flat table
 
-All of it on arrays; values are decoded once it is known which are needed. Source: metadata reference 3.2;
-HoodieMetadataPayload and HoodieTableMetadataUtil.mergeColumnStatsRecords, release 1.2.0.
+Works on arrays; only values that are needed are decoded. Source: metadata reference 3.2; HoodieMetadataPayload and
+HoodieTableMetadataUtil.mergeColumnStatsRecords, release 1.2.0.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Layer:
 
     Attributes:
         keys: string[n].
-        values: binary[n], Avro; an empty one deletes its key. None: all of them delete.
+        values: binary[n], Avro; an empty one deletes its key. None: all entries are deletes.
         schema: Avro JSON of the values.
         where: the file, for messages.
     """
@@ -55,19 +56,19 @@ def fold(kind: PartitionKind, layers: Sequence[Layer]) -> pa.Table:
     """The live records of one file group.
 
     Args:
-        kind: what its values are.
+        kind: kind of its values.
         layers: oldest first.
 
     Returns:
         The flat table of the kind, in the order of the layers.
 
     Raises:
-        CorruptTableError: a value that cannot be understood.
+        CorruptTableError: a value cannot be decoded.
         UnsupportedFeatureError: more than 2 GiB of keys in one file group.
     """
     layers = [layer for layer in layers if len(layer.keys)]
     while layers and layers[0].values is None:
-        layers = layers[1:]  # nothing is below that could be deleted
+        layers = layers[1:]  # no earlier entries to delete
     if not layers:
         return flat_schema(kind).empty_table()
     codes = _codes(layers)
@@ -88,7 +89,7 @@ def fold(kind: PartitionKind, layers: Sequence[Layer]) -> pa.Table:
 
 
 def _codes(layers: Sequence[Layer]) -> Numbers:
-    """A number for each entry, the same for the same key: int64[entries]."""
+    """A number per entry, equal for equal keys: int64[entries]."""
     try:
         keys = pa.concat_arrays([layer.keys for layer in layers])
     except pa.ArrowInvalid as error:
@@ -105,7 +106,7 @@ def _all_once(codes: Numbers) -> bool:
 
 
 def _deletes(layers: Sequence[Layer]) -> npt.NDArray[np.bool_]:
-    """Which entries delete their key."""
+    """The entries that delete their key."""
     return np.concatenate(
         [
             np.ones(len(layer.keys), np.bool_)
@@ -117,15 +118,15 @@ def _deletes(layers: Sequence[Layer]) -> npt.NDArray[np.bool_]:
 
 
 def _not_deleted(layers: Sequence[Layer], codes: Numbers) -> npt.NDArray[np.bool_]:
-    """Which entries come after the last delete of their key."""
+    """The entries after the last delete of their key."""
     deletes = np.flatnonzero(_deletes(layers))
     last = np.full(int(codes.max()) + 1, -1, np.int64)
-    last[codes[deletes]] = deletes  # ascending: of a repeated index the last assignment stays
+    last[codes[deletes]] = deletes  # ascending: the last assignment of a repeated index is kept
     return np.arange(len(codes)) > last[codes]
 
 
 def _last_of_each(codes: Numbers, among: Numbers) -> npt.NDArray[np.bool_]:
-    """Marks the last of the entries ``among`` of each key."""
+    """Mark the last of the entries ``among`` of each key."""
     last = np.full(int(codes.max()) + 1, -1, np.int64)
     last[codes[among]] = among
     marks = np.zeros(len(codes), np.bool_)
@@ -149,7 +150,7 @@ def _decoded(kind: PartitionKind, layers: Sequence[Layer], kept: npt.NDArray[np.
 
 
 def _live(rows: pa.Table) -> pa.Table:
-    """Without records that say that there is nothing."""
+    """Drop records that mark deleted items."""
     if "deleted" not in rows.column_names or not pc.any(rows.column("deleted")).as_py():
         return rows
     return rows.filter(pc.invert(rows.column("deleted")))
@@ -159,7 +160,7 @@ def _live(rows: pa.Table) -> pa.Table:
 
 
 def _fold_files(rows: pa.Table) -> pa.Table:
-    """One row for each name that is there: its last word is no deletion; its size is the largest since the last one."""
+    """One row per existing name: its last entry is not a delete, its size is the largest since the last delete."""
     rows = rows.filter(pc.is_valid(rows.column("name")))
     if not rows.num_rows:
         return rows
@@ -169,30 +170,30 @@ def _fold_files(rows: pa.Table) -> pa.Table:
     deleted = rows.column("deleted").to_numpy()
     if _all_once(codes):
         return rows if not deleted.any() else rows.filter(pa.array(~deleted))
-    gone = np.flatnonzero(deleted)
+    deletes = np.flatnonzero(deleted)
     count = int(codes.max()) + 1
-    last, last_gone = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
+    last, last_delete = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     last[codes] = np.arange(len(codes))
-    last_gone[codes[gone]] = gone
-    since = np.arange(len(codes)) > last_gone[codes]
+    last_delete[codes[deletes]] = deletes
+    since = np.arange(len(codes)) > last_delete[codes]
     sizes = np.zeros(count, np.int64)
     np.maximum.at(sizes, codes[since], rows.column("size").to_numpy()[since])
-    live = np.flatnonzero(last > last_gone)
+    live = np.flatnonzero(last > last_delete)
     place = rows.column_names.index("size")
     chosen = rows.take(pa.array(last[live]))
     return chosen.set_column(place, rows.schema.field(place), pa.array(sizes[live]))
 
 
 def _dense(column: pa.ChunkedArray | pa.Array) -> Numbers:
-    """Numbers from 0 in the place of values."""
+    """Replace values by numbers from 0."""
     joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    if isinstance(joined, pa.ChunkedArray):  # past 2 GiB: by value all the same
+    if isinstance(joined, pa.ChunkedArray):  # above 2 GiB
         joined = pa.concat_arrays([chunk.cast(pa.large_string()) for chunk in joined.chunks])
     return _numbers(joined)
 
 
 def _numbers(values: pa.Array) -> Numbers:
-    """The same number for the same value."""
+    """A number per value, equal for equal values."""
     return np.asarray(values.dictionary_encode().indices.to_numpy(zero_copy_only=False), np.int64)
 
 
@@ -200,13 +201,13 @@ def _numbers(values: pa.Array) -> Numbers:
 
 
 def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
-    """One row for each key: the last that stands for itself, widened by those after it.
+    """One row per key: the last independent row, widened by later ones.
 
-    A row stands for itself if it is exact (tight), a deletion, or comes right after one.
+    A row is independent if it is exact (tight), a delete, or directly after a delete.
 
     Args:
-        rows: in the order in which they apply.
-        codes: int64[rows]: the same number for rows of one key.
+        rows: in order of application.
+        codes: int64[rows], equal for rows of one key.
     """
     if not rows.num_rows:
         return rows
@@ -216,9 +217,9 @@ def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
     if first.all():
         return rows
     deleted, tight = rows.column("deleted").to_numpy()[order], rows.column("tight").to_numpy()[order]
-    alone = first | deleted | tight | np.concatenate([[False], deleted[:-1]])
+    independent = first | deleted | tight | np.concatenate([[False], deleted[:-1]])
     key = np.cumsum(first) - 1
     begins = np.zeros(int(key[-1]) + 1, np.int64)
-    begins[key[alone]] = np.flatnonzero(alone)
+    begins[key[independent]] = np.flatnonzero(independent)
     counted = np.flatnonzero(np.arange(len(order)) >= begins[key])
     return widen(rows.take(pa.array(order[counted])), key[counted])

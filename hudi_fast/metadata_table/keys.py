@@ -1,4 +1,4 @@
-"""The texts of the metadata table's keys, and back.
+"""Encode and decode the keys of the metadata table.
 
 ::
 
@@ -7,8 +7,8 @@
 
     indexed value, record key  ── escape ─► "value$key" ── split at the first bare $, unescape ─► value, record key
 
-A text within a secondary key has a backslash before each backslash, ``$`` and NUL, so that the first bare ``$`` parts
-the two; one bare NUL stands for null. Functions on Arrow arrays do not walk rows in Python.
+In a secondary key each backslash, ``$`` and NUL is escaped by a backslash, so the first bare ``$`` separates the two
+parts; a single bare NUL stands for null. Functions on Arrow arrays do not loop over rows in Python.
 
 Source: metadata table reference, sections 3.4 and 3.9; HashID, ColumnIndexID, PartitionIndexID, FileIndexID and
 SecondaryIndexKeyUtils, Hudi 1.2.0.
@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 NON_PARTITIONED = "."
-"""The empty partition path, as keys and the ``files`` partition spell it."""
+"""The empty partition path in keys and in the ``files`` partition."""
 
 PARTITION_STAT = "__partition_stat__"
-"""What stands before the partition in the keys of an expression index's partition records."""
+"""Text before the partition in the keys of an expression index's partition records."""
 
 Texts: TypeAlias = Sequence[str] | pa.Array
 
@@ -63,22 +63,22 @@ _NO_BYTES = np.empty(0, np.uint8)
 
 
 def column_hash(name: str) -> str:
-    """The 12 characters that stand for a column (dotted, for nested ones)."""
+    """The 12-character hash of a column name (dotted for nested columns)."""
     return _hashes([name])[0]
 
 
 def partition_hash(path: str) -> str:
-    """The 12 characters that stand for a partition path; the empty path is that of ``.``."""
+    """The 12-character hash of a partition path; the empty path hashes as ``.``."""
     return _hashes([path or NON_PARTITIONED])[0]
 
 
 def file_hash(names: Sequence[str]) -> list[str]:
-    """The 24 characters that stand for each file name (without folder)."""
+    """The 24-character hash of each file name (without folder)."""
     return [base64.b64encode(hashlib.md5(name.encode(), usedforsecurity=False).digest()).decode() for name in names]
 
 
 def column_stats_key(column: str, partition: str, file: str) -> str:
-    """The key of one file's statistics of one column; also those of an expression index.
+    """The key of one file's statistics of one column; also used by expression indexes.
 
     Args:
         column: name, dotted for a nested one.
@@ -89,13 +89,7 @@ def column_stats_key(column: str, partition: str, file: str) -> str:
 
 
 def column_stats_keys(columns: Texts, partitions: Texts, files: Texts) -> pa.Array:
-    """:func:`column_stats_key` of many rows: string[n].
-
-    Args:
-        columns: n names.
-        partitions: n relative paths.
-        files: n names without folder.
-    """
+    """:func:`column_stats_key` of n rows: string[n]."""
     parts = (_each(columns, _hashes), _each(partitions, _partition_hashes), _each(files, file_hash))
     return pc.binary_join_element_wise(*parts, "")
 
@@ -106,12 +100,12 @@ def partition_stats_key(column: str, partition: str) -> str:
 
 
 def bloom_key(partition: str, file: str) -> str:
-    """The key of one file's bloom filter; also those of an expression index of that kind."""
+    """The key of one file's bloom filter; also used by expression indexes of bloom filters."""
     return partition_hash(partition) + file_hash([file])[0]
 
 
 def expression_partition_prefix(column: str) -> str:
-    """How the keys of an expression index's partition records of a column begin."""
+    """The prefix of the keys of an expression index's partition records of a column."""
     return column_hash(column) + _hashes([PARTITION_STAT])[0]
 
 
@@ -124,7 +118,7 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
     """Keys of a secondary index: string[n].
 
     Args:
-        values: string[n], the indexed column's values as text; null is a value too.
+        values: string[n], the indexed column's values as text; may be null.
         record_keys: string[n], without nulls.
 
     Raises:
@@ -137,14 +131,14 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
     offsets = np.empty(len(values) + 1, np.int32)
     total = int(measure_joined(*texts, valid, *keys, offsets))
     if total < 0:
-        raise InvalidDataError(f"The secondary keys of {len(values)} rows take 2 GiB or more; give fewer rows.")
+        raise InvalidDataError(f"The secondary keys of {len(values)} rows take 2 GiB or more; pass fewer rows.")
     out = np.empty(total, np.uint8)
     write_joined(*texts, valid, *keys, offsets, out)
     return string_array(offsets, out)
 
 
 def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The values (null where null was indexed) and record keys of a secondary index's keys: string[n] each.
+    """The indexed values (may be null) and the record keys of a secondary index's keys: string[n] each.
 
     Args:
         keys: string or binary[n].
@@ -165,12 +159,13 @@ def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def secondary_prefix(value: str | None) -> str:
-    """How the keys of all records with that value begin: the escaped value and ``$``."""
+    """The prefix of the keys of all records with that value: the escaped value and ``$``."""
     return str(secondary_keys(pa.array([value], pa.string()), pa.array([""]))[0].as_py())
 
 
 def secondary_routing(keys: pa.Array) -> pa.Array:
-    """What table version 9 hashes to choose a key's file group: the key up to its first bare ``$``, included.
+    """The part of a key that table version 9 hashes to choose its file group: the text up to and including the first
+    bare ``$``.
 
     Args:
         keys: string or binary[n], of a secondary index.
@@ -209,7 +204,7 @@ def _parts(keys: pa.Array) -> _Parts:
 
 
 def _each(texts: Texts, hashes: Callable[[Sequence[str]], list[str]]) -> pa.Array:
-    """The hash of each text; each text is hashed once."""
+    """The hash of each text; distinct texts are hashed once."""
     found = (texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())).dictionary_encode()
     return pa.array(hashes(found.dictionary.to_pylist()), pa.string()).take(found.indices)
 

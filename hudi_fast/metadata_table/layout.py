@@ -1,10 +1,10 @@
-"""Where things are in the metadata table: its folder, its partitions and their kinds, its file groups and their keys.
+"""Layout of the metadata table: its folder, partition kinds, file groups, and the group of each key.
 
 ::
 
     partition folder ─► kind        files, column_stats, secondary_index_<name> ...
     partition, number ─► file id    files-0000-0, record-index-<data partition>-0003-0
-    key ─► group number             Java's hash of the key, by the number of groups
+    key ─► group number             Java's hash of the key, modulo the number of groups
 
 Pure functions. Source: metadata reference 2.2 and 2.3; MetadataPartitionType, HoodieTableMetadataUtil, release 1.2.0.
 """
@@ -31,16 +31,16 @@ __all__ = [
 ]
 
 METADATA_FOLDER = ".hoodie/metadata"
-"""The metadata table's base path, relative to the data table."""
+"""Base path of the metadata table, relative to the data table."""
 
-# Hive's escaping of path names (control characters and these), and what separates the parts of ids and file names.
+# Characters that Hive escapes in path names (with control characters), and the separators of ids and file names.
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^-_") | {chr(code) for code in range(1, 32)} | {"\x7f"}
 
 
 class PartitionKind(StrEnum):
-    """What a partition of the metadata table holds.
+    """Kinds of partitions of the metadata table.
 
-    Values are folder names; those of secondary and expression indexes are what their folder names begin with.
+    Values are folder names; those of secondary and expression indexes are prefixes of folder names.
     """
 
     FILES = "files"
@@ -63,27 +63,27 @@ _NAMED = (PartitionKind.SECONDARY_INDEX, PartitionKind.EXPRESSION_INDEX)
 
 
 def kind_of(partition: str) -> PartitionKind:
-    """The kind of a partition, by the name of its folder.
+    """The kind of a partition by its folder name.
 
     Raises:
-        UnsupportedFeatureError: a kind that hudi_fast does not know.
+        UnsupportedFeatureError: an unknown kind.
     """
     for kind in PartitionKind:
         if partition == kind.value if kind not in _NAMED else partition.startswith(kind.value):
             return kind
     raise UnsupportedFeatureError(
         f"The metadata table has a partition {partition!r}; expected {', '.join(kind.value for kind in _PREFIXES)}, "
-        f"{'<name>, '.join(kind.value for kind in _NAMED)}<name>. A later release of Hudi may have made it: leave it "
-        "to Apache Hudi, or drop it."
+        f"{'<name>, '.join(kind.value for kind in _NAMED)}<name>. A later release of Hudi may have created it: use "
+        "Apache Hudi, or drop the partition."
     )
 
 
 def group_file_id_prefix(partition: str, data_partition: str | None = None) -> str:
-    """What the file ids of a partition begin with.
+    """The prefix of a partition's file ids.
 
     Args:
         partition: of the metadata table.
-        data_partition: the data partition whose groups are meant, for a record index that is partitioned.
+        data_partition: data partition of the groups, for a partitioned record index.
 
     Raises:
         UnsupportedFeatureError: an unknown kind of partition.
@@ -99,7 +99,7 @@ def group_file_id(partition: str, group: int, data_partition: str | None = None)
     Args:
         partition: of the metadata table.
         group: number of the group, from 0.
-        data_partition: the data partition that the group is for, for a record index that is partitioned.
+        data_partition: data partition of the group, for a partitioned record index.
 
     Raises:
         UnsupportedFeatureError: an unknown kind of partition.
@@ -108,19 +108,16 @@ def group_file_id(partition: str, group: int, data_partition: str | None = None)
 
 
 def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int32]:
-    """The number of the group that each key is in (``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``).
+    """The group number of each key (``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``): int32[n].
 
     Args:
-        keys: string or binary (UTF-8), n of them without nulls.
-        groups: how many file groups there are, at least 1.
-
-    Returns:
-        int32[n].
+        keys: string or binary (UTF-8), n values without nulls.
+        groups: number of file groups, at least 1.
     """
     codes = np.empty(len(keys), np.int32)
     buffers = varlen_buffers(keys)
     string_hash_codes(buffers.offsets, buffers.data, codes)
-    # Java's abs of the smallest int is itself, and its remainder has the sign of the dividend: as numpy's fmod.
+    # Java's abs of the smallest int is itself, and its remainder has the sign of the dividend, like numpy's fmod.
     return np.abs(np.fmod(np.abs(codes), np.int32(groups))).astype(np.int32, copy=False)
 
 

@@ -1,11 +1,12 @@
-"""The metadata table's ``files`` as a :class:`~hudi_fast.view.listing.Lister`: no data folder is listed.
+"""A :class:`~hudi_fast.view.listing.Lister` that reads the metadata table's ``files`` partition instead of listing
+folders.
 
 ::
 
-    small files ─► read once, whole ─► every answer from memory
-    large ones  ─► looked up partition by partition; whole after a few, since then somebody wants all
+    small partition ─► read once as a whole ─► all answers from memory
+    large partition ─► looked up by data partition; read as a whole after a few lookups
 
-What cannot be read, or is damaged, is no reason to fail: folders answer the same, and a warning says so.
+If the partition is damaged or cannot be read, folders are listed instead, with a warning.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hudi_fast.view.listing import StorageLister
 __all__ = ["MetadataLister"]
 
 _ROOT = "."
-"""How the metadata table spells the one partition of a table without partitions."""
+"""The empty partition path in the metadata table."""
 
 _WHOLE_BYTES = 16 << 20
 _FEW_LOOKUPS = 8
@@ -42,9 +43,9 @@ Answer = TypeVar("Answer")
 
 
 class MetadataLister:
-    """Answers from the metadata table; from folders, with a warning, once that turns out to be damaged.
+    """Lists files from the metadata table; falls back to folders, with a warning, if it is damaged.
 
-    Picklable; threads may share it.
+    Picklable and thread-safe.
 
     Args:
         table: a metadata table with a usable partition ``files``.
@@ -63,15 +64,15 @@ class MetadataLister:
 
     @property
     def lists_folders(self) -> bool:
-        """Whether what was asked so far could not be read, so that folders are listed."""
+        """Whether a failed read made this lister fall back to folders."""
         return self._folders is not None
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted; ``""`` is the one of a table without partitions."""
+        """All partition paths, sorted; ``[""]`` for a table without partitions."""
         return self._answer(self._find_partitions, lambda folders: folders.partitions())
 
     def files(self, partition: str) -> list[FileStat]:
-        """All files of a partition, by name; empty when the partition is unknown."""
+        """All files of a partition, by name; empty if the partition is unknown."""
         return list(self._answer(lambda: self._find_files(partition), lambda folders: folders.files(partition)))
 
     def _answer(self, find: Callable[[], Answer], from_folders: Callable[[StorageLister], Answer]) -> Answer:
@@ -82,8 +83,8 @@ class MetadataLister:
                 except (HudiError, FileNotFoundError) as error:
                     self._folders = StorageLister(self.table.data_storage)
                     warnings.warn(
-                        f"The metadata table of {self.table.data_storage.uri} cannot be read, folders are listed: "
-                        f"{error}",
+                        f"The metadata table of {self.table.data_storage.uri} cannot be read; folders "
+                        f"are listed instead: {error}",
                         HudiWarning,
                         stacklevel=4,
                     )

@@ -1,7 +1,7 @@
-"""What the record index stores of a location: file ids as numbers, instants as milliseconds.
+"""Encode locations for the record index: file ids as numbers, instants as milliseconds.
 
-Encoding 0 holds a file id as the halves of its UUID and the number behind it (-1 for none); encoding 1 holds its text.
-File ids that are no such UUIDs are written as text whatever the encoding asked for, since numbers would lose them.
+Encoding 0 stores a file id as the halves of its UUID and the number after it (-1 for none); encoding 1 stores its text.
+A file id that is not such a UUID is always stored as text.
 
 Source: metadata table reference, section 3.8; HoodieMetadataPayload.createRecordIndexUpdate, Hudi 1.2.0.
 """
@@ -21,7 +21,7 @@ __all__ = ["encode_file_ids", "file_id_texts", "instant_millis", "instant_texts"
 
 
 def encode_file_ids(file_ids: pa.Array, encoding: int) -> list[pa.Array]:
-    """File ids as a record stores them.
+    """Encode file ids.
 
     Args:
         file_ids: string[n].
@@ -49,7 +49,7 @@ def encode_file_ids(file_ids: pa.Array, encoding: int) -> list[pa.Array]:
 
 
 def file_id_texts(high: pa.Array, low: pa.Array, index: pa.Array, texts: pa.Array, encoding: pa.Array) -> pa.Array:
-    """The file ids of records: string[n].
+    """Decode file ids: string[n].
 
     Args:
         high: int64[n], fileIdHighBits.
@@ -59,7 +59,7 @@ def file_id_texts(high: pa.Array, low: pa.Array, index: pa.Array, texts: pa.Arra
         encoding: int32[n], fileIdEncoding.
 
     Raises:
-        CorruptTableError: an unknown encoding, or nulls where it needs a value.
+        CorruptTableError: an unknown encoding, or a null value that the encoding requires.
     """
     as_text = encoding.to_numpy() == 1
     if not as_text.all() and (encoding.to_numpy()[~as_text] != 0).any():
@@ -84,7 +84,7 @@ def file_id_texts(high: pa.Array, low: pa.Array, index: pa.Array, texts: pa.Arra
 
 
 def instant_texts(millis: pa.Array, zone: str) -> pa.Array:
-    """Instants of record index rows as 17-digit texts: string[n].
+    """Decode instants of record index rows to 17-digit texts: string[n].
 
     Args:
         millis: int64[n], since the epoch.
@@ -96,14 +96,14 @@ def instant_texts(millis: pa.Array, zone: str) -> pa.Array:
 
 
 def instant_millis(times: pa.Array, zone: str) -> pa.Array:
-    """Instants as record index rows hold them: int64[n], milliseconds since the epoch.
+    """Encode instants for record index rows: int64[n], milliseconds since the epoch.
 
     Args:
         times: string[n], of 14 or 17 digits.
         zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
 
     Raises:
-        CorruptTableError: no instant time.
+        CorruptTableError: an invalid instant time.
     """
     found = times.dictionary_encode()
     millis = [None if each is None else ms_from_instant(each, zone) for each in found.dictionary.to_pylist()]

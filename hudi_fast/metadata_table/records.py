@@ -1,13 +1,13 @@
-"""Records of the metadata table: Avro values <-> flat typed tables, one schema for each kind of partition.
+"""Records of the metadata table: Avro values <-> flat typed tables, one schema per kind of partition.
 
 ::
 
     keys string, values binary (Avro)  ── decode_records ─►  FILES | COLUMN_STATS | BLOOM | RECORD_INDEX | SECONDARY
                                        ◄── encode_records ──
 
-A value is a record with a member for each kind, all null but one (``_Shape``). The stored form ends here: wrappers
-around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema that stands in their file,
-and encoded with the one that the table has (0.15 lacks parts of 1.x's).
+A value is a record with one member per kind, of which one is not null (``_Shape``). Only this module sees the stored
+form: wrappers around values, empty keys, file ids as halves of UUIDs. Values are decoded with the schema stored in
+their file, and encoded with the table's schema (0.15 lacks parts of 1.x's).
 
 Source: metadata table reference, section 3; HoodieMetadataRecord and HoodieMetadataPayload, Hudi 0.15.0 and 1.2.0.
 """
@@ -64,12 +64,12 @@ _BATCH_ROWS = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _Shape:
-    """How records of some kinds are stored.
+    """Storage of the records of some kinds.
 
     Attributes:
         member: the record's field that is not null.
         type: of that field.
-        codes: what the record's ``type`` may be.
+        codes: valid values of the record's ``type``.
     """
 
     member: str
@@ -128,21 +128,21 @@ _SHAPES: Mapping[PartitionKind, _Shape] = {
 
 
 def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema_json: str, where: str) -> pa.Table:
-    """The keys and Avro values of HFiles as flat rows, in their order; keys are put back into the rows.
+    """Decode keys and Avro values of HFiles to flat rows, in their order; each row has its key.
 
     Args:
         kind: of the partition.
         keys: string or binary[n].
-        values: binary[n], none of them null or empty.
-        schema_json: Avro JSON that stands in the file.
+        values: binary[n], without nulls or empty values.
+        schema_json: Avro JSON stored in the file.
         where: the file, for messages.
 
     Returns:
         Rows of :func:`flat_schema`, in columns of one chunk; for FILES more or fewer than n.
 
     Raises:
-        CorruptTableError: a value that is not what the schema says, or a record of another kind.
-        UnsupportedFeatureError: records that the schema has and this release does not know.
+        CorruptTableError: a value does not match the schema, or a record has another kind.
+        UnsupportedFeatureError: the schema has records that this release does not support.
     """
     if len(keys) != len(values):
         raise ValueError(f"Expected as many values as keys, got {len(values)} and {len(keys)}.")
@@ -152,7 +152,7 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
     try:
         texts = keys.cast(pa.string())
     except pa.ArrowInvalid as error:
-        raise CorruptTableError(f"A key of the metadata table is no UTF-8: {error}.", where) from error
+        raise CorruptTableError(f"A key of the metadata table is not UTF-8: {error}.", where) from error
     try:
         decoder = _decoder(kind, schema_json)
     except (CorruptTableError, SchemaMismatchError) as error:
@@ -180,7 +180,7 @@ def _decoder(kind: PartitionKind, schema_json: str) -> AvroDecoder:
 
 
 def _check(batch: pa.RecordBatch, shape: _Shape, kind: PartitionKind, keys: pa.Array, first: int, where: str) -> None:
-    """Each record is of that kind."""
+    """Check that each record is of that kind."""
     codes = batch.column(0).to_numpy()
     wrong = ~np.isin(codes, shape.codes)
     if batch.column(1).null_count:
@@ -236,13 +236,13 @@ def _flat_files(keys: pa.Array, codes: pa.Array, maps: pa.MapArray) -> pa.Table:
 def encode_records(
     kind: PartitionKind, rows: pa.Table, schema_json: str = RECORD_SCHEMA, file_id_encoding: int = 0
 ) -> tuple[pa.Array, pa.Array]:
-    """Rows as the keys and Avro values that HFiles hold.
+    """Encode rows to keys and Avro values for HFiles.
 
     Args:
         kind: of the partition.
-        rows: of :func:`flat_schema`, any order. FILES: rows of one key need not stand together; they become one record.
+        rows: of :func:`flat_schema`, any order. FILES: rows of one key become one record, adjacent or not.
         schema_json: Avro JSON of the records.
-        file_id_encoding: how RECORD_INDEX stores file ids: 0 as numbers where they are UUIDs, 1 as text.
+        file_id_encoding: encoding of file ids in RECORD_INDEX: 0 as numbers where they are UUIDs, 1 as text.
 
     Returns:
         Keys string[n], in the order of their first rows, and values binary[n], each with five null meta fields and an
@@ -250,13 +250,13 @@ def encode_records(
 
     Raises:
         SchemaMismatchError: ``rows`` are not of that kind.
-        InvalidDataError: a null where the record takes none, or rows of one key that contradict each other.
-        UnsupportedFeatureError: ``schema_json`` (an old release's) has no place for something in the rows; or the
-            values take 2 GiB or more.
+        InvalidDataError: a null in a required field, or rows of one key that contradict each other.
+        UnsupportedFeatureError: ``schema_json`` (of an old release) lacks a field that the rows need; or the values
+            take 2 GiB or more.
     """
     schema, shape = flat_schema(kind), _SHAPES[kind]
     if rows.schema.names != schema.names or rows.schema.types != schema.types:
-        raise SchemaMismatchError(f"Expected rows of {kind.value}\n{schema}\nand was given\n{rows.schema}")
+        raise SchemaMismatchError(f"Expected rows of {kind.value}\n{schema}\nfound\n{rows.schema}")
     columns = {name: single_chunk(rows.column(name)) for name in schema.names}
     for field in schema:
         if not field.nullable and columns[field.name].null_count:
@@ -272,8 +272,8 @@ def encode_records(
     members = {each.name: each.type for each in writer.fields}
     if shape.member not in members:
         raise UnsupportedFeatureError(
-            f"The metadata table's record schema has no {shape.member}, which {kind.value} needs: a release of Hudi "
-            "older than the one that knows it wrote the table."
+            f"The metadata table's record schema has no {shape.member}, which {kind.value} needs: an older release of "
+            "Hudi wrote the table."
         )
     empty = string_array(np.zeros(len(keys) + 1, np.int32), np.empty(0, np.uint8))
     stored = _known_part(stored, members[shape.member], shape.member)
@@ -306,7 +306,7 @@ def _nested(schema: pa.Schema, shape: _Shape, columns: Mapping[str, pa.Array], f
 
 
 def _nested_files(columns: Mapping[str, pa.Array]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Keys, types and maps of records, whose rows may stand apart."""
+    """Keys, types and maps of records, from rows in any order."""
     found = columns["key"].dictionary_encode()
     record, count = found.indices.to_numpy(), len(found.dictionary)
     order = np.argsort(record, kind="stable")
@@ -322,14 +322,14 @@ def _nested_files(columns: Mapping[str, pa.Array]) -> tuple[pa.Array, pa.Array, 
     kept = pa.array(order[named])
     infos = [columns["size"].take(kept), columns["deleted"].take(kept)]
     if infos[0].null_count or infos[1].null_count:
-        raise InvalidDataError("A row of the files partition names a file without its size, or whether it is deleted.")
+        raise InvalidDataError("A row of the files partition names a file without its size or its deleted flag.")
     entries = pa.StructArray.from_arrays(infos, fields=list(_FILE_INFO))
     maps = pa.MapArray.from_arrays(pa.array(offsets), columns["name"].take(kept), entries)
     return found.dictionary, pa.array(codes[firsts]), maps
 
 
 def _known_part(stored: pa.Array, writer: AvroType, path: str) -> pa.Array:
-    """The members of a struct that the writer's schema has; the others must not say anything."""
+    """The members of a struct that the writer's schema has; the others have to be null or false."""
     if not pa.types.is_struct(stored.type):
         return stored
     members = union_members(writer) if writer.kind == "union" else []
@@ -345,16 +345,16 @@ def _known_part(stored: pa.Array, writer: AvroType, path: str) -> pa.Array:
             values = _known_part(values, known[field.name], f"{path}.{field.name}")
             kept.append(values)
             fields.append(field.with_type(values.type))
-        elif _says_something(values):
+        elif _has_values(values):
             raise UnsupportedFeatureError(
-                f"The metadata table's record schema, an older release's, has no place for {path}.{field.name}."
+                f"The metadata table's record schema, of an older release, has no field {path}.{field.name}."
             )
     if len(kept) == stored.type.num_fields and all(a.type == f.type for a, f in zip(kept, stored.type, strict=True)):
         return stored
     return pa.StructArray.from_arrays(kept, fields=fields, mask=stored.is_null() if stored.null_count else None)
 
 
-def _says_something(values: pa.Array) -> bool:
+def _has_values(values: pa.Array) -> bool:
     """Whether a value is neither null nor false."""
     if pa.types.is_boolean(values.type):
         return bool(pc.any(values).as_py())

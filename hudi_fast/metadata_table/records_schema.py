@@ -1,7 +1,7 @@
-"""The Avro schemas of the metadata table's records, byte for byte as releases of Hudi store them in files.
+"""The Avro schemas of the metadata table's records, byte for byte as releases of Hudi store them.
 
-Resources beside this module, taken from files of real tables: five meta fields first, then HoodieMetadataRecord. What
-commits of the metadata table say of its schema is the same text without the meta fields.
+Resource files beside this module, copied from real tables: five meta fields, then HoodieMetadataRecord. Commits of the
+metadata table store the same text without the meta fields.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def _resource(name: str) -> str:
 
 
 RECORD_SCHEMA = _resource("record_1_2.avsc")
-"""Avro JSON of the records, meta fields first, as Hudi 1.2 stores it."""
+"""Avro JSON of the records with meta fields first, as stored by Hudi 1.2."""
 
 RECORD_SCHEMA_0_15 = _resource("record_0_15.avsc")
-"""The same, as Hudi 0.15 stores it."""
+"""The same, as stored by Hudi 0.15."""
 
 
 def schema_of_commits(schema_json: str = RECORD_SCHEMA) -> str:
-    """The schema as commit metadata has it: without the meta fields, else the same text."""
+    """The schema as stored in commit metadata: the same text without the meta fields."""
     schema = json.loads(schema_json)
     schema["fields"] = [each for each in schema["fields"] if each["name"] not in META_FIELDS]
     return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)

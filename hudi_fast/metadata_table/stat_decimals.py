@@ -1,4 +1,4 @@
-"""Decimals as two's complement numbers of as few bytes as they take, as ``BigInteger.toByteArray`` makes them."""
+"""Decimals as two's complement numbers of minimal length, like ``BigInteger.toByteArray``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def minimal_bytes(values: pa.Array) -> pa.Array:
     kept = np.flatnonzero(valid)
     halves = numbers.reshape(count, 2)[kept].reshape(-1)
     write_decimals(halves, -1, np.empty(0, np.uint8), -1, bounds[kept], bounds[kept + 1], framed)
-    # a length of one byte stands in front of each number
+    # A length of one byte precedes each number.
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(sizes - valid, out=offsets[1:])
     out = np.empty(int(offsets[-1]) + COPY_SLACK, np.uint8)
@@ -39,12 +39,13 @@ def minimal_bytes(values: pa.Array) -> pa.Array:
 
 
 def decimals_of_bytes(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Unscaled numbers as decimal128(precision, scale): n values; null for what is no number of so many digits.
+    """Unscaled numbers as decimal128(precision, scale): n values; null for invalid bytes and numbers with too many
+    digits.
 
     Args:
         values: binary[n], two's complement, big endian.
         precision: digits, at most 38.
-        scale: digits behind the point.
+        scale: digits after the decimal point.
     """
     count = len(values)
     offsets, data = varlen_buffers(values)

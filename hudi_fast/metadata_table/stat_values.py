@@ -1,18 +1,18 @@
-"""Least and greatest values of columns, between a column's own Arrow type and the wrappers that records store.
+"""Convert minimum and maximum values between a column's Arrow type and the wrappers that records store.
 
 ::
 
-    column's type ── carrier: the plain type that is stored ── wrapper: which member of the union
+    column's type ── storage type ── wrapper: a member of the union
 
-               V1 (table versions below 9)                    V2 (from 9 on), with value_type beside it
+               V1 (table versions below 9)                    V2 (since 9), with value_type beside it
     date       DateWrapper                                    IntWrapper, days
     timestamp  LongWrapper, in the column's unit              LongWrapper
-    decimal    DecimalWrapper, rescaled to 15 digits          BytesWrapper: two's complement, as short as can be
-    others     the wrapper of the Java value, which is that of the Avro type
+    decimal    DecimalWrapper, rescaled to 15 digits          BytesWrapper: two's complement, minimal length
+    others     the wrapper of the Avro type's Java class      the same
 
-With V1 the reader has to know the column's type. 0.15's compaction turns DateWrapper into IntWrapper and
-DecimalWrapper into BytesWrapper (at scale 15), so both are read. Whatever cannot be brought into the column's type
-becomes null, which means unknown, and rules nothing out: a column may have changed its type since.
+V1 values can only be read with the column's type. Compaction in 0.15 turns DateWrapper into IntWrapper and
+DecimalWrapper into BytesWrapper (at scale 15), so both are read. A value that cannot be converted to the column's type
+becomes null, which means unknown and excludes nothing: the column's type may have changed.
 
 Source: metadata table reference, section 3.5; ValueType, ValueMetadata and HoodieAvroWrapperUtils, Hudi 1.2.0.
 """
@@ -57,11 +57,11 @@ STAT_VALUE = pa.struct(
         _wrapper("LocalDateWrapper", pa.int32()),
     ]
 )
-"""A least or greatest value as it is stored: at most one of the members is not null; null: unknown."""
+"""A stored minimum or maximum: at most one member is not null; null means unknown."""
 
 
 class ValueType(IntEnum):
-    """What ``value_type`` of a V2 record says; Hudi's ordinals."""
+    """Values of ``value_type`` in V2 records; Hudi's ordinals."""
 
     V1 = 0
     NULL = 1
@@ -109,7 +109,7 @@ _READ_TYPES: dict[int, pa.DataType] = {
     int(ValueType.UUID): pa.string(),
 }
 
-_WRAPPER_OF_CARRIER: Mapping[pa.DataType, str] = {
+_WRAPPER_OF_TYPE: Mapping[pa.DataType, str] = {
     pa.bool_(): "BooleanWrapper",
     pa.int32(): "IntWrapper",
     pa.int64(): "LongWrapper",
@@ -127,17 +127,17 @@ _ALWAYS_INDEXED = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_rec
 
 
 def wrap_values(values: pa.Array, version: StatsVersion) -> tuple[pa.StructArray, int | None, str | None]:
-    """Values as they are stored.
+    """Convert values to their stored form.
 
     Args:
-        values: of one column, in its own Arrow type; null: unknown.
+        values: of one column, in its own Arrow type; null means unknown.
         version: of the statistics.
 
     Returns:
-        Values of :data:`STAT_VALUE`, and what ``value_type`` and ``value_type_info`` say of all of them (None for V1).
+        Values of :data:`STAT_VALUE`, and their common ``value_type`` and ``value_type_info`` (None for V1).
 
     Raises:
-        UnsupportedFeatureError: a type that has no statistics in that version.
+        UnsupportedFeatureError: the type has no statistics in that version.
     """
     kind = values.type
     if not is_indexable(pa.field("value", kind), version):
@@ -146,16 +146,16 @@ def wrap_values(values: pa.Array, version: StatsVersion) -> tuple[pa.StructArray
         if pa.types.is_decimal(kind):
             return _wrapped("DecimalWrapper", pc.cast(values, _V1_DECIMAL)), None, None
         name = "DateWrapper" if kind == pa.date32() else None
-        return _wrapped(name, _carried(values)), None, None
+        return _wrapped(name, _in_storage_type(values)), None, None
     if pa.types.is_decimal(kind):
         info = f"{kind.precision},{kind.scale}"
         return _wrapped("BytesWrapper", minimal_bytes(values)), int(ValueType.DECIMAL), info
     value_type = ValueType.FIXED if pa.types.is_fixed_size_binary(kind) else _OF_TYPE[kind]
-    return _wrapped(None, _carried(values)), int(value_type), None
+    return _wrapped(None, _in_storage_type(values)), int(value_type), None
 
 
-def _carried(values: pa.Array) -> pa.Array:
-    """Values in the plain type that stores them."""
+def _in_storage_type(values: pa.Array) -> pa.Array:
+    """Values in their storage type."""
     kind = values.type
     if pa.types.is_fixed_size_binary(kind):
         return values.cast(pa.binary())
@@ -165,8 +165,8 @@ def _carried(values: pa.Array) -> pa.Array:
 
 
 def _wrapped(name: str | None, values: pa.Array) -> pa.StructArray:
-    """Values of :data:`STAT_VALUE` with one member, by its name or that of the values' type."""
-    name = name or _WRAPPER_OF_CARRIER[values.type]
+    """Values of :data:`STAT_VALUE` with one member, given by name or by the values' type."""
+    name = name or _WRAPPER_OF_TYPE[values.type]
     mask = values.is_null() if values.null_count else None
     members = [
         pa.StructArray.from_arrays([values], fields=list(field.type), mask=mask)
@@ -183,13 +183,13 @@ def _wrapped(name: str | None, values: pa.Array) -> pa.StructArray:
 def unwrap_values(
     stored: pa.StructArray, value_type: int | None, info: str | None, column_type: pa.DataType
 ) -> pa.Array:
-    """Stored values in a column's Arrow type; null: unknown, also where a value does not fit the type.
+    """Convert stored values to a column's Arrow type; null means unknown, or a value that does not fit the type.
 
     Args:
         stored: of :data:`STAT_VALUE`.
-        value_type: that all rows have; None for V1.
-        info: ``value_type_info`` of them.
-        column_type: of the table's column now.
+        value_type: of all rows; None for V1.
+        info: their ``value_type_info``.
+        column_type: current type of the table's column.
     """
     found = pa.nulls(len(stored), column_type)
     for at, field in enumerate(STAT_VALUE):
@@ -210,7 +210,7 @@ def unwrap_values(
 
 
 def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | None:
-    """Values in the type that they had when they were stored, as far as the column's type tells."""
+    """Values in their type when stored, derived from the column's type."""
     if wrapper in _DAYS:
         return values.view(pa.date32())
     if wrapper == "TimestampMicrosWrapper":
@@ -225,26 +225,26 @@ def _read_v1(wrapper: str, values: pa.Array, column: pa.DataType) -> pa.Array | 
 
 
 def _read_v2(values: pa.Array, value_type: int, info: str | None) -> pa.Array | None:
-    """Values in the type that stands beside them; None when there is none for it."""
+    """Values in the type named by ``value_type``; None for an unsupported one."""
     if value_type == ValueType.DECIMAL:
         precision, _, scale = (info or "").partition(",")
         if not (precision.isdecimal() and scale.isdecimal() and 0 <= int(scale) <= int(precision) <= 38):
             return None
         return decimals_of_bytes(values, int(precision), int(scale)) if values.type == pa.binary() else None
     kind = _READ_TYPES.get(value_type)
-    if kind is None or _WRAPPER_OF_CARRIER.get(_carrier(kind)) != _WRAPPER_OF_CARRIER.get(values.type):
+    if kind is None or _WRAPPER_OF_TYPE.get(_storage_type(kind)) != _WRAPPER_OF_TYPE.get(values.type):
         return None
     return values.view(kind) if kind != values.type else values
 
 
-def _carrier(kind: pa.DataType) -> pa.DataType:
+def _storage_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_temporal(kind):
         return pa.int32() if kind.bit_width == 32 else pa.int64()
     return kind
 
 
 def _promoted(values: pa.Array, column: pa.DataType) -> pa.Array | None:
-    """Values of an older type of the column in its type now; None where their order may be another one."""
+    """Values of an older column type in the current one; None where the order may differ."""
     kind = values.type
     if kind == column:
         return values
@@ -264,7 +264,7 @@ def _promoted(values: pa.Array, column: pa.DataType) -> pa.Array | None:
 
 
 def _fitting(values: pa.Array, target: pa.DataType, seen_as: pa.DataType) -> pa.Array:
-    """A cast whose failures are nulls; the result under the type ``seen_as``, of the same bits."""
+    """Cast to ``target``, with null for failures, then view the bits as ``seen_as``."""
     try:
         return pc.cast(values, target).view(seen_as)
     except pa.ArrowInvalid:
@@ -278,11 +278,11 @@ def _fitting(values: pa.Array, target: pa.DataType, seen_as: pa.DataType) -> pa.
     return pa.concat_arrays(parts).view(seen_as)
 
 
-# ---- which columns
+# ---- indexed columns
 
 
 def is_indexable(field: pa.Field, version: StatsVersion) -> bool:
-    """Whether Hudi keeps statistics of such a column: of plain types, with V1 not of decimals beyond its wrapper."""
+    """Whether Hudi stores statistics of such a column: primitive types; in V1 only decimals that fit the wrapper."""
     kind = field.type
     if pa.types.is_decimal(kind):
         if version == "V2":
@@ -298,16 +298,17 @@ def indexed_columns(
     column_list: Sequence[str] = (),
     max_columns: int = 32,
 ) -> list[str]:
-    """The columns with statistics, in Hudi's order: three meta columns, then the listed ones or the first of the table.
+    """The columns with statistics, in Hudi's order: three meta columns, then the listed columns or the table's first
+    ones.
 
     Args:
-        schema: the table's columns, meta columns or not.
+        schema: the table's columns, with or without meta columns.
         version: of the statistics.
-        meta_fields: whether the table's rows carry meta columns.
+        meta_fields: whether the table's rows have meta columns.
         column_list: names, dotted for nested columns (``a.b``, ``list.list.element``, ``map.key_value.key``); empty for
-            the first ``max_columns`` that can be indexed. Names of columns that are not there, or that cannot be
-            indexed, are passed over, as Hudi does.
-        max_columns: most columns beside meta columns when none are listed.
+            the first ``max_columns`` that can be indexed. Missing columns and columns that cannot be indexed are
+            ignored, as in Hudi.
+        max_columns: maximum number of columns besides meta columns when none are listed.
 
     Returns:
         Names, dotted for nested columns.
@@ -323,7 +324,7 @@ def indexed_columns(
 
 
 def _leaves(path: str, field: pa.Field) -> list[tuple[str, pa.Field]]:
-    """Plain columns at and below a field, with their dotted names."""
+    """Primitive columns at and below a field, with their dotted names."""
     kind = field.type
     if pa.types.is_struct(kind):
         return [leaf for inner in kind for leaf in _leaves(f"{path}.{inner.name}", inner)]

@@ -1,8 +1,8 @@
-"""A table's state whose files are found through its metadata table, where that can be trusted.
+"""Load a table's state with files listed by its metadata table, if the metadata table can be trusted.
 
 ::
 
-    load_state ─► open_metadata ─► MetadataLister in the place of the one that lists folders
+    load_state ─► open_metadata ─► MetadataLister replaces the lister of folders
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ __all__ = ["metadata_of", "open_state"]
 
 
 def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = True) -> TableState:
-    """Load the table's present state, or the one that it had.
+    """Load the table's current or an earlier state.
 
     Args:
         storage: the table's storage.
-        as_of: newest requested time that counts; None for now.
-        use_metadata: whether files may be found through the metadata table.
+        as_of: newest requested time that is visible; None for now.
+        use_metadata: whether files may be listed by the metadata table.
 
     Raises:
-        TableNotFoundError: there is no table.
-        CorruptTableError: a file of its configuration or timeline cannot be understood.
+        TableNotFoundError: the table does not exist.
+        CorruptTableError: a file of its configuration or timeline is invalid.
 
     Warns:
-        HudiWarning: there is a metadata table that cannot be trusted; folders are listed.
+        HudiWarning: the metadata table cannot be trusted; folders are listed.
     """
     state = load_state(storage, as_of)
     table = open_metadata(storage, state.config, state.timeline) if use_metadata else None
@@ -41,6 +41,6 @@ def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = 
 
 
 def metadata_of(state: TableState | TableView) -> MetadataTable | None:
-    """The metadata table that the state's files are found through; None when folders are listed."""
+    """The metadata table that lists the state's files; None when folders are listed."""
     lister = (state.view if isinstance(state, TableState) else state).lister
     return lister.table if isinstance(lister, MetadataLister) else None

@@ -1,13 +1,13 @@
-"""Whether a metadata table tells all that its data table did, as far as the two timelines show it.
+"""Decide from the two timelines whether a metadata table is up to date with its data table.
 
 ::
 
     completed writes of the data table ─┐
-                                        ├─► each must have its delta commit, from where the metadata table begins
-    delta commits of the metadata table ┘   the newest must be known to the data table, unless it is being written
+                                        ├─► each has its delta commit, from the start of the metadata table
+    delta commits of the metadata table ┘   the newest is known to the data table, unless it is pending there
 
-Pure in the two timelines, but for one more listing when the metadata table seems ahead: a write may have come between
-the listings of the two.
+Depends on the two timelines only. If the metadata table seems ahead, the data timeline is listed once more, since a
+write may have completed between the two listings.
 """
 
 from __future__ import annotations
@@ -37,23 +37,24 @@ def distrust_of(storage: Storage, config: TableConfig, data: Timeline, own: Time
     if missing:
         return (
             f"the {missing[0].action} {missing[0].requested} of the table ({len(missing)} such) has no delta commit in "
-            "it; a writer did not keep it up to date."
+            "it; a writer did not update it."
         )
     unknown = unknown_commit(data, own)
     if unknown is not None and unknown_commit(load_timeline(storage, config), own) is not None:
         return (
-            f"its newest delta commit {unknown.requested} is no action of the table, whose newest time is "
+            f"its newest delta commit {unknown.requested} is not an action of the table, whose newest time is "
             f"{data.newest_time}; the table's timeline was set back."
         )
     return None
 
 
 def missing_writes(data: Timeline, own: Timeline, layout: int) -> list[Instant]:
-    """Completed writes of the data table that the metadata table should know and does not, oldest first.
+    """Completed writes of the data table that lack their delta commit, oldest first.
 
-    Writes from before the metadata table was made are in what it was made of. With initial delta commits on its
-    timeline, those are the ones that completed before the first of them did; without, or before table version 8
-    (where the time of the first follows from the newest write then), those before its first commit.
+    Writes before the creation of the metadata table need none: they are in its initial contents. If its timeline has
+    initial delta commits, these are the writes that completed before the first of them did. Otherwise, or before table
+    version 8 (where the first commit's time is derived from the newest write), these are the writes before its first
+    commit.
 
     Args:
         data: timeline of the data table.
@@ -70,7 +71,7 @@ def missing_writes(data: Timeline, own: Timeline, layout: int) -> list[Instant]:
 
 
 def unknown_commit(data: Timeline, own: Timeline) -> Instant | None:
-    """The newest delta commit of the metadata table if it is newer than all that the data table knows.
+    """The newest delta commit of the metadata table, if it is newer than the whole data timeline.
 
     Args:
         data: timeline of the data table.
@@ -83,7 +84,7 @@ def unknown_commit(data: Timeline, own: Timeline) -> Instant | None:
 
 
 def _newest(data: Timeline) -> str:
-    """The newest time; of files whose storage keeps whole seconds, the last moment that may have been meant."""
+    """The newest time; if storage truncates times to whole seconds, the latest moment of that second."""
     ends = (one.completion for one in data.instants if one.completion is not None)
     whole = (end[:-3] + "999" for end in ends if len(end) == _INSTANT_DIGITS and end.endswith("000"))
     return max(data.newest_time or "", *whole, "")

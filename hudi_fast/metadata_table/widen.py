@@ -1,8 +1,9 @@
-"""Several statistics of one column in one file or partition become one that holds for all of them.
+"""Combine several statistics of one column, of one file or partition, into one that holds for all.
 
-Least of the least values, greatest of the greatest, counts and sizes added. What cannot be compared by its stored form
-(decimals of V2 are bytes; wrappers of different kinds) becomes unknown, which rules nothing out, as does a range when
-one of the rows has values but no range. Source: metadata reference 3.2; HoodieTableMetadataUtil, release 1.2.0.
+Takes the minimum of minimums, the maximum of maximums, and the sums of counts and sizes. Values whose stored forms do
+not compare (decimals of V2 are bytes; wrappers of different kinds) become unknown, which excludes nothing. So does a
+range when one of the rows has values but no range. Source: metadata reference 3.2; HoodieTableMetadataUtil, release
+1.2.0.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def widen(rows: pa.Table, groups: npt.NDArray[np.int64]) -> pa.Table:
     """One row per group.
 
     Args:
-        rows: statistics (:data:`hudi_fast.metadata_table.records.COLUMN_STATS`), those of a group together, oldest
-        first. groups: int64[rows], ascending from 0.
+        rows: statistics (:data:`hudi_fast.metadata_table.records.COLUMN_STATS`), grouped, oldest first within a group.
+        groups: int64[rows], ascending from 0.
 
     Returns:
         The newest row of each group, with ranges, counts and sizes of all.
@@ -47,9 +48,9 @@ def widen(rows: pa.Table, groups: npt.NDArray[np.int64]) -> pa.Table:
 
 
 def _aggregated(rows: pa.Table, codes: npt.NDArray[np.int64]) -> dict[str, pa.Array]:
-    """The columns that change, a value for each group in ascending order."""
-    inputs: dict[str, pa.Array] = {"code": pa.array(codes), "vague": _vague(rows)}
-    wanted: list[tuple[str, str]] = [("vague", "any")]
+    """The columns that change, one value per group in ascending order."""
+    inputs: dict[str, pa.Array] = {"code": pa.array(codes), "unknown": _unknown_range(rows)}
+    wanted: list[tuple[str, str]] = [("unknown", "any")]
     for side in ("min", "max"):
         for member in STAT_VALUE:
             values = pc.struct_field(rows.column(side), [member.name, "value"])
@@ -61,21 +62,21 @@ def _aggregated(rows: pa.Table, codes: npt.NDArray[np.int64]) -> dict[str, pa.Ar
         inputs[name] = rows.column(name)
         wanted.append((name, "sum"))
     found = pa.table(inputs).group_by("code").aggregate(wanted).sort_by("code")
-    vague = found.column("vague_any").combine_chunks()
-    result = {side: _union(found, side, vague) for side in ("min", "max")}
+    unknown = found.column("unknown_any").combine_chunks()
+    result = {side: _union(found, side, unknown) for side in ("min", "max")}
     return result | {name: found.column(f"{name}_sum").combine_chunks() for name in _SUMS}
 
 
-def _vague(rows: pa.Table) -> pa.Array:
-    """Rows whose range says nothing about the values that they have, or does not compare by its stored form."""
+def _unknown_range(rows: pa.Table) -> pa.Array:
+    """Rows whose range does not describe their values, or does not compare in its stored form."""
     lacks_range = pc.or_(pc.is_null(rows.column("min")), pc.is_null(rows.column("max")))
     all_null = pc.fill_null(pc.equal(rows.column("value_count"), rows.column("null_count")), False)
     decimal = pc.fill_null(pc.equal(rows.column("value_type"), _DECIMAL), False)
     return pc.or_(pc.and_(lacks_range, pc.invert(all_null)), decimal).combine_chunks()
 
 
-def _union(found: pa.Table, side: str, vague: pa.Array) -> pa.Array:
-    """Values of :data:`STAT_VALUE`; null where the range is vague or the wrappers differ."""
+def _union(found: pa.Table, side: str, unknown: pa.Array) -> pa.Array:
+    """Values of :data:`STAT_VALUE`; null where the range is unknown or the wrappers differ."""
     members: list[pa.Array] = []
     present = np.zeros(found.num_rows, np.int64)
     columns: dict[str, pa.Array] = {}
@@ -84,7 +85,7 @@ def _union(found: pa.Table, side: str, vague: pa.Array) -> pa.Array:
         if name in found.column_names:
             columns[member.name] = found.column(name).combine_chunks()
             present += columns[member.name].is_valid().to_numpy(zero_copy_only=False)
-    known = (present == 1) & ~vague.to_numpy(zero_copy_only=False)
+    known = (present == 1) & ~unknown.to_numpy(zero_copy_only=False)
     for member in STAT_VALUE:
         column = columns.get(member.name)
         if column is None:
@@ -98,7 +99,7 @@ def _union(found: pa.Table, side: str, vague: pa.Array) -> pa.Array:
 
 
 def _zero(kind: pa.DataType) -> object:
-    """Some value of the type, to stand below a null."""
+    """A value of the type, to fill nulls."""
     if pa.types.is_boolean(kind):
         return False
     if pa.types.is_string(kind):

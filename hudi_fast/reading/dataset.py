@@ -1,14 +1,15 @@
-"""A read that others drive: a :class:`Scan` knows the table's state, and reads when it is told columns and filters.
+"""A table as a ``pyarrow.dataset``: :class:`Scan` pins the table's state and reads with the columns and filters of its
+caller.
 
 ::
 
     duckdb ─ columns, filter ─► Scan.scanner ──────┐
     polars ─ columns, filter ─► Scan.to_batches ───┼─► plan_scan (pinned state) ─► scan_batches ─► record batches
-    anything with Arrow ──────► __arrow_c_stream__ ┘
+    any Arrow library ────────► __arrow_c_stream__ ┘
 
-duckdb and polars push what a query asks for into a ``pyarrow.dataset.Dataset``, so a scan is one. Arrow's own code
-would look for files behind it: log files are nothing that it could merge. What it does by itself, and not through the
-methods here, ends in an error that says so, for the file that it finds cannot be opened (:class:`_NoFiles`).
+duckdb and polars push columns and filters down into a ``pyarrow.dataset.Dataset``, so a scan is one. Arrow's own
+dataset code would read files directly and could not merge log files. Any such access fails with an error, since the
+file that Arrow finds cannot be opened (:class:`_NoFiles`).
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
 class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
-    """Rows of a table at one moment, not read yet; each use reads anew, and what it does not ask for is not read.
+    """The rows of a table at one moment, read lazily; each use reads again, and only what it needs.
 
-    Made by :meth:`hudi_fast.HudiTable.scan`. Whoever takes Arrow takes it: ``pyarrow.table(scan)``,
-    ``polars.DataFrame(scan)``; duckdb queries it by the name of its variable and polars through
-    ``polars.scan_pyarrow_dataset(scan)``, and both hand columns and filters down.
+    Created by :meth:`hudi_fast.HudiTable.scan`. Arrow libraries accept it: ``pyarrow.table(scan)``,
+    ``polars.DataFrame(scan)``. duckdb queries it by its variable name and polars through
+    ``polars.scan_pyarrow_dataset(scan)``; both push columns and filters down.
 
-    It shows the table as it was when it was made. Later writes do not change that, until the cleaner removes files that
-    it needs: then make another.
+    It shows the table as of its creation. Later writes do not change that, until the cleaner deletes files that it
+    needs; then create a new scan.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     # ---- rows
 
     def scanner(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> ds.Scanner:
-        """A scanner of these columns and rows; it reads once.
+        """A scanner of these columns and rows; it can be read once.
 
         Args:
             columns: names, or expressions by the name of their result; None for all.
-            filter: which rows.
-            options: how Arrow would read files (``batch_size``, ``use_threads`` ...): for a dataset's sake, no effect.
+            filter: condition of the rows.
+            options: Arrow's options for reading files (``batch_size``, ``use_threads`` ...); accepted and ignored.
         """
         if isinstance(columns, Mapping):
             reader = self._reader(None, filter)
@@ -84,7 +85,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     def to_batches(
         self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> Iterator[pa.RecordBatch]:
-        """Batches in no particular order, in memory bounded by the file slices in flight; see :meth:`scanner`."""
+        """Batches in no particular order; memory is bounded by the file slices in flight. See :meth:`scanner`."""
         yield from self.scanner(columns, filter).to_batches()
 
     def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:
@@ -96,7 +97,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
     def head(
         self, num_rows: int, columns: Columns = None, filter: pc.Expression | None = None, **options: Any
     ) -> pa.Table:
-        """The first rows that come; reading stops then."""
+        """The first rows that are read; reading stops then."""
         return self.scanner(columns, filter).head(num_rows)
 
     def take(
@@ -106,34 +107,34 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         return self.to_table(columns, filter).take(indices)
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return sum(batch.num_rows for batch in self._reader([], filter))
 
     # ---- other datasets
 
     def filter(self, expression: pc.Expression) -> Scan:
-        """The same with fewer rows."""
+        """A scan with an additional filter."""
         return Scan(self._state, self._output.names, self._both(expression), self._query)
 
     def sort_by(self, sorting: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows in memory, sorted as by ``pyarrow.Table.sort_by``."""
+        """The rows in memory, sorted like ``pyarrow.Table.sort_by``."""
         return ds.InMemoryDataset(self.to_table().sort_by(sorting, **options))
 
     def join(self, right_dataset: ds.Dataset, *args: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows joined in memory, as by ``pyarrow.Table.join``."""
+        """The rows joined in memory, like ``pyarrow.Table.join``."""
         return ds.InMemoryDataset(self.to_table().join(right_dataset.to_table(), *args, **options))
 
     def join_asof(self, right_dataset: ds.Dataset, *args: Any, **options: Any) -> ds.InMemoryDataset:
-        """The rows joined in memory, as by ``pyarrow.Table.join_asof``."""
+        """The rows joined in memory, like ``pyarrow.Table.join_asof``."""
         return ds.InMemoryDataset(self.to_table().join_asof(right_dataset.to_table(), *args, **options))
 
     def get_fragments(self, filter: pc.Expression | None = None) -> NoReturn:
-        """Refused: what a table consists of is not what its rows are."""
+        """Not supported: the files of a table are not its rows."""
         raise self._refused("lists no fragments; HudiTable.files() lists file slices")
 
     def replace_schema(self, schema: pa.Schema) -> NoReturn:
-        """Refused: columns have the table's types."""
-        raise self._refused("has the table's schema; name columns, or cast what comes out")
+        """Not supported: columns have the table's types."""
+        raise self._refused("has the table's schema; select columns, or cast the result")
 
     # ----
 
@@ -157,7 +158,7 @@ _NAME = "read-a-scan-by-its-own-methods"
 
 
 class _NoFiles(pafs.FileSystemHandler):  # type: ignore[misc]
-    """Where Arrow looks for the files of a scan: it finds one, which it cannot open."""
+    """The file system of a scan for Arrow: it has one file, which cannot be opened."""
 
     def __init__(self, uri: str) -> None:
         self.uri = uri
@@ -168,17 +169,17 @@ class _NoFiles(pafs.FileSystemHandler):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
     def get_type_name(self) -> str:
-        """Arrow's word for the kind of file system."""
+        """The type name of the file system."""
         return "hudi"
 
     def normalize_path(self, path: str) -> str:
-        """As it is."""
+        """The path, unchanged."""
         return path
 
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise UnsupportedFeatureError(
-            f"Arrow cannot scan {self.uri} by itself: a Hudi table is not the files that it consists of. Read the scan "
-            "with its own to_table(), to_batches() or scanner()."
+            f"Arrow cannot read the files of {self.uri} directly: the rows of a Hudi table are not those of its files. "
+            "Use the scan's own to_table(), to_batches() or scanner()."
         )
 
     copy_file = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = delete_file = _refuse

@@ -1,6 +1,6 @@
-"""Units read by threads of this process, their batches handed out as they come.
+"""Read units in threads of this process and yield their batches as they become available.
 
-Memory is bounded by the units in flight and a few batches that wait: reader threads stop while these are not taken.
+Memory is bounded by the units in flight and a few queued batches: reader threads block while the queue is full.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Read = Callable[[Unit], Iterator[pa.RecordBatch]]
 
 
 def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterator[pa.RecordBatch]:
-    """What ``read`` makes of each unit, in no particular order; in order where there is one thread.
+    """The batches of all units, in no particular order; in order with one thread.
 
     An error of a thread is raised here. Threads end when the iterator is closed.
 
     Args:
-        units: what is read.
-        read: the batches of a unit; called in several threads at once.
+        units: units to read.
+        read: reads the batches of a unit; called from several threads at once.
         threads: units read at once.
     """
     if threads == 1 or len(units) < 2:
@@ -77,7 +77,7 @@ def _read_into(
                     return
     except queue.Empty:
         pass
-    except BaseException as error:  # handed to whoever takes the batches
+    except BaseException as error:  # raised by in_threads
         ready.put(error)
     ready.put(None)
 

@@ -1,13 +1,14 @@
-"""Is what a pinned state shows still there? Asked once the files of a query have been listed.
+"""Check that a pinned state is still complete, after the files of a query have been listed.
 
 ::
 
-    timeline now ─► writes of the state that were taken back since     ─► read again
-                ─► newest slices of the state that cleans took since  ─► read again
+    timeline now ─► writes of the state that were rolled back meanwhile        ─► read again
+                ─► newest slices of the state that cleans deleted meanwhile    ─► read again
 
-A commit becomes invisible before its files go: if it is there now, so were all its files when they were listed.
-Otherwise some folders may have been listed before they went and others after, and what it replaced would be missing
-with them. Files that go later are missed when they are opened.
+A rollback makes a commit invisible before it deletes files. So if the commit is still visible, all its files existed
+when they were listed. Otherwise some folders may have been listed before the deletion and others after it, and the
+files that the commit replaced would be missing as well. Files that are deleted later cause an error when they are
+opened.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ __all__ = ["require_still_there"]
 
 
 def require_still_there(state: TableState, listed: Set[str]) -> None:
-    """Make sure that what was listed is what the state shows.
+    """Check that the listed files are those of the state.
 
     Args:
-        state: the table as it was pinned.
+        state: the pinned table.
         listed: partition paths whose files were listed.
 
     Raises:
-        FileGoneError: a write of the state was rolled back, or a clean removed a file of it, before all was listed.
+        FileGoneError: a write of the state was rolled back, or a clean deleted a file of it, before all was listed.
     """
     now = load_timeline(state.storage, state.config)
     as_of = state.view.as_of
     for one in state.timeline.writes():
         if (as_of is None or one.requested <= as_of) and not now.is_completed_or_archived(one.requested):
             raise FileGoneError(
-                f"The {one.action} {one.requested} of {state.storage.uri} was rolled back since the table was looked "
-                "at. Read again.",
+                f"The {one.action} {one.requested} of {state.storage.uri} was rolled back after the query was "
+                "planned. Read again.",
                 f"{state.config.timeline_folder}/{one.file_name}",
             )
     removed = tuple(cleaned_since(state, now))
@@ -46,7 +47,7 @@ def require_still_there(state: TableState, listed: Set[str]) -> None:
     for file in removed:
         if file.partition not in pruned:
             raise FileGoneError(
-                f"A file of {state.storage.uri} is gone since the table was looked at: the clean "
-                f"{file.clean.requested} removed it. Read again.",
+                f"The clean {file.clean.requested} deleted a file of {state.storage.uri} after the query was planned. "
+                "Read again.",
                 file.path,
             )

@@ -1,6 +1,6 @@
-"""Leaving out what a filter cannot match: partitions by their paths, row groups by their statistics.
+"""Prune partitions by their paths and row groups by their statistics.
 
-Both only ever leave out what certainly does not match; the filter itself is applied to the rows that remain.
+Both only exclude what certainly does not match; the filter is still applied to the remaining rows.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ from hudi_fast.storage.base import Storage
 __all__ = ["filter_columns", "matching_partitions", "matching_row_groups", "typed_partition_values"]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
-"""Perhaps a date with dashes: that a table's writers put slashes instead need not be stored in the table."""
+"""A date with slashes, possibly of a column with dashes: that a writer replaced them need not be stored in the
+table.
+"""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
 
 
 def filter_columns(filter_: pc.Expression, schema: pa.Schema) -> list[str]:
-    """Columns that the filter may look at; perhaps more, never fewer."""
+    """Columns that the filter may use; possibly more, never fewer."""
     text = str(filter_)
     return [name for name in schema.names if name in text]
 
@@ -33,7 +35,7 @@ def filter_columns(filter_: pc.Expression, schema: pa.Schema) -> list[str]:
 def matching_partitions(
     config: TableConfig, schema: pa.Schema, partitions: Sequence[str], filter_: pc.Expression | None
 ) -> list[str]:
-    """Those of ``partitions`` whose rows may match."""
+    """The ``partitions`` whose rows may match."""
     if filter_ is None or not config.is_partitioned:
         return list(partitions)
     file_format = ds.ParquetFileFormat()
@@ -47,9 +49,10 @@ def matching_partitions(
 
 
 def typed_partition_values(config: TableConfig, schema: pa.Schema, partition: str) -> dict[str, pa.Scalar]:
-    """Partition columns whose value follows from the path without doubt.
+    """Partition columns whose value follows from the path unambiguously.
 
-    Null and the empty string share one path, and time-based paths say less than the column: such columns are left out.
+    Null and the empty string share one path, and a time-based path is less precise than its column: such columns are
+    left out.
     """
     if config.key_generator not in _PATH_KINDS or config.slash_separated_dates:
         return {}
@@ -75,9 +78,9 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
     try:
         return [group.id for group in fragment.subset(filter_).row_groups]
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None  # a column that this file lacks, or holds in an older type: statistics say nothing
+        return None  # the file lacks a column, or has it in an older type: its statistics cannot be used
     except FileNotFoundError:
-        return None  # it was cleaned just now: whoever has it open may go on with it
+        return None  # it was just cleaned; a reader that has it open may continue
 
 
 def _known_of(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:

@@ -1,15 +1,15 @@
-"""THE READ PATH, top to bottom.
+"""The read path, top to bottom.
 
 ::
 
     plan_scan     state, columns, filter ─► slices that may match (skipping: paths, then the metadata table)
-                  ─► is all that the state shows still there?  (a value)
-    scan_batches  slices ─► read_slice in threads ─► batches, as they come
+                  ─► check that the state is still complete  (a value)
+    scan_batches  slices ─► read_slice in threads ─► batches, as they become available
     scan_table    slices ─► read_slice in threads ─► one table
 
-Of a merge-on-read table a snapshot sees slices with their log files merged, a read-optimized query the base files.
-Memory of :func:`scan_batches` is bounded by the batches and the log records of the slices in flight: reader threads
-stop while a few batches wait to be taken.
+A snapshot query of a merge-on-read table merges the log files of each slice; a read-optimized query reads base files
+only. Memory of :func:`scan_batches` is bounded by the batches and log records of the slices in flight: reader threads
+block while the queue of batches is full.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ __all__ = ["ScanPlan", "ScanQuery", "check_filter", "plan_scan", "readable_schem
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What will be read.
+    """What a scan reads.
 
     Attributes:
-        scan: what is wanted of every slice.
+        scan: settings for every slice.
         slices: the slices that may hold matching rows.
-        partitions: how many partitions the table has.
+        partitions: number of partitions of the table.
         threads: slices read at once.
-        skipping: what the filter left out.
+        skipping: what the filter excluded.
         state: the table.
     """
 
@@ -62,15 +62,15 @@ class ScanPlan:
 
 @dataclass(frozen=True)
 class ScanQuery:
-    """What a query makes of log files and of indexes.
+    """How a query treats log files and indexes.
 
     Attributes:
-        read_optimized: leave them out.
-        unmerged: show their rows beside those of the base files.
-        use_positions: match their records to rows of the base file by position where they say it, not by key.
-        merger: the user's function that merges rows of a table whose merge mode is CUSTOM.
-        use_indexes: whether the metadata table may say which files a filter cannot match.
-        bucket: how record keys are spread over file groups, if the caller knows it.
+        read_optimized: ignore log files.
+        unmerged: return rows of log files beside those of base files.
+        use_positions: match log records to base rows by position, where recorded, instead of by key.
+        merger: the user's merge function of a table with merge mode CUSTOM.
+        use_indexes: whether the metadata table may be used to skip files.
+        bucket: bucket settings of the table, if the caller knows them.
     """
 
     read_optimized: bool = False
@@ -89,20 +89,20 @@ def plan_scan(
     query: ScanQuery | None = None,
     condition: Condition | None = None,
 ) -> ScanPlan:
-    """Decide what to read.
+    """Plan a scan.
 
     Args:
-        state: the table, now or as it was.
-        columns: columns in the order wanted; None for all, meta columns first.
-        filter: which rows.
+        state: the table, current or at an earlier time.
+        columns: columns in the requested order; None for all, meta columns first.
+        filter: condition of the rows.
         threads: slices to read at once; None for one per processor.
-        query: what log files mean to the query; None for a snapshot that merges them.
-        condition: which of these rows the caller will keep, when that is not the filter: files are left out by it.
+        query: treatment of log files; None for a merged snapshot.
+        condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
 
     Raises:
-        UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
-        ConfigError: a column that the table does not have.
-        FileGoneError: what the state shows was rolled back or cleaned before its files were listed.
+        UnsupportedFeatureError: base files that are not Parquet, or an unsupported merge mode.
+        ConfigError: an unknown column.
+        FileGoneError: files of the state were rolled back or cleaned before they were listed.
     """
     query = query or ScanQuery()
     if state.config.base_file_format != "PARQUET":
@@ -143,7 +143,7 @@ def plan_scan(
 
 
 def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[FileSlice]]) -> Selection:
-    """The slices that may hold rows that are wanted, if they are what the state shows."""
+    """The slices that may hold matching rows, after checking that the state is still complete."""
     view, listed = request.state.view, set[str]()
 
     def slices_in(partition: str) -> list[FileSlice]:
@@ -169,7 +169,7 @@ def scan_batches(plan: ScanPlan) -> pa.RecordBatchReader:
 
 
 def readable_schema(state: TableState) -> pa.Schema:
-    """The meta columns, then the data columns; a table that does not fill its meta columns does not show them."""
+    """The meta columns, if the table populates them, then the data columns."""
     data = table_schema(state) or pa.schema([])
     return with_meta(data) if state.config.populate_meta_fields else data
 
@@ -181,20 +181,20 @@ def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
 
 
 def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Refuse a filter that does not fit.
+    """Check that a filter fits the table.
 
     Args:
-        filter_: which rows.
+        filter_: condition of the rows.
         schema: columns that it may name.
         columns: of the table, for the message.
 
     Raises:
-        ConfigError: an unknown column, types that do not go together, or an expression that is no condition.
+        ConfigError: an unknown column, incompatible types, or an expression that is not a condition.
     """
     try:
         schema.empty_table().filter(filter_)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = str(error)
-        if reason.startswith("No match for"):  # goes on with the whole schema
+        if reason.startswith("No match for"):  # the rest of the message is the whole schema
             reason = f"{reason.partition(' in ')[0]}; the table has {list(columns)}."
         raise ConfigError(f"The filter {filter_} does not fit the table: {reason}") from error

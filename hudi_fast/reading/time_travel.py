@@ -1,4 +1,4 @@
-"""The state of a table that a query is to see, and the times that cannot be travelled to.
+"""The table state of a query, and checks that its time can be read.
 
 Sources: ``TimelineUtils.validateTimestampAsOf``, ``HoodieTimeTravelException`` (Hudi 1.2.0).
 """
@@ -20,15 +20,15 @@ __all__ = ["state_for_query"]
 
 
 def state_for_query(storage: Storage, as_of: str | None, use_metadata: bool = True) -> TableState:
-    """The table now, or as it was.
+    """The table now, or at an earlier time.
 
     Args:
         storage: the table's storage.
-        as_of: newest requested time that counts, as digits; None for now.
-        use_metadata: whether files may be found through the table's metadata table.
+        as_of: newest requested time that is visible, as digits; None for now.
+        use_metadata: whether files may be listed by the table's metadata table.
 
     Raises:
-        ConfigError: a write was under way at that time, or the cleaner has removed what it needs.
+        ConfigError: a write was pending at that time, or the cleaner has deleted files of that time.
     """
     state = open_state(storage, as_of, use_metadata)
     if as_of is None:
@@ -50,7 +50,7 @@ def _refuse_pending(state: TableState, as_of: str) -> None:
 
 
 def _refuse_cleaned(state: TableState, as_of: str) -> None:
-    """Cleans after that time may have deleted what it saw; those before it left what was the newest then."""
+    """Raise if a clean after that time may have deleted files of it; earlier cleans kept its newest slices."""
     if _is_kept(state, as_of):
         return
     _refuse_being_cleaned(state, as_of)
@@ -72,8 +72,10 @@ def _refuse_cleaned(state: TableState, as_of: str) -> None:
 
 
 def _is_kept(state: TableState, as_of: str) -> bool:
-    """Whether a savepoint keeps what that time sees; not where a service that was requested before, and completed after
-    the savepoint was made, has put files in the place of those."""
+    """Whether a savepoint retains the files of that time.
+
+    False if a service that was requested earlier completed after the savepoint and replaced the files.
+    """
     kept = state.timeline.find(as_of, "savepoint")
     if kept is None:
         return False
@@ -82,7 +84,7 @@ def _is_kept(state: TableState, as_of: str) -> bool:
 
 
 def _refuse_being_cleaned(state: TableState, as_of: str) -> None:
-    """A clean that is inflight is deleting now, or died over it."""
+    """Raise if an inflight clean, running or abandoned, deletes files of that time."""
     for instant in state.timeline.of_action("clean"):
         if instant.state is State.INFLIGHT:
             path = f"{state.config.timeline_folder}/{instant.requested}.clean.requested"
@@ -93,7 +95,7 @@ def _refuse_being_cleaned(state: TableState, as_of: str) -> None:
 
 
 def _refuse_cleaned_long_ago(state: TableState, as_of: str) -> None:
-    """The last clean has been archived: it still says what is left of times before the timeline begins."""
+    """Raise if the last clean, now archived, retains only later times. Applies to times before the active timeline."""
     first = state.timeline.first_write_requested
     if first is None or as_of >= first:
         return
@@ -113,12 +115,12 @@ def _refuse_cleaned_long_ago(state: TableState, as_of: str) -> None:
 def _cleaned(state: TableState, as_of: str, retained: str) -> ConfigError:
     return ConfigError(
         f"Cleaner cleaned up the timestamp of interest: {as_of} is older than {retained}, the earliest instant "
-        f"that {state.storage.uri} retains. Travel to a later time, or retain more commits."
+        f"that {state.storage.uri} retains. Use a later time, or retain more commits."
     )
 
 
 def _refuse_versions_cleaned(state: TableState, as_of: str, clean: CleanMetadata) -> None:
-    """A policy without an earliest retained commit: look whether a file that it deleted is one that the time saw."""
+    """Raise if a clean whose policy has no earliest retained commit deleted a file of that time."""
     for part in clean.partitions:
         seen: dict[str, str] = {}
         for name in part.deleted:
@@ -130,12 +132,12 @@ def _refuse_versions_cleaned(state: TableState, as_of: str, clean: CleanMetadata
         for file_id, deleted in seen.items():
             replaced_at = state.view.replaced.get((part.partition_path, file_id))
             if replaced_at is not None and replaced_at <= as_of:
-                continue  # it was gone before that time
+                continue  # it was replaced before that time
             if replaced_at is None and file_id not in left:
-                continue  # so it was before the timeline begins
+                continue  # it was replaced before the start of the timeline
             if not any(deleted < one.begins <= as_of for one in left.get(file_id, ())):
                 raise ConfigError(
                     f"Cleaner cleaned up the timestamp of interest: the clean {clean.start_time} of "
                     f"{state.storage.uri} deleted files of the file group {file_id} in partition "
-                    f"{part.partition_path!r} that {as_of} sees. Travel to a later time, or retain more file versions."
+                    f"{part.partition_path!r} that {as_of} reads. Use a later time, or retain more file versions."
                 )

@@ -1,8 +1,8 @@
-"""The whole file slice that some of whose log files an incremental query looks at.
+"""Complete the file slice of an incremental query that has partial rows.
 
-A partial update logs some columns; the others of its rows were written by commits that need not be in the query's
-range. The rows as they were at its end follow from all files of the slice, and of these rows the query keeps those that
-the range wrote. Their partition's files are listed for that, which no other incremental query does.
+A partial update logs some columns; earlier commits, which may be outside the query's range, wrote the others. The rows
+at the end of the range are computed from all files of the slice, and the query keeps the rows that the range wrote.
+This lists the files of the partition; no other incremental query does.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ def brings_parts(blocks: Sequence[LogBlock]) -> bool:
 
 
 def whole_slice(merge: SliceMerge, part: FileSlice) -> tuple[SliceMerge, FileSlice]:
-    """How a slice merges, and the slice, if what was written before a range counts as well.
+    """The merge settings and the complete slice, with files from before the range.
 
     Args:
         merge: of an incremental query.
         part: the files of the slice that are in its range.
 
     Raises:
-        ConfigError: the files of before are gone.
+        ConfigError: earlier files are missing.
     """
     view = open_state(merge.storage, merge.as_of).view
     found = next((one for one in latest_slices(view, part.partition) if one.file_id == part.file_id), None)
     if found is None or not {log.path for log in part.log_files} <= {log.path for log in found.log_files}:
         raise ConfigError(
-            f"Rows of {merge.storage.uri} were updated in some columns alone by commits in the range, and the files of "
-            f"file group {part.file_id} that hold their other columns are gone, cleaned since. Begin later, ask for "
-            "the change feed, or have updates write whole rows (hoodie.spark.sql.merge.into.partial.updates=false)."
+            f"Commits in the range updated only some columns of rows of {merge.storage.uri}, and a clean has deleted "
+            f"the files of file group {part.file_id} with the other columns. Begin later, use a change query, or "
+            "write whole rows in updates (hoodie.spark.sql.merge.into.partial.updates=false)."
         )
     return replace(merge, commit_times=None), found

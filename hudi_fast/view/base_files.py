@@ -1,7 +1,7 @@
-"""Opening the base files of the data table: whoever looks into one has it from here.
+"""Open base files of the data table. All code opens them through this module.
 
-A file is what a reader of its rows means by it, not what lies on storage under its path: a skeleton of a bootstrapped
-table is opened together with the file that holds its data (:mod:`hudi_fast.formats.parquet.stitched_base`).
+The returned reader has all columns of a row: a skeleton of a bootstrapped table is opened together with its source file
+(:mod:`hudi_fast.formats.parquet.stitched_base`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["folder_values", "open_base", "open_source"]
 
 
 def open_base(storage: Storage, base: BaseFile) -> BaseFileReader:
-    """Open a base file of a file group; its columns have today's names.
+    """Open a base file of a file group; its columns have their current names.
 
     Raises:
-        CorruptTableError: the file is missing, cut short, or not Parquet.
+        CorruptTableError: the file is missing, truncated, or not Parquet.
     """
     stored = _open_as_stored(storage, base)
     return stored if base.names is None else RenamedBase(stored, base.names)
@@ -38,30 +38,29 @@ def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
         return skeleton
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     found = base.source or find_source(storage, config, base.path.rpartition("/")[0], base.file_id)
-    if found is None:  # not one after all: an instant may have that time without a bootstrap
+    if found is None:  # an instant may have that time without a bootstrap
         return skeleton
     values = folder_values(found.source_partition, config.partition_fields)
     return StitchedBaseFile(skeleton, lambda: open_source(storage, found), values)
 
 
 def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
-    """Open the file that holds the data of a skeleton.
+    """Open the source file of a skeleton.
 
     Args:
-        storage: the table's storage, whose options hold for the file if that lies on the same kind of storage.
+        storage: the table's storage; its options apply to a file on the same kind of storage.
         source: the file.
 
     Raises:
-        CorruptTableError: the file is missing, is not the one any more that the table was bootstrapped from, or is not
-            Parquet.
+        CorruptTableError: the file is missing, has changed since the bootstrap, or is not Parquet.
     """
     folder, _, name = source.uri.rpartition("/")
     place = Storage(folder or "/", storage.options if "://" in folder else None)
     found = place.stat(name)
     if found is None or (source.size and found.size != source.size):
-        what = "is gone" if found is None else f"has {found.size} bytes now, and had {source.size}"
+        what = "is missing" if found is None else f"has {found.size} bytes, expected {source.size}"
         raise CorruptTableError(
-            f"{storage.uri} was bootstrapped from {source.uri}, which {what}. Restore it; if its folder was moved, set "
+            f"{storage.uri} was bootstrapped from {source.uri}, which {what}. Restore it. If its folder was moved, set "
             "hoodie.bootstrap.base.path in hoodie.properties.",
             f"{source.partition}/{source.file_id}",
         )
@@ -69,14 +68,14 @@ def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
 
 
 def folder_values(folder: str, fields: Sequence[str]) -> dict[str, str | None]:
-    """Values of partition columns that the path of a source folder gives: ``name=value`` parts, or a part for each.
+    """Values of partition columns from the path of a source folder: ``name=value`` parts, or one part per column.
 
     Args:
-        folder: relative to the folder that was bootstrapped.
+        folder: relative to the bootstrapped folder.
         fields: the table's partition columns.
 
     Returns:
-        By column, None standing for null. Columns of which the path says nothing are left out.
+        By column; None for null. Columns that are not in the path are left out.
     """
     parts = folder.split("/") if folder else []
     named = {name: decode(text) for name, equals, text in (part.partition("=") for part in parts) if equals}

@@ -1,16 +1,17 @@
-"""Where the data of a bootstrapped file group lies: the bootstrap index, two HFiles below ``.hoodie/.aux/.bootstrap``.
+"""The bootstrap index: locations of the source files of a bootstrapped table, two HFiles below
+``.hoodie/.aux/.bootstrap``.
 
-A table that was made of a Parquet folder without copying it (metadata-only bootstrap) has *skeletons*: base files with
-Hudi's meta columns alone, one for each file of the folder, row by row. The index says which file it is::
+A table made of a Parquet folder without copying it (metadata-only bootstrap) has *skeletons*: base files with Hudi's
+meta columns only, one per source file, row by row. The index maps them to source files::
 
     .partitions   part=<partition path>                    -> all files of a source partition, by file id
     .fileids      part=<partition path>;fileid=<file id>   -> the file of one file group
 
 Values are Avro container files of one record. The index is written once, before the bootstrap is committed, and never
-changed. A file group is a skeleton as long as its base file is that of :data:`METADATA_BOOTSTRAP_INSTANT`: any later
-write to the group makes a whole base file of it.
+changed. A file group is a skeleton while its base file is that of :data:`METADATA_BOOTSTRAP_INSTANT`: any later write
+to the group creates a complete base file.
 
-A source folder that has been moved is found where ``hoodie.bootstrap.base.path`` says.
+If the source folder was moved, ``hoodie.bootstrap.base.path`` gives its new location.
 
 Source: ``HFileBootstrapIndex``, ``HFileBootstrapIndexWriter``, ``BootstrapFileMapping`` (Hudi 0.15.0 and 1.2.0).
 """
@@ -47,7 +48,7 @@ _BY_PARTITION, _BY_FILE = f"{_FOLDER}/.partitions/{_NAME}", f"{_FOLDER}/.fileids
 _INFO = "INDEX_INFO"
 _NAMESPACE = "org.apache.hudi.avro.model"
 _STRING = {"type": "string", "avro.java.string": "String"}
-_BLOCK_SIZE = 33554432  # what a local file system answers when Hadoop asks
+_BLOCK_SIZE = 33554432  # of a local file system in Hadoop
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +58,8 @@ class SourceFile:
     Attributes:
         partition: partition path in the table.
         file_id: the file group.
-        source_partition: the file's folder, relative to the folder that was bootstrapped.
-        uri: where the file is: a local path or a URI.
+        source_partition: the file's folder, relative to the bootstrapped folder.
+        uri: a local path or a URI.
         size: bytes.
         modified_ms: milliseconds since the epoch.
     """
@@ -73,12 +74,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class SourceLookup:
-    """Answers where the data of skeletons is; picklable.
-
-    Attributes:
-        storage: the table's storage.
-        config: its configuration.
-    """
+    """Finds the source files of skeletons; picklable."""
 
     storage: Storage
     config: TableConfig
@@ -87,7 +83,7 @@ class SourceLookup:
         """Source files by file id.
 
         Raises:
-            CorruptTableError: the index cannot be understood.
+            CorruptTableError: the index is invalid.
         """
         try:
             opened = self.storage.open_input(_BY_PARTITION)
@@ -102,14 +98,8 @@ class SourceLookup:
 def find_source(storage: Storage, config: TableConfig, partition: str, file_id: str) -> SourceFile | None:
     """The source file of one file group; None when it has none.
 
-    Args:
-        storage: the table's storage.
-        config: its configuration.
-        partition: partition path.
-        file_id: the file group.
-
     Raises:
-        CorruptTableError: the index cannot be understood.
+        CorruptTableError: the index is invalid.
     """
     try:
         opened = storage.open_input(_BY_FILE)
@@ -129,7 +119,7 @@ def read_sources(storage: Storage, config: TableConfig) -> dict[tuple[str, str],
     """All source files by partition path and file id; empty for a table without bootstrap index.
 
     Raises:
-        CorruptTableError: the index cannot be understood.
+        CorruptTableError: the index is invalid.
     """
     try:
         opened = storage.open_input(_BY_PARTITION)
@@ -145,11 +135,11 @@ def read_sources(storage: Storage, config: TableConfig) -> dict[tuple[str, str],
 
 
 def write_bootstrap_index(storage: Storage, base_path: str, sources: Iterable[SourceFile], now_ms: int) -> None:
-    """Write both parts of the index, over what an attempt before may have left.
+    """Write both parts of the index, replacing those of an earlier attempt.
 
     Args:
         storage: the table's storage.
-        base_path: the folder that is bootstrapped, as ``hoodie.bootstrap.base.path`` has it.
+        base_path: the bootstrapped folder, as in ``hoodie.bootstrap.base.path``.
         sources: every file that gets a skeleton.
         now_ms: milliseconds since the epoch.
     """
@@ -180,7 +170,7 @@ def write_bootstrap_index(storage: Storage, base_path: str, sources: Iterable[So
 
 
 def local_path(uri: str) -> str:
-    """A local URI as the plain path that it means; others as they are."""
+    """Convert a local URI to a path; other URIs are returned unchanged."""
     if uri.startswith("file:"):
         return "/" + uri[len("file:") :].lstrip("/")
     return uri
@@ -204,7 +194,7 @@ def _file_key(partition: str, file_id: str) -> str:
 
 
 def _moved(reader: HFileReader, config: TableConfig) -> tuple[str, str]:
-    """Where the source folder was when the index was written, and where the table says that it is."""
+    """The source folder in the index, and the one in the table's properties."""
     info = reader.file_info.get(_INFO)
     was = None if info is None else read_single_record(info, reader.path).get("bootstrapBasePath")
     old = _folder(was or config.bootstrap_base_path or "")
@@ -238,7 +228,7 @@ def _source_file(
     inside = path.startswith(f"{base}/") if base.startswith("/") else not path.startswith("/")
     if ".." in path.split("/") or "\0" in path or not inside:
         raise CorruptTableError(
-            f"The bootstrap index says that the data of the file group {file_id} of {partition!r} is in {path!r}, "
+            f"The bootstrap index locates the data of the file group {file_id} of {partition!r} in {path!r}, "
             f"which is not below the folder that the table was bootstrapped from ({base}).",
             _FOLDER,
         )

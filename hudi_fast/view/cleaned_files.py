@@ -1,15 +1,14 @@
-"""Files of a pinned view that cleans have removed since: folders that are listed now do not show them.
+"""Find files of a pinned view that a later clean has deleted.
 
 ::
 
-    timeline now ─► cleans requested since ─► files that their plans name ─┐
-    folders now ───────────────────────────────────────────────────────────┴─► the view's newest slices ─► those with
-                                                                               a file of the plans
+    timeline now ─► later cleans ─► files in their plans ─┐
+    folders now ──────────────────────────────────────────┴─► the view's newest slices ─► those with a planned file
 
-A clean deletes slices that have newer ones. To a view that was pinned before those were complete, a folder that is
-listed afterwards shows the group with an older slice, or with none at all, and its rows would silently not be there.
-A view that finds its files through the metadata table is spared that: it goes on seeing them, and misses them when they
-are opened. (Apache Hudi does not look.)
+A clean deletes slices that have newer ones. If a view was pinned before the newer slice was complete, a later folder
+listing shows the group with an older slice or with none, and its rows would be missing without an error. A view that
+lists files by the metadata table is not affected: it still lists them, and opening them fails. (Apache Hudi does not
+check this.)
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ __all__ = ["CleanedFiles", "cleaned_since"]
 
 @dataclass(frozen=True, slots=True)
 class CleanedFiles:
-    """A file of a slice that the view counts on.
+    """A file of a slice in the view that a clean deletes.
 
     Attributes:
-        clean: who removed it, or is about to.
+        clean: the clean that has deleted the file or is going to.
         partition: partition path.
         file_id: its file group.
         path: relative to the table.
@@ -47,15 +46,15 @@ class CleanedFiles:
 
 
 def cleaned_since(state: TableState, now: Timeline) -> Iterator[CleanedFiles]:
-    """The files of the view's newest slices that cleans took, which were requested since; one of each file group.
+    """Files of the view's newest slices that later cleans delete, one per file group.
 
     Args:
-        state: the table as it was pinned; yields nothing unless it lists folders.
-        now: the timeline as it is.
+        state: the pinned table; yields nothing unless it lists folders.
+        now: the current timeline.
 
     Raises:
-        FileGoneError: a clean's plan is archived since ``now`` was listed.
-        ConfigError: the view cannot be had: see :func:`hudi_fast.view.slices.latest_slices`.
+        FileGoneError: a clean's plan was archived after ``now`` was listed.
+        ConfigError: the view is unavailable: see :func:`hudi_fast.view.slices.latest_slices`.
     """
     if not state.view.lister.lists_folders:
         return
@@ -70,7 +69,7 @@ def cleaned_since(state: TableState, now: Timeline) -> Iterator[CleanedFiles]:
 
 
 def _deleted_since(state: TableState, now: Timeline) -> dict[str, dict[str, Instant]]:
-    """By partition path the files of the plans of new cleans, each with the clean."""
+    """Files in the plans of later cleans, by partition path, each with its clean."""
     known = {one.requested for one in state.timeline.of_action("clean")}
     deleted: dict[str, dict[str, Instant]] = {}
     for clean in now.of_action("clean"):
@@ -83,7 +82,7 @@ def _deleted_since(state: TableState, now: Timeline) -> dict[str, dict[str, Inst
 
 
 def _plan_of(state: TableState, clean: Instant) -> CleanPlan | None:
-    """None when it was cut off while it was requested: nothing was deleted then."""
+    """The clean's plan; None if its requested file is truncated, in which case nothing was deleted."""
     path = f"{state.config.timeline_folder}/{clean.requested}.clean.requested"
     try:
         return decode_clean_plan(read_requested_body(state.storage, state.config, clean), path)

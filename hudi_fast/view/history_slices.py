@@ -1,11 +1,11 @@
-"""All slices of a file group, not the newest alone: what there is to keep or to delete.
+"""All slices of a file group, old and new, for cleaning.
 
 ::
 
-    files of a partition ─► those of complete writes, change logs among them ─► per file group: its slices, newest first
+    files of a partition ─► those of completed writes, with change logs ─► per file group: its slices, newest first
 
-Slices are cut as :mod:`hudi_fast.view.slices` cuts them, so a log file is in the same slice for a query and for a
-clean. File groups that a replace commit took away are here too. Pure in the view and in what its lister answers.
+Log files are assigned to slices as in :mod:`hudi_fast.view.slices`, so queries and cleans agree. Includes file groups
+that a replace commit replaced. Pure in the view and in its lister's answers.
 
 Source: ``AbstractTableFileSystemView#getAllFileGroupsStateless``, ``HoodieFileGroup`` (Hudi 1.2.0).
 """
@@ -26,12 +26,12 @@ _LOGS_NAMED_BY_WRITE = 8
 
 @dataclass(frozen=True, slots=True)
 class PastSlice:
-    """One version of a file group, with every file that goes when it goes.
+    """One version of a file group, with all files to delete with it.
 
     Attributes:
-        begins: requested time of the write, or pending compaction, that it begins at.
-        base_files: none where there are log files alone; more than one if an attempt of a task left some.
-        log_files: change logs among them, in no order.
+        begins: requested time of its first write, or of the pending compaction that starts it.
+        base_files: empty if it has log files only; several if task attempts left some.
+        log_files: with change logs, unordered.
     """
 
     begins: str
@@ -50,26 +50,28 @@ def past_slices(view: TableView, partition: str, entries: list[FileStat] | None 
     Args:
         view: the pinned state, at the end of the timeline.
         partition: partition path.
-        entries: the partition's files; None to ask the view's lister.
+        entries: the partition's files; None to list them with the view's lister.
 
     Returns:
-        Groups without a file of a complete write are left out. A group in a pending compaction has the slice that
-        begins there, even if nothing was logged to it yet.
+        Groups without a file of a completed write are left out. A group in a pending compaction has the slice that the
+        compaction starts, even without log files.
 
     Raises:
         CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
     bases: dict[str, dict[str, list[BaseFile]]] = {}
     logs: dict[str, list[LogFile]] = {}
-    counts: dict[str, bool] = {}
+    completed: dict[str, bool] = {}
     for entry in view.lister.files(partition) if entries is None else entries:
         base = parse_base_file(entry)
         if base is not None:
-            if _counts(view, base.instant, counts):
+            if _is_completed(view, base.instant, completed):
                 bases.setdefault(base.file_id, {}).setdefault(base.instant, []).append(base)
             continue
         log = parse_log_file(entry)
-        if log is not None and (view.table_version < _LOGS_NAMED_BY_WRITE or _counts(view, log.instant, counts)):
+        if log is not None and (
+            view.table_version < _LOGS_NAMED_BY_WRITE or _is_completed(view, log.instant, completed)
+        ):
             logs.setdefault(log.file_id, []).append(log)
     one_each = {file_id: {begins: found[-1] for begins, found in some.items()} for file_id, some in bases.items()}
     completions = archived_completions(view, partition, one_each, logs)
@@ -79,7 +81,7 @@ def past_slices(view: TableView, partition: str, entries: list[FileStat] | None 
         committed = [
             one
             for one in found
-            if one.begins == _pending(view, partition, file_id) or _counts(view, one.begins, counts)
+            if one.begins == _pending(view, partition, file_id) or _is_completed(view, one.begins, completed)
         ]
         if committed:
             groups[file_id] = committed
@@ -94,7 +96,7 @@ def _slices(
     logs: list[LogFile],
     completions: dict[str, str],
 ) -> list[PastSlice]:
-    """The slices of a group, newest first, those of writes that are not complete among them."""
+    """The slices of a group, newest first, including those of incomplete writes."""
     pending = _pending(view, partition, file_id)
     if not logs and pending is None:
         return [PastSlice(begins, tuple(bases[begins])) for begins in sorted(bases, reverse=True)]
@@ -111,8 +113,8 @@ def _pending(view: TableView, partition: str, file_id: str) -> str | None:
     return view.pending_compactions.get((partition, file_id))
 
 
-def _counts(view: TableView, instant: str, known: dict[str, bool]) -> bool:
-    """Whether the write is complete; many files share few instants."""
+def _is_completed(view: TableView, instant: str, known: dict[str, bool]) -> bool:
+    """Whether the write is complete; cached, since many files share few instants."""
     found = known.get(instant)
     if found is None:
         found = known[instant] = view.timeline.is_completed_or_archived(instant)

@@ -1,7 +1,7 @@
-"""Which partitions a table has and which files are in them.
+"""List the partitions of a table and their files.
 
-A :class:`Lister` answers both; the rest of the package asks nothing else of storage to find data. Here folders are
-listed; :class:`hudi_fast.metadata_table.lister.MetadataLister` asks the table's own metadata table.
+All code finds data files through a :class:`Lister`. Those in this module list folders;
+:class:`hudi_fast.metadata_table.lister.MetadataLister` reads the table's metadata table.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ PARTITION_MARKERS = (
     ".hoodie_partition_metadata.parquet",
     ".hoodie_partition_metadata.orc",
 )
-"""A folder that holds one of these is a partition (``HoodiePartitionMetadata``, 1.2.0)."""
+"""A folder with one of these files is a partition (``HoodiePartitionMetadata``, 1.2.0)."""
 
 
 class Lister(Protocol):
-    """Answers where data files are. Implementations are picklable: tasks list the partitions that they own."""
+    """Lists data files. Implementations are picklable: tasks list their own partitions."""
 
     @property
     def lists_folders(self) -> bool:
-        """Whether answers are of the moment when they are asked for, and may be newer than the pinned timeline."""
+        """Whether files are listed at the time of the call, which may be later than the pinned timeline."""
         ...
 
     def partitions(self) -> list[str]:
-        """All partition paths, sorted; ``""`` is the one of a table without partitions."""
+        """All partition paths, sorted; ``[""]`` for a table without partitions."""
         ...
 
     def files(self, partition: str) -> list[FileStat]:
-        """All files of a partition, whatever their instant; empty when the partition is unknown."""
+        """All files of a partition, of any instant; empty if the partition is unknown."""
         ...
 
 
@@ -68,11 +68,11 @@ class StorageLister:
 
 @dataclass(frozen=True, slots=True)
 class WithFiles:
-    """What another lister finds, and some files more.
+    """Adds files to those of another lister.
 
     Attributes:
-        lister: the other one.
-        added: files by partition path; where the other one has some of the same name, these stand for them.
+        lister: the other lister.
+        added: files by partition path; they replace files of the same name.
     """
 
     lister: Lister
@@ -80,15 +80,15 @@ class WithFiles:
 
     @property
     def lists_folders(self) -> bool:
-        """As the other one does."""
+        """As of the other lister."""
         return self.lister.lists_folders
 
     def partitions(self) -> list[str]:
-        """Those of the other one, and of the files."""
+        """Partitions of the other lister and of the added files."""
         return sorted({*self.lister.partitions(), *self.added})
 
     def files(self, partition: str) -> list[FileStat]:
-        """Those of the other one, and the added ones."""
+        """Files of the other lister and the added ones."""
         added = self.added.get(partition, ())
         names = {entry.name for entry in added}
         return [*(one for one in self.lister.files(partition) if one.name not in names), *added]

@@ -1,6 +1,6 @@
-"""File groups that a planned service is going to rewrite: writers must leave them alone or log beside them.
+"""File groups in plans of pending table services, which writers must not rewrite.
 
-The other way round, :func:`operation_of` makes a slice part of such a plan.
+:func:`operation_of` adds a slice to such a plan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MIB = 1 << 20
 def pending_clusterings(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> Iterator[tuple[Instant, ClusteringPlan]]:
-    """Pending clusterings with their plans; in layout 1 they are replace commits that have a plan."""
+    """Pending clusterings with their plans; in layout 1 they are replace commits with a plan."""
     for instant in timeline.pending():
         if instant.action in ("clustering", "replacecommit"):
             plan = read_clustering_plan(storage, config, instant)
@@ -43,10 +43,10 @@ def pending_clusterings(
 
 
 def read_clustering_plan(storage: Storage, config: TableConfig, instant: Instant) -> ClusteringPlan | None:
-    """The plan of a pending clustering; None for a replace commit that is none.
+    """The plan of a pending clustering; None for a replace commit without one.
 
     Raises:
-        CorruptTableError: it is gone or cannot be understood.
+        CorruptTableError: it is missing or invalid.
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
     with explained_plan(storage, instant):
@@ -57,7 +57,7 @@ def compacted_groups(storage: Storage, config: TableConfig, instants: Sequence[I
     """(partition path, file id) to instant, for the file groups in the plans of pending (log) compactions.
 
     Raises:
-        CorruptTableError: a plan is gone or cannot be understood.
+        CorruptTableError: a plan is missing or invalid.
     """
     groups: dict[tuple[str, str], str] = {}
     for instant in instants:
@@ -70,7 +70,7 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
     """The plan of a pending compaction or log compaction.
 
     Raises:
-        CorruptTableError: it is gone or cannot be understood.
+        CorruptTableError: it is missing or invalid.
     """
     path = f"{config.timeline_folder}/{instant.requested}.{instant.action}.requested"
     with explained_plan(storage, instant):
@@ -78,11 +78,11 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
 
 
 def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
-    """The slice as an operation of a plan, with the figures that strategies go by (``CompactionStrategy``).
+    """A compaction operation for a slice, with the metrics used by compaction strategies (``CompactionStrategy``).
 
     Args:
         slice_: a slice with log files.
-        max_file_size: bytes that are reckoned with where there is no base file yet.
+        max_file_size: assumed bytes of a missing base file.
     """
     base, logs = slice_.base_file, (*slice_.change_logs, *slice_.log_files)
     log_bytes = sum(log.size for log in logs)

@@ -1,4 +1,4 @@
-"""The history of a table's schema as an Arrow table, to look at."""
+"""The history of a table's schema as Arrow tables, for display."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ _CHANGES = pa.schema([(name, pa.string()) for name in ("version", "change", "col
 
 
 def schema_versions(state: TableState) -> pa.Table:
-    """One row for each column, or field inside one, of each version; oldest version first, meta columns left out.
-
-    Args:
-        state: the table.
-    """
+    """One row per column or nested field of each version, oldest version first, without meta columns."""
     rows: list[dict[str, Any]] = []
     for schema in () if state.view.history is None else state.view.history.versions:
         for path, field in with_path(schema.record):
@@ -52,12 +48,9 @@ def schema_versions(state: TableState) -> pa.Table:
 
 
 def schema_changes(state: TableState) -> pa.Table:
-    """One row for each column that a version changed: version, change, column, before, after.
+    """One row per column that a version changed: version, change, column, before, after.
 
-    ``column`` is its dotted name in that version (of a dropped one, in the version before).
-
-    Args:
-        state: the table.
+    ``column`` is its dotted name in that version; of a dropped column, in the version before.
     """
     versions = () if state.view.history is None else state.view.history.versions
     rows = [row for before, after in pairwise(versions) for row in _changes(before, after)]

@@ -1,16 +1,16 @@
-"""From files and the timeline to the file slices that a query sees (``AbstractTableFileSystemView``, Hudi 1.2.0).
+"""Derive the file slices that a query reads, from files and the timeline (``AbstractTableFileSystemView``, Hudi 1.2.0).
 
-A :class:`TableView` pins one state of the table: its timeline, the file groups that completed replace commits took
-away, those that a planned service will rewrite, and a lister. All functions here are pure in that value and in what
-the lister answers, so a task that runs twice sees the same slices twice: files of later instants are ignored.
+A :class:`TableView` pins one state of the table: its timeline, replaced file groups, file groups in pending plans, and
+a lister. All functions here are pure in that value and in the lister's answers, and ignore files of later instants, so
+a retried task sees the same slices.
 
 ::
 
-    files of a partition ─► base files and log files that count ─► per file group: where its slices begin
-        ─► each log file to its slice (by the name, or by the completion of its write) ─► the newest slice
+    files of a partition ─► visible base files and log files ─► per file group: the instants that start its slices
+        ─► assign each log file to a slice (by name, or by completion time of its write) ─► the newest slice
 
-A slice begins at a base file, at a pending compaction, or at the first log file of a group without base file. The slice
-at a pending compaction has log files only; merged with the one before it, it is what a snapshot sees.
+A slice starts with a base file, with a pending compaction, or with the first log file of a group without base file. The
+slice of a pending compaction has log files only; a snapshot reads it merged with the slice before it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Group = tuple[str, str]
 """Partition path and file id."""
 
 _LOGS_NAMED_BY_WRITE = 8
-"""From this table version on a log file is named after the delta commit that wrote it, before after its slice."""
+"""Since this table version a log file is named after its delta commit; before, after its slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class FileSlice:
     Attributes:
         partition: partition path.
         file_id: the file group.
-        base_file: None when only log files exist so far.
-        log_files: in the order in which they apply.
-        base_instant: where the slice begins: the instant of the pending compaction that the group is in, else of the
-            base file, else the one that the oldest log file begins its slice at.
-        change_logs: change logs that came with the base file; queries of rows do not read them.
+        base_file: None when the slice has log files only.
+        log_files: in order of application.
+        base_instant: start of the slice: the instant of the group's pending compaction, else of the base file, else the
+            one that the oldest log file starts its slice with.
+        change_logs: change logs written with the base file; queries of rows do not read them.
     """
 
     partition: str
@@ -64,7 +64,7 @@ class FileSlice:
 
     @property
     def files(self) -> tuple[BaseFile | LogFile, ...]:
-        """The base file, where there is one, and the log files."""
+        """The base file, if any, and the log files."""
         return self.log_files if self.base_file is None else (self.base_file, *self.log_files)
 
 
@@ -74,17 +74,16 @@ class TableView:
 
     Attributes:
         timeline: the active timeline when the state was pinned.
-        lister: finds partitions and files.
-        replaced: (partition path, file id) to the requested time of the replace commit that took it away; if several
-            did, the latest.
-        as_of: newest requested time that counts; None for the end of the timeline.
+        lister: lists partitions and files.
+        replaced: (partition path, file id) to the requested time of the latest replace commit that replaced the group.
+        as_of: newest requested time that is visible; None for the end of the timeline.
         pending_groups: (partition path, file id) of file groups in a pending clustering.
-        pending_compactions: (partition path, file id) to the instant of the pending compaction that the group is in.
+        pending_compactions: (partition path, file id) to the instant of the group's pending compaction.
         pending_log_compactions: the same for pending log compactions.
-        table_version: decides how log files are named.
-        archive: completion times of instants that have left the timeline; None when they cannot be looked up.
-        history: what the table's schema has been; None for a table without history.
-        sources: where the data of skeletons is; None for a table that was not bootstrapped.
+        table_version: determines the naming of log files.
+        archive: completion times of archived instants; None when they are not available.
+        history: the table's schema history; None for a table without one.
+        sources: finds the source files of skeletons; None for a table that was not bootstrapped.
     """
 
     timeline: Timeline
@@ -103,7 +102,8 @@ class TableView:
 def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
     """The newest committed slice of each file group of a partition with its log files, ordered by file id.
 
-    A group in a pending compaction gets one slice: the base file and log files before it, then those since.
+    A group in a pending compaction gets one slice: the base file and log files before the compaction, then later log
+    files.
 
     Raises:
         ConfigError: the view is of a time before the table was downgraded, and needs log files of that time.
@@ -120,7 +120,7 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
 
 
 def base_slices(view: TableView, partition: str) -> list[FileSlice]:
-    """The newest committed base file of each file group, ordered by file id: what a read-optimized query sees."""
+    """The newest committed base file of each file group, ordered by file id, for a read-optimized query."""
     bases, _, _ = _files_that_count(view, partition)
     chosen: list[FileSlice] = []
     for file_id, versions in sorted(bases.items()):
@@ -145,7 +145,7 @@ def _files_that_count(
         base = parse_base_file(entry)
         if base is not None:
             if view.timeline.is_completed_or_archived(base.instant):
-                bases.setdefault(base.file_id, {})[base.instant] = named(base)  # of two of one write the last listed
+                bases.setdefault(base.file_id, {})[base.instant] = named(base)  # if one write left two, the last listed
             continue
         log = parse_log_file(entry)
         if log is None:
@@ -162,7 +162,7 @@ def _files_that_count(
 def _with_sources(
     view: TableView, partition: str, bases: dict[str, dict[str, BaseFile]]
 ) -> dict[str, dict[str, BaseFile]]:
-    """The base files, skeletons with the files that hold their data."""
+    """The base files, with source files of skeletons."""
     if view.sources is None or not any(METADATA_BOOTSTRAP_INSTANT in versions for versions in bases.values()):
         return bases
     sources = view.sources.of_partition(partition)
@@ -176,7 +176,7 @@ def _with_sources(
 
 
 def _log_counts(view: TableView, log: LogFile) -> bool:
-    """Whether the name leaves open that the log file holds rows for this view; blocks are looked at when it is read."""
+    """Whether the log file may hold visible rows, by its name; its blocks are checked when it is read."""
     if view.table_version < _LOGS_NAMED_BY_WRITE:
         return True
     return view.timeline.is_completed_or_archived(log.instant) and (view.as_of is None or log.instant <= view.as_of)
@@ -191,7 +191,7 @@ def _is_replaced(view: TableView, group: Group) -> bool:
 
 
 def _with_change_logs(one: FileSlice, changes: Sequence[LogFile]) -> FileSlice:
-    """The slice with the change logs of its base file: they carry its instant and its write token."""
+    """The slice with the change logs of its base file, which have its instant and write token."""
     base = one.base_file
     if base is None or not changes:
         return one
@@ -207,7 +207,7 @@ def _newest(
     logs: Sequence[LogFile],
     completions: Mapping[str, str],
 ) -> FileSlice | None:
-    """The newest slice of a group; the one of a pending compaction together with the one before."""
+    """The newest slice of a group; that of a pending compaction includes the slice before."""
     pending = view.pending_compactions.get((partition, file_id))
     by_slice: dict[str, list[LogFile]] = {instant: [] for instant in bases}
     if pending is not None:
@@ -228,22 +228,24 @@ def _newest(
 
 
 def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
-    """Refuse to take a log file of before a downgrade for a slice: it names its write, and lies on an older one."""
+    """Raise for a log file from before a downgrade: its name holds its write, not its slice, and it belongs to an
+    older one.
+    """
     if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
         raise ConfigError(
-            f"The table cannot be seen as of {view.as_of}: it was downgraded to version {view.table_version} since, "
-            f"which cannot read the log files of before, such as those of the file group {file_id} in partition "
-            f"{partition!r}. Travel to a later time, or upgrade the table to version {_LOGS_NAMED_BY_WRITE} first."
+            f"The table cannot be read as of {view.as_of}: it was later downgraded to version {view.table_version}, "
+            f"which cannot read the log files from before, such as those of the file group {file_id} in partition "
+            f"{partition!r}. Use a later time, or upgrade the table to version {_LOGS_NAMED_BY_WRITE} first."
         )
 
 
 def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
-    """Where the slice begins that a log file belongs to.
+    """The start of a log file's slice.
 
     Args:
         view: the pinned state.
         log: the log file.
-        slices: where slices of its group begin.
+        slices: starts of the slices of its group.
         completions: of archived writes, from :func:`archived_completions`.
     """
     if view.table_version < _LOGS_NAMED_BY_WRITE:
@@ -255,7 +257,7 @@ def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completion
     if completion is None:
         return begins[-1]
     if len(completion) != len(begins[-1]):
-        completion = log.instant  # one of them is no date and time: they do not compare
+        completion = log.instant  # one of them is not a timestamp: they do not compare
     return next((one for one in reversed(begins) if one <= completion), log.instant)
 
 
@@ -272,13 +274,13 @@ def _completion(view: TableView, instant: str, archived: Mapping[str, str]) -> s
 def archived_completions(
     view: TableView, partition: str, bases: Mapping[str, Mapping[str, BaseFile]], logs: Mapping[str, Sequence[LogFile]]
 ) -> dict[str, str]:
-    """Completion times of archived writes, of those where they decide: a slice of the group begins after the write.
+    """Completion times of archived writes that have log files in a group with a later slice.
 
     Args:
         view: the pinned state.
         partition: partition path.
-        bases: of each file id, its base files by instant.
-        logs: of each file id, its log files.
+        bases: base files by file id and instant.
+        logs: log files by file id.
 
     Raises:
         CorruptTableError: they cannot be read.

@@ -1,8 +1,7 @@
-"""A table at one moment: its configuration, its timeline, and the view on its files that follows from them.
+"""A table at one moment: its configuration, its timeline, and the view of its files.
 
-Loading costs one read of ``hoodie.properties``, one listing of the timeline, and the bodies of completed replace
-commits (they say which file groups ended) and of pending clusterings and compactions. Data folders are listed when
-somebody asks.
+Loading reads ``hoodie.properties``, lists the timeline, and reads completed replace commits (for replaced file groups)
+and pending clusterings and compactions. Data folders are listed on demand.
 """
 
 from __future__ import annotations
@@ -49,11 +48,11 @@ class TableState:
     """A table at one moment.
 
     Attributes:
-        storage: its files.
+        storage: the table's storage.
         config: ``hoodie.properties``.
         timeline: the active timeline.
-        view: which files count.
-        pending_services: planned clusterings that nobody has finished.
+        view: its visible files.
+        pending_services: pending clusterings.
     """
 
     storage: Storage
@@ -64,22 +63,21 @@ class TableState:
 
 
 def load_state(storage: Storage, as_of: str | None = None, replaced_since: str | None = None) -> TableState:
-    """Load the table's present state, or the one that it had; its files are found by listing folders.
+    """Load the table's current or an earlier state; its files are found by listing folders.
 
-    :func:`hudi_fast.metadata_table.state.open_state` does the same, but for where files are found.
+    :func:`hudi_fast.metadata_table.state.open_state` does the same with files listed by the metadata table.
 
     Args:
         storage: the table's storage.
-        as_of: newest requested time that counts; None for now.
-        replaced_since: for who asks for what was written after that time: file groups that were replaced before it are
-            not looked up.
+        as_of: newest requested time that is visible; None for now.
+        replaced_since: ignore file groups replaced before this time, for queries of later writes.
 
     Raises:
-        TableNotFoundError: there is no table.
-        CorruptTableError: a file of its configuration or timeline cannot be understood.
+        TableNotFoundError: the table does not exist.
+        CorruptTableError: a file of its configuration or timeline is invalid.
     """
     for _ in range(_MORE_LOOKS):
-        with contextlib.suppress(FileGoneError):  # archived, withdrawn or rolled back since the timeline was listed
+        with contextlib.suppress(FileGoneError):  # archived or rolled back after the timeline was listed
             return _load(storage, as_of, replaced_since)
     return _load(storage, as_of, replaced_since)
 
@@ -121,17 +119,17 @@ def read_commit(storage: Storage, config: TableConfig, instant: Instant) -> Comm
 
 
 def commits_newest_first(state: TableState) -> Iterator[tuple[Instant, CommitMetadata]]:
-    """Completed writes of the active timeline, each read when it is asked for."""
+    """Completed writes of the active timeline, read lazily."""
     for instant in reversed(state.timeline.writes()):
         if state.view.as_of is None or instant.requested <= state.view.as_of:
             yield instant, read_commit(state.storage, state.config, instant)
 
 
 def table_schema(state: TableState) -> pa.Schema | None:
-    """The data columns of the table (no meta columns); None for a table that has no schema yet.
+    """The data columns of the table, without meta columns; None for a table without a schema.
 
-    Taken from the newest commit that may have changed it, else from the table's creation, else from a base file.
-    Partition columns that the table keeps in the path only follow as text (``TableSchemaResolver``, Hudi 1.2.0).
+    From the newest commit that may have changed it, else from the table's creation, else from a base file. Partition
+    columns that only the path stores follow as text (``TableSchemaResolver``, Hudi 1.2.0).
     """
     stored = _stored_schema(state)
     if stored is None or not state.config.drop_partition_columns:
@@ -141,19 +139,19 @@ def table_schema(state: TableState) -> pa.Schema | None:
 
 
 def table_avro(state: TableState) -> str | None:
-    """The Avro JSON of the table as its newest commit has it that may have changed it; None before there is one."""
+    """The table's Avro JSON from its newest commit that may have changed it; None before the first."""
     found = _schema_text(state)
     return None if found is None else found[0]
 
 
 def column_defaults(state: TableState) -> dict[str, object]:
-    """Default values of the table's columns, other than null, as the JSON of its Avro schema has them."""
+    """Default values of the table's columns, other than null, as JSON values of its Avro schema."""
     text, where = _schema_text(state) or ("{}", "")
     try:
         fields = json.loads(text).get("fields") or []
         return {field["name"]: field["default"] for field in fields if field.get("default") is not None}
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptTableError(f"The table's Avro schema cannot be understood ({error!r}).", where) from error
+        raise CorruptTableError(f"The table's Avro schema is invalid ({error!r}).", where) from error
 
 
 def _stored_schema(state: TableState) -> pa.Schema | None:
@@ -162,7 +160,7 @@ def _stored_schema(state: TableState) -> pa.Schema | None:
 
 
 def _schema_text(state: TableState) -> tuple[str, str] | None:
-    """The newest Avro schema of the table and the file that it comes from."""
+    """The newest Avro schema of the table, and the path of its file."""
     limit = None if state.view.history is None else state.view.history.as_of
     for instant, commit in commits_newest_first(state):
         if limit is not None and instant.requested > limit:
@@ -177,12 +175,12 @@ def _schema_text(state: TableState) -> tuple[str, str] | None:
 
 
 def _schema_of_commit(commit: CommitMetadata) -> str | None:
-    """The schema that a commit may have changed; None where it did not."""
+    """The schema of a commit; None for operations that do not change it."""
     return None if commit.operation_type in _KEEPS_SCHEMA else commit.extra_metadata.get("schema") or None
 
 
 def _archived_schema(state: TableState) -> str | None:
-    """The schema as the newest archived commit has it that may have changed it: services alone came after."""
+    """The schema of the newest archived commit that may have changed it, for a timeline with services only."""
     archive = ArchivedTimeline(state.storage, state.config)
     for instant in reversed(archive.instants(None, state.view.as_of, WRITE_ACTIONS)):
         for one in archive.read(instant.requested, instant.requested):

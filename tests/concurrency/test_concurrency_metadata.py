@@ -78,7 +78,7 @@ def test_a_log_file_is_never_written_over_one_of_another_writer(tmp_path: Path) 
     ours, theirs = (log_writer(table, f"2030010100000000{number}", ["files"]) for number in (1, 2))
     written = theirs.write("files", 0, keys, values)
     assert theirs.write("files", 0, keys, values) == written  # an attempt whose answer was lost
-    with pytest.raises(hf.CommitConflictError, match="was written by another process"):
+    with pytest.raises(hf.CommitConflictError, match="another process, which now holds the lock, has written"):
         ours.write("files", 0, keys, values)
 
 

@@ -78,7 +78,7 @@ def test_another_index_stands_in_for_one_that_is_not_there(golden: Callable[[str
     table = opened(golden("mor_v9_record_index"))
     without = replace(table, partitions=("files",))
     for settings, metadata, text in (
-        (GLOBAL, None, "no metadata table"),
+        (GLOBAL, None, "no usable metadata table"),
         (GLOBAL, without, "the table does not have it"),
         (GLOBAL, kept_by_partition(table), "is partitioned"),
         (BY_PARTITION, table, "is global"),

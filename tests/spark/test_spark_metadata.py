@@ -74,7 +74,7 @@ def test_tasks_write_what_threads_write(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "text"), [(["p0", "p0"], "holds 1 rows more than keys"), (["p0", "p1"], "would get 1 keys twice")]
+    ("parts", "text"), [(["p0", "p0"], "holds 1 rows more than distinct keys"), (["p0", "p1"], "would get 1 keys twice")]
 )
 def test_refusals_of_tasks_are_the_callers(spark: Any, tmp_path: Path, parts: list[str], text: str) -> None:
     rows = pa.table({"id": ["k", "k"], "part": parts, "ts": pa.array([1, 1], pa.int64())})

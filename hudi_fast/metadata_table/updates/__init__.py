@@ -1,1 +1,1 @@
-"""The metadata table kept up: what an action adds to it, its delta commits, its building, its own services."""
+"""Updates of the metadata table: delta commits of actions, builds of partitions, and its own services."""

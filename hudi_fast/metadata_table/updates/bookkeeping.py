@@ -1,12 +1,12 @@
-"""What is written down about a metadata table: its own properties, and what the data table's properties say of it.
+"""Properties of the metadata table, and the data table's properties about it.
 
 ::
 
-    build     files, delta commit ─► then the name goes into hoodie.table.metadata.partitions
-    drop      the name goes out of it ─► then the folder goes
+    build     files, delta commit ─► then add the name to hoodie.table.metadata.partitions
+    drop      remove the name ─► then delete the folder
 
-In that order a reader never trusts what is not whole, and a crash leaves a folder that nobody names: the next writer
-removes it. A folder that is named but gone would stop Apache Hudi's writers, so it never comes to that.
+In this order readers never use an incomplete partition. A crash leaves a folder that no property names; the next writer
+deletes it. A property never names a missing folder, which would stop Apache Hudi's writers.
 
 Source: metadata reference 2.1, 2.10 and 2.12; HoodieTableConfig, HoodieBackedTableMetadataWriter, Hudi 0.15.0, 1.2.0.
 """
@@ -42,19 +42,19 @@ __all__ = [
 ]
 
 PARTITIONS_KEY = "hoodie.table.metadata.partitions"
-"""Property of the data table: partitions of its metadata table that are whole."""
+"""Property of the data table: complete partitions of its metadata table."""
 
 BUILDING_KEY = "hoodie.table.metadata.partitions.inflight"
-"""Property of the data table: partitions that are being built; writers log to them already."""
+"""Property of the data table: partitions under construction; writers already append log files to them."""
 
 DEFINITIONS_KEY = "hoodie.table.index.defs.path"
-"""Property of the data table: where index definitions are."""
+"""Property of the data table: path of the index definitions."""
 
 _FIRST_WITH_LAYOUT_2 = 8
 
 
 def metadata_properties(config: TableConfig) -> dict[str, str]:
-    """The properties of a new metadata table: of version 6 as 0.15 writes them, which 1.x reads too.
+    """The properties of a new metadata table: for version 6 as 0.15 writes them, which 1.x reads too.
 
     Args:
         config: of the data table.
@@ -91,11 +91,11 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 
 
 def create_metadata(storage: Storage, config: TableConfig) -> tuple[Storage, TableConfig]:
-    """Make an empty metadata table; what lies in its place goes first. Call it under the data table's lock.
+    """Create an empty metadata table, replacing an existing one. The caller holds the data table's lock.
 
     Args:
         storage: of the data table.
-        config: of the data table, which names no metadata partitions.
+        config: of the data table; names no metadata partitions.
 
     Returns:
         Storage and configuration of the metadata table.
@@ -108,30 +108,30 @@ def create_metadata(storage: Storage, config: TableConfig) -> tuple[Storage, Tab
 
 
 def has_metadata_folder(storage: Storage) -> bool:
-    """Whether there is a metadata table, whatever the data table's properties say."""
+    """Whether a metadata table exists, regardless of the data table's properties."""
     return storage.exists(f"{METADATA_FOLDER}/{PROPERTIES_PATH}")
 
 
 def record_building(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
-    """Name partitions that are being built in the data table's properties; its configuration afterwards.
+    """Add partitions under construction to the data table's properties; returns its new configuration.
 
-    From then on writers log to them.
+    From then on writers append log files to them.
     """
     return _with_partitions(storage, config.metadata_partitions, {*config.metadata_partitions_inflight, *partitions})
 
 
 def record_built(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
-    """Name partitions that are whole now in the data table's properties; its configuration afterwards."""
+    """Add complete partitions to the data table's properties; returns its new configuration."""
     names = {*config.metadata_partitions, *partitions}
     building = set(config.metadata_partitions_inflight) - names
     return _with_partitions(storage, names, building)
 
 
 def drop_partitions(storage: Storage, config: TableConfig, partitions: Iterable[str]) -> TableConfig:
-    """Take partitions away, first from the data table's properties; all of them go with ``files``.
+    """Drop partitions: first from the data table's properties, then their folders. Dropping ``files`` drops all.
 
     Returns:
-        The data table's configuration afterwards.
+        The data table's new configuration.
     """
     going = set(partitions)
     if "files" in going:
@@ -146,7 +146,7 @@ def drop_partitions(storage: Storage, config: TableConfig, partitions: Iterable[
 
 
 def drop_metadata(storage: Storage, config: TableConfig) -> bool:
-    """Take the metadata table away; False when there was none. Call it under the data table's lock."""
+    """Delete the metadata table; False when there was none. The caller holds the data table's lock."""
     named = [*config.metadata_partitions, *config.metadata_partitions_inflight]
     if named:
         update_properties(storage, {PARTITIONS_KEY: "", BUILDING_KEY: ""})
@@ -156,7 +156,7 @@ def drop_metadata(storage: Storage, config: TableConfig) -> bool:
 def write_definitions(
     storage: Storage, config: TableConfig, definitions: dict[str, IndexDefinition], old: dict[str, IndexDefinition]
 ) -> TableConfig:
-    """Write index definitions if they changed; the data table's configuration afterwards, which says where they are."""
+    """Write index definitions if they changed; returns the data table's configuration, which names their path."""
     if definitions == old:
         return config
     if not config.raw.get(DEFINITIONS_KEY):
@@ -167,12 +167,12 @@ def write_definitions(
 
 
 def record_schema(version: int, stored: str | None) -> str:
-    """The Avro schema (JSON, with meta columns) to write a metadata table's records in.
+    """The Avro schema (JSON, with meta columns) for a metadata table's new records.
 
     Args:
         version: table version.
-        stored: the schema that the newest commit of the metadata table names; None for a new table. Tables of version
-            6 stay readable for 0.15, which lacks parts of later records, until a 1.x has written to them.
+        stored: the schema in the newest commit of the metadata table; None for a new table. Tables of version 6 stay
+            readable for 0.15, whose schema lacks later fields, until a 1.x has written to them.
     """
     if version >= _FIRST_WITH_LAYOUT_2 or (stored is not None and "SecondaryIndexMetadata" in stored):
         return RECORD_SCHEMA
@@ -180,7 +180,7 @@ def record_schema(version: int, stored: str | None) -> str:
 
 
 def commit_schema(schema: str) -> str:
-    """The same schema as commits name it: without meta columns."""
+    """The schema as stored in commits: without meta columns."""
     record = json.loads(schema)
     record["fields"] = [field for field in record["fields"] if not field["name"].startswith("_hoodie_")]
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)

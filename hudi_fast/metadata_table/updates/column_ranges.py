@@ -1,10 +1,10 @@
-"""The column ranges of a table's files, and their form as records of statistics.
+"""Column ranges of a table's files, and their records of statistics.
 
 ::
 
-    file that was just written ─ what its writer noted ─┐
-    base file ─ footer ─────────────────────────────────┼─► ColumnRanges ─► StatRow ─ stat_records ─► keys, Avro values
-    log file ─ its data blocks ─────────────────────────┘
+    file just written ─ ranges in its write stat ─┐
+    base file ─ footer ───────────────────────────┼─► ColumnRanges ─► StatRow ─ stat_records ─► keys, Avro values
+    log file ─ its data blocks ───────────────────┘
     records of files' statistics ─ ranges_of_records ─► ColumnRanges
 
 Source: metadata reference 3.5; HoodieTableMetadataUtil#getColumnStatsRecords, Hudi 1.2.0.
@@ -51,18 +51,18 @@ FILE_STATS, PARTITION_STATS = 3, 6
 """Types of records."""
 
 _COLUMN_HASH = 12
-"""Characters of a key that stand for the column."""
+"""Length of the column hash at the start of a key, in characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatRow:
-    """One record of statistics to be.
+    """One record of statistics before encoding.
 
     Attributes:
         key: of the record.
         name: the file, or the partition path.
         column: dotted name.
-        range: what is in there.
+        range: of its values.
         kind: type of the column's values; None where there are no values.
         type: :data:`FILE_STATS` or :data:`PARTITION_STATS`.
         tight: whether the bounds replace those of an older record.
@@ -81,15 +81,15 @@ class StatRow:
 
 
 def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:
-    """The ranges of a file: those that its writer noted, or else what the file says.
+    """The ranges of a file: from its write stat if recorded there, else read from the file.
 
     Args:
-        context: says which blocks of a log file count.
+        context: decides which blocks of a log file are visible.
         one: base file or log file.
-        columns: dotted names of those that are wanted; columns that the file lacks are left out.
+        columns: dotted names; columns that the file lacks are left out.
 
     Raises:
-        CorruptTableError: the file is gone or cannot be understood.
+        CorruptTableError: the file is missing or corrupt.
     """
     noted = None if one.stat is None else one.stat.column_ranges
     if noted is not None:
@@ -101,7 +101,7 @@ def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[
 
 
 def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:
-    """Rows of the data blocks; a column that no row of a block brings is not in it."""
+    """Ranges of the rows in the data blocks, without columns that no block has."""
     full = pa.schema([field.with_nullable(True) for field in stored_schema(context)])
     roots = {name.split(".")[0] for name in columns}
     wanted_columns = pa.schema([field for field in full if field.name in roots])
@@ -119,13 +119,15 @@ def _ranges_of_log(context: ProducerContext, one: AddedFile, columns: Sequence[s
 
 
 def column_types(context: ProducerContext, columns: Sequence[str]) -> dict[str, pa.DataType]:
-    """The types of some columns of the table, by dotted name."""
+    """Types of the given columns of the table, by dotted name."""
     known = leaf_columns(stored_schema(context))
     return {name: known[name] for name in columns if name in known}
 
 
 def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-    """Ranges of an older file in the table's types now: unknown where a value does not fit; without dropped columns."""
+    """Ranges of an older file in the table's current types: unknown where a value does not fit; without dropped
+    columns.
+    """
     found = {}
     for name, one in ranges.items():
         if name not in types:
@@ -141,14 +143,14 @@ def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRa
 
 
 def _grown(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
-    """A value in a later type of its column: a float becomes the double of the same text, as in stored rows."""
+    """A value in a later type of its column: a float becomes the double with the same text, as in stored rows."""
     if value.type == pa.float32() and kind == pa.float64():
         return value.cast(pa.string()).cast(kind)
     return value.cast(kind)
 
 
 def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether values that grew into another type compare as before: numbers do, numbers as text do not."""
+    """Whether values promoted to another type keep their order: numbers do, numbers as text do not."""
 
     def family(kind: pa.DataType) -> int:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -164,12 +166,12 @@ def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
 def stat_records(
     partition: PartitionKind, rows: Sequence[StatRow], version: StatsVersion, schema: str
 ) -> tuple[pa.Array, pa.Array]:
-    """Rows as keys and Avro values; rows of values that have no statistics are left out.
+    """Encode rows to keys and Avro values; rows whose type has no statistics are left out.
 
     Args:
         partition: kind of metadata partition.
         rows: of any columns and files.
-        version: how values are stored.
+        version: encoding of values.
         schema: Avro JSON of the records.
     """
     by_kind: dict[pa.DataType | None, list[StatRow]] = {}
@@ -210,7 +212,7 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
 
 
 def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
-    """Records of files' statistics as ranges: by partition and file as keys have them, then by column.
+    """Ranges from records of files' statistics: by hashed partition and file (end of the key), then by column.
 
     Args:
         rows: of :data:`hudi_fast.metadata_table.records.COLUMN_STATS`.
@@ -235,7 +237,7 @@ def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[
 
 
 def _alike(rows: pa.Table) -> dict[tuple[str, int | None, str | None], list[int]]:
-    """Numbers of rows by column, type of value and what is said of that."""
+    """Row numbers by column, value type and type info."""
     groups: dict[tuple[str, int | None, str | None], list[int]] = {}
     names: Iterable[list[object]] = (
         rows.column(name).to_pylist() for name in ("column_name", "value_type", "value_type_info")

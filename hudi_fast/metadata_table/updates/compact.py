@@ -1,12 +1,12 @@
-"""The entries of a compacted file group, in key order, a bounded number at a time.
+"""The entries of a compacted file group, in key order, in pieces of bounded size.
 
 ::
 
-    log layers ─► keys that they touch ─► the base file's entries of these ─► fold ─► encoded, sorted ─┐
-    base file ─► block by block, without those keys, as they are stored ───────────────────────────────┴─► merged
+    log layers ─► changed keys ─► their entries in the base file ─► fold ─► encoded, sorted ─┐
+    base file ─► block by block, without those keys, as stored ──────────────────────────────┴─► merged
 
-A base file may be large; what its log touches is what a few commits brought. So only that is decoded, and the rest is
-copied as it is: no more than the log and a block of the base file are in memory.
+A base file may be large, while its log holds the changes of a few commits. Only the changed entries are decoded, the
+rest is copied: memory holds the log and one block of the base file.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Entries = tuple[pa.Array, pa.Array]
 
 
 def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Iterator[Entries]:
-    """What the base file of a compacted slice holds, in pieces that follow each other.
+    """The entries of a compacted slice's new base file, in consecutive pieces.
 
     Args:
         table: the metadata table.
         partition: of the metadata table.
-        slice_: one of its groups.
-        schema: Avro JSON to write values in.
+        slice_: one of its slices.
+        schema: Avro JSON to encode values with.
 
     Raises:
-        CorruptTableError: a file is gone or cannot be understood.
-        UnsupportedFeatureError: an unknown kind of partition, or values that are not read.
+        CorruptTableError: a file is missing or corrupt.
+        UnsupportedFeatureError: an unknown kind of partition, or values of an unsupported type.
     """
     kind, layers = record_kind(table, partition), log_layers(table, slice_)
     if slice_.base_file is None:
@@ -63,7 +63,7 @@ def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, s
 
 
 def _untouched(reader: HFileReader, touched: pa.Array) -> Iterator[Entries]:
-    """The base file's blocks without the keys that the log touches."""
+    """The base file's blocks without the keys in the log."""
     known = touched.cast(pa.binary())
     for keys, values in reader.scan():
         kept = pc.invert(pc.is_in(keys, known))
@@ -71,13 +71,13 @@ def _untouched(reader: HFileReader, touched: pa.Array) -> Iterator[Entries]:
 
 
 def _encoded(kind: PartitionKind, layers: list[Layer], schema: str) -> Entries:
-    """The live records of some layers."""
+    """The live records of the layers, encoded and sorted by key."""
     keys, values = encode_records(kind, fold(kind, layers), schema)
     return _sorted(keys.cast(pa.binary()), values)
 
 
 def _recoded(kind: PartitionKind, entries: Entries, own: str, schema: str, path: str) -> Entries:
-    """Entries in another schema."""
+    """Entries re-encoded with another schema."""
     keys, values = encode_records(kind, decode_records(kind, *entries, own, path), schema)
     return keys.cast(pa.binary()), values
 
@@ -94,7 +94,7 @@ def _sorted(keys: pa.Array, values: pa.Array) -> Entries:
 
 
 def _count_up_to(keys: pa.Array, last: bytes) -> int:
-    """How many of some ascending keys are not above ``last``."""
+    """The number of ascending keys that are not above ``last``."""
     low, high = 0, len(keys)
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Writing one file group of a metadata table: sorted, unique keys into one log file, or into a base file when building.
+"""Write one file group of a metadata table: sorted, unique keys to a log file, or to a base file in a build.
 
 ::
 
@@ -7,9 +7,9 @@
         ─► base file  <file id>_<token>_<instant>.hfile                                            a build
         ─► WriteStat
 
-A :class:`GroupWriter` is a value that tasks get: it knows every group's file id and where its log stands, so that
-nothing is listed while records are written. A file's name follows from the group and the commit alone, and its content
-appears at once: a task that runs twice leaves one file.
+Tasks receive a :class:`GroupWriter` as a value: it holds the file id and log version of every group, so no folder is
+listed while records are written. A file's name depends on the group and the commit alone, and its content appears
+atomically, so a retried task leaves one file.
 
 Sources: HoodieAppendHandle, HoodieHFileDataBlock, HoodieDeleteBlock, HoodieAvroHFileWriter, Hudi 1.2.0.
 """
@@ -42,18 +42,18 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
 
 _WHOLE_BYTES = 64 << 20
-"""Files up to this size are put in place at once, larger ones are streamed."""
+"""Files up to this size are written at once, larger ones are streamed."""
 
 _FIRST_TOKEN = "0-0-0"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupTarget:
-    """Where the records of one file group go.
+    """A file group and its newest slice.
 
     Attributes:
         file_id: of the group.
-        base_instant: where its newest slice begins; empty when it has none yet.
+        base_instant: instant of its newest slice; empty when it has none.
         base_file: name of the slice's base file; empty when it has none.
         log_version: largest version of the slice's log files; 0 for none.
     """
@@ -72,10 +72,10 @@ class GroupWriter:
         storage: of the metadata table.
         config: of the metadata table.
         instant: requested time of the commit.
-        schema: Avro schema of the values as JSON, meta columns included.
-        targets: metadata table partition to its groups; their places are the numbers of the groups.
-        places: of a partitioned record index: what a data partition's file ids begin with, to its groups' places.
-        building: base files rather than log files.
+        schema: Avro schema of the values as JSON, with meta columns.
+        targets: groups by metadata table partition; the index of a group is its number.
+        places: of a partitioned record index: group numbers by the file id prefix of a data partition.
+        building: write base files instead of log files.
     """
 
     storage: Storage
@@ -87,7 +87,7 @@ class GroupWriter:
     building: bool = False
 
     def route(self, records: EncodedRecords) -> npt.NDArray[np.int32]:
-        """int32[n]: the file group (place among the groups of its partition) that each record goes to.
+        """The file group number (within its partition) of each record: int32[n].
 
         Raises:
             KeyError: the commit has no groups for that partition, or for that data partition.
@@ -100,11 +100,11 @@ class GroupWriter:
         return places[group_numbers(hashed, len(places))]
 
     def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
-        """Write all records of one group: at most one call per group and commit.
+        """Write all records of one group; call it at most once per group and commit.
 
         Args:
             partition: of the metadata table.
-            group: place of the file group.
+            group: number of the file group.
             keys: string[n], ascending by bytes, distinct.
             values: binary[n], Avro records; null deletes the key.
 
@@ -122,8 +122,8 @@ class GroupWriter:
 
         Args:
             partition: of the metadata table.
-            group: place of the file group.
-            entries: keys and values, all pieces ascending by bytes.
+            group: number of the file group.
+            entries: keys and values, ascending by bytes over all pieces.
             logs: the slice's log files.
         """
         target = self.targets[partition][group]
@@ -207,7 +207,7 @@ class GroupWriter:
 
 
 def target_of(slice_: FileSlice) -> GroupTarget:
-    """A group as its newest slice stands."""
+    """The target for a group with the given newest slice."""
     return GroupTarget(
         slice_.file_id,
         slice_.base_instant,
@@ -217,7 +217,7 @@ def target_of(slice_: FileSlice) -> GroupTarget:
 
 
 def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str) -> WriteStat:
-    """Make the first file of a group, which makes the group visible: a log file with an empty delete block."""
+    """Write the first file of a group, which makes it visible: a log file with an empty delete block."""
     name = log_file_name(file_id, instant, 1, _FIRST_TOKEN)
     nothing = _deletes(pa.array([], pa.string()), partition)
     size = _put(
@@ -238,7 +238,7 @@ def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str
 
 
 def base_bloom() -> BloomFilter:
-    """The empty filter of a base file (``hoodie.metadata.bloom.filter.*``, defaults of 1.2.0)."""
+    """An empty bloom filter for a base file (``hoodie.metadata.bloom.filter.*``, defaults of 1.2.0)."""
     return BloomFilter.create(10_000, 1e-9, 100_000)
 
 
@@ -252,30 +252,30 @@ def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:
 
 
 def put_new(storage: Storage, path: str, parts: Sequence[Part]) -> int:
-    """Write a file whose name does not say who wrote it, as those of logs before table version 8; its size.
+    """Write a file whose name does not identify its writer, like log files before table version 8; returns its size.
 
     Raises:
-        CommitConflictError: another writer has made it: this one was stopped for so long that it lost the lock.
+        CommitConflictError: another writer has created it: this writer was paused so long that it lost the lock.
     """
     content = b"".join(_views(parts))
     try:
         storage.create_exclusive(path, content)
     except FileExistsError as error:
-        if storage.read_bytes(path) == content:  # an attempt of this task that was lost
+        if storage.read_bytes(path) == content:  # an earlier attempt of this task
             return len(content)
         raise CommitConflictError(
-            f"The metadata table {storage.uri}: {path} was written by another process in the meantime, which holds the "
-            "lock. Nothing of this write is visible; run it again."
+            f"The metadata table {storage.uri}: another process, which now holds the lock, has written {path}. "
+            "Nothing of this write is visible; run it again."
         ) from error
     return len(content)
 
 
 def _views(parts: Sequence[Part]) -> list[memoryview]:
-    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # a buffer of Arrow is one of Python's
+    return [memoryview(part) for part in parts]  # type: ignore[arg-type]  # an Arrow buffer supports the buffer protocol
 
 
 def _put(storage: Storage, path: str, parts: Sequence[Part]) -> int:
-    """Write a file, over what an earlier attempt left; its size."""
+    """Write a file, replacing one of an earlier attempt; returns its size."""
     views = _views(parts)
     size = sum(view.nbytes for view in views)
     if size <= _WHOLE_BYTES:

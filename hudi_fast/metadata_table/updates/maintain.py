@@ -1,14 +1,14 @@
-"""The metadata table's own services: its log files are compacted, old slices are deleted, what died is finished.
+"""Services of the metadata table: finish pending instants, compact log files, delete old slices.
 
 ::
 
-    settle      pending rollbacks, delta commits, compactions and cleans that nobody will finish
+    finish      pending rollbacks, delta commits, compactions and cleans whose writers have failed
     compact     enough delta commits since the last one ─► plan ─► per group: fold ─► base file ─► commit
-    clean       slices that no commit to be kept needs ─► plan ─► delete ─► clean
+    clean       slices that no retained commit needs ─► plan ─► delete ─► clean
 
-All of it runs under the data table's lock, after its commit; it changes no answer. A compaction folds everything that
-is visible into base files, which carry no instants: so it waits while the data table has a pending action that the
-metadata table holds already.
+All run under the data table's lock, after its commit, and change no query result. A compaction folds all visible
+entries into base files, which store no instants. It therefore waits while the data table has a pending action whose
+delta commit is already complete.
 
 Source: metadata reference 2.5, 2.8, 2.9; HoodieBackedTableMetadataWriter#performTableServices, Hudi 0.15.0 and 1.2.0.
 """
@@ -58,13 +58,14 @@ _KEPT_COMMITS = 20
 
 
 def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
-    """Finish or undo what writers that died left pending; call it when the data table has been cleaned up.
+    """Finish or roll back pending instants of failed writers; call it after the data table's failed writes are rolled
+    back.
 
     Returns:
-        Whether anything changed: open the metadata table again then.
+        Whether anything changed; if so, open the metadata table again.
 
     Raises:
-        CorruptTableError: something is pending that cannot be finished: the metadata table must be built anew.
+        CorruptTableError: a pending instant cannot be finished; the metadata table has to be rebuilt.
     """
     changed = False
     for instant in table.timeline.pending():
@@ -73,7 +74,9 @@ def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
 
 
 def compaction_due(table: MetadataTable, after: int) -> bool:
-    """Whether log files are to be compacted: ``after`` delta commits since the last time, and nothing in the way."""
+    """Whether to compact log files: ``after`` delta commits since the last compaction, and no pending instant
+    prevents it.
+    """
     timeline = table.timeline
     if timeline.pending_compactions:
         return False
@@ -88,10 +91,10 @@ def compaction_due(table: MetadataTable, after: int) -> bool:
 
 
 def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
-    """Compact all groups that have log files; the instant, or None when none has.
+    """Compact all groups that have log files; returns the instant, None when no group has any.
 
     Raises:
-        CorruptTableError: a file of the metadata table cannot be understood; nothing was completed.
+        CorruptTableError: a file of the metadata table is corrupt; nothing was completed.
     """
     plan = CompactionPlan(tuple(operation_of(one, _EMPTY_WRITE_BYTES) for one in _slices(table) if one.log_files))
     if not plan.operations:
@@ -103,9 +106,10 @@ def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
 
 
 def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
-    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None for nothing to do.
+    """Delete slices that none of the newest ``kept_commits`` commits needs; returns the instant, None when there are
+    none.
 
-    Where archiving leaves fewer commits than that on the timeline, those are the ones that count.
+    Where archiving leaves fewer commits on the timeline, all of these are retained.
     """
     commits = table.timeline.writes()
     if not commits or (len(commits) <= kept_commits and not table.storage.exists(table.config.history_folder)):
@@ -127,14 +131,14 @@ def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int 
     return instant.requested
 
 
-# ---- what died
+# ---- pending instants
 
 
 def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock) -> bool:
     storage, config = table.storage, table.config
     if instant.action == "deltacommit":
         if any(one.requested == instant.requested for one in table.data_timeline.pending()):
-            return False  # of an action that is being carried out
+            return False  # its action is still running
         if _is_initial(config.layout_version, instant.requested):
             delete_instant_files(storage, config, instant)
         else:
@@ -157,7 +161,7 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock)
     except CorruptTableError:
         if body:
             raise
-        delete_instant_files(storage, config, instant)  # cut off while it was requested
+        delete_instant_files(storage, config, instant)  # interrupted while writing the requested file
     return True
 
 
@@ -175,13 +179,15 @@ def _last_compaction(timeline: Timeline) -> str | None:
 
 
 def _slices(table: MetadataTable) -> Iterable[FileSlice]:
-    """Slices of whole partitions: base files of one that is being built are older than any compaction from now on."""
+    """Slices of complete partitions. A partition under construction is left out: its base files are older than any
+    new compaction.
+    """
     for partition in table.partitions:
         yield from table.groups(partition)
 
 
 def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
-    """The requested time of an action of the metadata table's own."""
+    """The requested time of a service of the metadata table."""
     if table.config.layout_version > 1:
         return clock.next_time(table.timeline.newest_time, table.data_timeline.newest_time)
     deltas = [one.requested for one in table.timeline.writes() if one.action == "deltacommit"]
@@ -189,9 +195,9 @@ def _own_time(table: MetadataTable, clock: InstantClock, suffix: str) -> str:
 
 
 def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock: InstantClock) -> None:
-    """Carry a compaction out; one that died is carried out again, over the files that it left.
+    """Execute a compaction; an abandoned one is executed again and overwrites its files.
 
-    Others may have logged since it was planned: what the plan does not name comes on top of what is made here.
+    Log files written after the plan are not merged and stay on top of the new base files.
     """
     storage, config = table.storage, table.config
     if instant.state is State.REQUESTED:
@@ -219,7 +225,7 @@ def _compact(table: MetadataTable, instant: Instant, plan: CompactionPlan, clock
 
 
 def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
-    """Files of slices that were out of date at ``earliest`` already."""
+    """Files of slices that were already outdated at ``earliest``."""
     entries = [entry for entry in table.storage.list_dir(partition) if not entry.is_dir]
     bases = [base for base in map(parse_base_file, entries) if base is not None]
     keep: dict[str, str] = {}
@@ -234,7 +240,7 @@ def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
 
 
 def _completions(table: MetadataTable, instants: set[str]) -> dict[str, str]:
-    """When writes ended, archived ones among them; before table version 8 names of log files have another time."""
+    """Completion times of writes, including archived ones; before table version 8 the times in log file names."""
     if table.config.layout_version < 2:
         return {time: time for time in instants}
     found = {time: done for time in instants if (done := table.timeline.completion_of(time)) is not None}

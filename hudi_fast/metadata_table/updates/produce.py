@@ -1,12 +1,12 @@
-"""Who makes the records that an action adds to the metadata table, or that a new partition of it begins with.
+"""Producers of metadata-table records: for one action, or for a new partition.
 
 ::
 
-    TableDelta ── sources_of_delta ─┐                              one module per kind: produce_files, _stats, _bloom,
-    table as it is ─ sources_of_table ┴─► RecordSource, RecordSource ...              _records, _secondary, _expression
+    TableDelta ── sources_of_delta ──┐                             one module per kind: produce_files, _stats, _bloom,
+    whole table ─ sources_of_table ──┴─► RecordSource, ...                     _records, _secondary, _expression
                                               └ read() ─► EncodedRecords, EncodedRecords ... ─► runner
 
-A source is a small picklable value; it opens files when it is read, in a thread or in a Spark task.
+A source is a small picklable value. It opens files when it is read, in a thread or in a Spark task.
 """
 
 from __future__ import annotations
@@ -59,19 +59,19 @@ _PARTITIONS_AT_ONCE = 16
 _THREADS = 8
 
 _LOG_BYTES_OF_A_RECORD = 100
-"""A low guess, for slices without base file: an index may have a few groups too many."""
+"""A low estimate, for slices without base file: an index may get a few groups too many."""
 
 
 def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: Sequence[str]) -> list[RecordSource]:
-    """The sources of what ``change`` adds to these metadata partitions.
+    """The sources of the records that ``change`` adds to these metadata partitions.
 
     Args:
         context: the table before the action.
         change: the action.
-        partitions: metadata partitions to keep up: those that are there and those being built.
+        partitions: metadata partitions to update: complete ones and those under construction.
 
     Raises:
-        UnsupportedFeatureError: one of them cannot be kept up.
+        UnsupportedFeatureError: one of them is not supported.
     """
     after = after_change(context, change)
     groups: list[GroupChange] | None = None
@@ -88,12 +88,12 @@ def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: S
 
 
 def sources_of_table(context: ProducerContext, partition: str, instant: str) -> list[RecordSource]:
-    """The sources of all records of one metadata partition, for the table as ``context.view`` has it.
+    """The sources of all records of one metadata partition, for the table in ``context.view``.
 
     Args:
         context: the table.
         partition: the metadata partition to build.
-        instant: requested time of the build; stands in records that name an instant of their own.
+        instant: requested time of the build; stored in records with an instant of their own.
 
     Raises:
         UnsupportedFeatureError: it cannot be built.
@@ -123,7 +123,7 @@ def sources_of_table(context: ProducerContext, partition: str, instant: str) -> 
 
 
 def record_counts(context: ProducerContext) -> dict[str, int]:
-    """About how many rows each data partition has (footers of base files, sizes of log files): for sizing."""
+    """Approximate number of rows per data partition (footers of base files, sizes of log files), for sizing."""
     slices = list(_all_slices(context))
     with ThreadPoolExecutor(_THREADS) as pool:
         counts = list(pool.map(lambda one: _rows_of(context, one), slices))
@@ -133,13 +133,13 @@ def record_counts(context: ProducerContext) -> dict[str, int]:
     return found
 
 
-# ---- a change
+# ---- sources of a change
 
 
 def _of_files(
     context: ProducerContext, after: ProducerContext, change: TableDelta, partition: str
 ) -> list[RecordSource]:
-    """Sources of kinds whose records are about files."""
+    """Sources of the kinds with records about files."""
     kind = kind_of(partition)
     added = [one for one in change.added if not one.is_cdc]
     removed = [(folder, name) for folder, names in sorted(change.removed.items()) for name in names]
@@ -183,7 +183,7 @@ def _of_groups(
     partition: str,
     groups: Sequence[GroupChange],
 ) -> list[RecordSource]:
-    """Sources of kinds whose records are about rows."""
+    """Sources of the kinds with records about rows."""
     if kind_of(partition) is PartitionKind.SECONDARY_INDEX:
         check_secondary(after, partition)
         return [PairsOfGroup(context, after, partition, one) for one in groups]
@@ -192,11 +192,11 @@ def _of_groups(
     return [KeysOfGroup(context, after, one, change.instant, partitioned, deletes) for one in groups]
 
 
-# ---- the table
+# ---- sources of a table
 
 
 def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
-    """Base files and log files of all complete writes."""
+    """Base files and log files of all completed writes."""
     for partition in context.view.lister.partitions():
         logs: dict[tuple[str, str], list[LogFile]] = {}
         for entry in context.view.lister.files(partition):

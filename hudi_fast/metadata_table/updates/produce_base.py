@@ -1,12 +1,12 @@
-"""The values that producers of metadata records share, and the file groups that a change is about.
+"""Values that producers of metadata records share, and the file groups of a change.
 
 ::
 
-    table before ─┐                             ┌─► GroupChange: slice before, slice after
-    TableDelta ──┴─► the view once it is done ─┴─► files of each partition
+    table before ─┐                      ┌─► GroupChange: slice before, slice after
+    TableDelta ───┴─► view after it ─────┴─► files of each partition
 
-What a slice looks like after a change is what the table's own rules say of the files that are there then: the change
-is taken for complete, its files for listed, its replaced groups for gone.
+The view after a change applies the table's own rules as if the change were complete: its files are listed, its replaced
+groups are not.
 """
 
 from __future__ import annotations
@@ -73,14 +73,14 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class EncodedRecords:
-    """Records for one metadata partition, in no order.
+    """Records for one metadata partition, unordered.
 
     Attributes:
         partition: the metadata partition (folder name).
         keys: string[n].
-        values: binary[n], Avro; null where the key is deleted.
-        hashed: string[n], what chooses the file group in place of the key; None for the key.
-        data_partition: partitioned record index: the data partition whose file groups take them; None for others.
+        values: binary[n], Avro; null deletes the key.
+        hashed: string[n], the text whose hash selects the file group; None for the key itself.
+        data_partition: partitioned record index: the data partition whose file groups receive the records; else None.
     """
 
     partition: str
@@ -91,34 +91,34 @@ class EncodedRecords:
 
 
 class RecordSource(Protocol):
-    """Makes records when it is read; picklable."""
+    """Produces records when it is read; picklable."""
 
     @property
     def weight(self) -> int:
-        """About how many bytes of data files are read: what decides where sources run."""
+        """Approximate bytes of data files to read; decides where sources run."""
         ...
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """All its records, some at a time, their values encoded with ``schema`` (Avro JSON)."""
+        """All records, in batches, with values encoded by ``schema`` (Avro JSON)."""
         ...
 
 
 @dataclass(frozen=True)
 class ProducerContext:
-    """What is true for all sources of one action. Picklable.
+    """State shared by all sources of one action. Picklable.
 
     Attributes:
         storage: the data table's storage.
         config: its configuration.
-        view: the table before the action (building: as it is).
-        merge: how slices merge, of the same state.
+        view: the table before the action (building: the current table).
+        merge: merge inputs of the same state.
         metadata: the metadata table before the action; None when there is none yet.
-        schema: data columns of the table once the action is visible.
-        indexed_columns: columns of ``column_stats``, meta columns among them.
+        schema: data columns of the table after the action.
+        indexed_columns: columns of ``column_stats``, including meta columns.
         definitions: index definitions by metadata partition.
-        file_id_encoding: how the record index stores file ids: 0 as numbers where they are UUIDs, 1 as text.
-        alone: whether no write that began earlier is pending. The records of one that is stand before those of this
-            action, however late they are made, so what this action says of a whole partition would hide them.
+        file_id_encoding: encoding of file ids in the record index: 0 as numbers where they are UUIDs, 1 as text.
+        alone: whether no earlier write is pending. Records of an earlier write always precede those of this action,
+            whenever they are written, so a record of this action about a whole partition would hide them.
     """
 
     storage: Storage
@@ -141,10 +141,9 @@ class GroupChange:
         partition: partition path.
         file_id: the file group.
         before: its newest slice before; None for a new group.
-        after: its newest slice afterwards; None for a group that is replaced.
-        inserts_last: the rows that are new to the group, when these are the last ones of the new base file; None when
-            that is not known.
-        deletes: rows that the writer says are gone; None when it does not say.
+        after: its newest slice afterwards; None for a replaced group.
+        inserts_last: number of inserted rows if these are the last rows of the new base file; None when unknown.
+        deletes: number of deleted rows in the writer's statistics; None when unknown.
     """
 
     partition: str
@@ -156,7 +155,7 @@ class GroupChange:
 
 
 def after_change(context: ProducerContext, change: TableDelta) -> ProducerContext:
-    """The context once the change is done: its files are listed and count, replaced groups do not."""
+    """The context after the change: its files are listed and visible, replaced groups are not."""
     timeline = _with_completed(context.view.timeline, change.instant)
     files: dict[str, list[FileStat]] = {}
     for one in change.added:
@@ -217,7 +216,7 @@ def group_changes(context: ProducerContext, after: ProducerContext, change: Tabl
 
 
 def _log_deletes(change: TableDelta) -> dict[tuple[str, str], int]:
-    """Deletes in the log files that groups got, where writers say that all their rows are of stored keys."""
+    """Number of deletes in each group's new log files, where writers report that all their rows have stored keys."""
     found: dict[tuple[str, str], int] = {}
     unsaid = {
         (one.partition, one.file_id)
@@ -232,7 +231,7 @@ def _log_deletes(change: TableDelta) -> dict[tuple[str, str], int]:
 
 
 def stored_schema(context: ProducerContext) -> pa.Schema:
-    """The columns of stored rows: meta columns, if the table has them, then the table's."""
+    """The columns of stored rows: meta columns, if the table has them, then the table's columns."""
     if not context.config.populate_meta_fields:
         return context.schema
     data = [one for one in context.schema if one.name not in META_FIELDS]
@@ -240,15 +239,15 @@ def stored_schema(context: ProducerContext) -> pa.Schema:
 
 
 def slice_rows(context: ProducerContext, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """What a snapshot sees of a slice, in the table's types; columns that its files lack are null.
+    """The rows of a slice in a snapshot, in the table's types; columns that its files lack are null.
 
     Args:
-        context: says which blocks of the log count.
+        context: decides which log blocks are visible.
         slice_: the slice.
         columns: top-level columns, at least one.
 
     Raises:
-        CorruptTableError: a file of the slice is gone or cannot be understood.
+        CorruptTableError: a file of the slice is missing or corrupt.
     """
     full = stored_schema(context)
     wanted = pa.schema([full.field(name).with_nullable(True) for name in columns])
@@ -258,14 +257,10 @@ def slice_rows(context: ProducerContext, slice_: FileSlice, columns: Sequence[st
 
 
 def open_added(storage: Storage, one: AddedFile) -> BaseFileReader:
-    """A base file that an action wrote.
-
-    Args:
-        storage: the table's storage.
-        one: the file; no log file.
+    """Open a base file that an action wrote.
 
     Raises:
-        CorruptTableError: the file is missing, cut short, or not Parquet.
+        CorruptTableError: the file is missing, truncated, or not Parquet.
     """
     base = parse_base_file(FileStat(one.path, one.size, 0, False))
     return open_base_file(storage, one.path) if base is None else open_base(storage, base)
@@ -294,13 +289,13 @@ def _rows(
 
 
 def removals(partition: str, keys: Sequence[str]) -> Iterator[EncodedRecords]:
-    """Deletes of keys; nothing when there are none."""
+    """Deletes of keys; no batch when there are no keys."""
     if keys:
         yield EncodedRecords(partition, pa.array(keys, pa.string()), pa.nulls(len(keys), pa.binary()))
 
 
 def slice_bytes(*slices: FileSlice | None) -> int:
-    """The size of the files of some slices: what reading them weighs."""
+    """Total size of the slices' files in bytes, a measure of the work to read them."""
     return sum(
         (one.base_file.weight if one.base_file is not None else 0) + sum(log.size for log in one.log_files)
         for one in slices
@@ -309,13 +304,13 @@ def slice_bytes(*slices: FileSlice | None) -> int:
 
 
 def in_chunks(items: Sequence[_Item], size: int) -> Iterator[tuple[_Item, ...]]:
-    """``items`` in order, ``size`` at a time."""
+    """``items`` in order, in tuples of ``size``."""
     for start in range(0, len(items), size):
         yield tuple(items[start : start + size])
 
 
 def _with_completed(timeline: Timeline, instant: str) -> Timeline:
-    """The timeline with the write at ``instant`` complete, later than all others."""
+    """The timeline with the write at ``instant`` completed, after all others."""
     others = [one for one in timeline.instants if one.requested != instant or one.action not in WRITE_ACTIONS]
     others = [one for one in others if one.requested != instant or one.action not in _PENDING_FORMS]
     done = Instant(instant, "commit", State.COMPLETED, _LAST)

@@ -1,4 +1,4 @@
-"""Records of ``bloom_filters``: the filter of each base file, as its footer has it.
+"""Records of ``bloom_filters``: the bloom filter in the footer of each base file.
 
 ::
 
@@ -26,24 +26,19 @@ __all__ = ["BloomOfFiles", "BloomOfRemoved"]
 
 _SIMPLE = "SIMPLE"
 _FOOTER_BYTES = 1 << 19
-"""About what a footer with a filter of default size takes."""
+"""Approximate size of a footer with a filter of default size."""
 
 
 @dataclass(frozen=True)
 class BloomOfFiles:
-    """The filters of some base files.
-
-    Attributes:
-        context: of the action.
-        files: base files.
-    """
+    """The filters of base files."""
 
     context: ProducerContext
     files: tuple[AddedFile, ...]
 
     @property
     def weight(self) -> int:
-        """A footer of each file is read."""
+        """Size of the footers."""
         return len(self.files) * _FOOTER_BYTES
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -62,7 +57,7 @@ class BloomOfFiles:
 
 @dataclass(frozen=True)
 class BloomOfRemoved:
-    """That base files are gone.
+    """Deletes for removed base files.
 
     Attributes:
         files: (partition path, name) of each.
@@ -72,7 +67,7 @@ class BloomOfRemoved:
 
     @property
     def weight(self) -> int:
-        """Nothing is read."""
+        """0: reads no file."""
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:

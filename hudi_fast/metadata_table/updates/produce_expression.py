@@ -1,13 +1,13 @@
-"""Records of ``expr_index_<name>`` of statistics: the range of a function's results in each file and partition.
+"""Records of statistics in ``expr_index_<name>``: the range of a function's results in each file and partition.
 
 ::
 
-    files written ─► source column ─► function ─► range of results ─► a record for each file
+    files written ─► source column ─► function ─► range of results ─► a record per file
                                                         │
-    other files of the partition's newest slices ─ MDT ─┴─► merged ─► a record for the partition
+    other files of the partition's newest slices ─ MDT ─┴─► merged ─► a record per partition
 
-Sizes are those of files, not of columns, as Hudi stores them. A file of which nothing can be said gets no record, and
-neither does its partition. Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, Hudi 1.2.0.
+Sizes are those of files, not of columns, as in Hudi. A file with an unknown range gets no record, and neither does its
+partition. Source: metadata reference 3.4 and 3.10; SparkMetadataWriterUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _UNKNOWN = ColumnRange(None, None, 0, 1)
 
 @dataclass(frozen=True)
 class _Expression:
-    """What an expression index computes: a function of a column of the table, with results of a type."""
+    """The computation of an expression index: a function of a table column, and the type of its results."""
 
     definition: IndexDefinition
     column: pa.Field
@@ -65,14 +65,14 @@ class _Expression:
 
 @dataclass(frozen=True)
 class ExpressionOfPartition:
-    """The records of some files of one data partition, and of the partition itself.
+    """The records of files in one data partition, and of the partition itself.
 
     Attributes:
-        context: once the action is done.
+        context: after the action.
         partition: the metadata partition.
         data_partition: the data partition.
-        files: the files of its newest slices; none: it has no rows any more.
-        written: names of the files that get records; those of others are there.
+        files: the files of its newest slices; empty if it has no rows left.
+        written: names of the files to write records for; the others already have records.
     """
 
     context: ProducerContext
@@ -83,7 +83,7 @@ class ExpressionOfPartition:
 
     @property
     def weight(self) -> int:
-        """A column of each file that gets a record is read."""
+        """Size of the files whose column is read."""
         return sum(one.size for one in self.files if one.name in self.written)
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -109,7 +109,7 @@ class ExpressionOfPartition:
         yield from removals(self.partition, [] if known_of_all else [key])
 
     def _recorded(self, expression: _Expression) -> dict[str, ColumnRange]:
-        """The ranges that the metadata table has of files that the action did not write."""
+        """Ranges in the metadata table of files that the action did not write."""
         table = self.context.metadata
         if table is None or self.partition not in table.partitions or self.written.issuperset(self._names()):
             return {}
@@ -130,7 +130,7 @@ class ExpressionOfPartition:
 
 @dataclass(frozen=True)
 class ExpressionOfRemoved:
-    """That files are gone.
+    """Deletes for removed files.
 
     Attributes:
         context: of the clean.
@@ -144,7 +144,7 @@ class ExpressionOfRemoved:
 
     @property
     def weight(self) -> int:
-        """Nothing is read."""
+        """0: reads no file."""
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -154,10 +154,10 @@ class ExpressionOfRemoved:
 
 
 def check_expression(context: ProducerContext, partition: str) -> _Expression:
-    """What an expression index computes.
+    """The computation of an expression index.
 
     Raises:
-        UnsupportedFeatureError: it is one of bloom filters, of a function that is not supported, or not over one
+        UnsupportedFeatureError: it is an index of bloom filters, its function is not supported, or it is not over one
             top-level column that files store.
     """
     definition = context.definitions.get(partition)
@@ -173,7 +173,7 @@ def check_expression(context: ProducerContext, partition: str) -> _Expression:
     schema, name = stored_schema(context), definition.source_fields[0]
     dropped = context.config.drop_partition_columns and name in context.config.partition_fields
     if name not in schema.names or dropped:
-        raise UnsupportedFeatureError(f"{where} is over {name!r}, which is no top-level column that files store.")
+        raise UnsupportedFeatureError(f"{where} is over {name!r}, which is not a top-level column stored in files.")
     column = schema.field(name).with_nullable(True)
     return _Expression(definition, column, check_function(definition.function, column.type, definition.options, where))
 
@@ -193,7 +193,7 @@ def _range(context: ProducerContext, expression: _Expression, one: AddedFile) ->
 
 
 def _column(context: ProducerContext, column: pa.Field, one: AddedFile) -> Iterator[pa.Array]:
-    """The source column's values in the table's type, rows of a file at a time."""
+    """Values of the source column in the table's type, in batches of a file's rows."""
     wanted = pa.schema([column])
     if one.is_log:
         reader = LogRowReader(context.storage, wanted, {}, context.merge.history)

@@ -1,13 +1,13 @@
-"""Records of ``files``: which partitions there are, which files each has.
+"""Records of ``files``: the list of partitions, and the files of each.
 
 ::
 
     change   files written ─► {partition: {file: size}}, and the names of these partitions
-             files deleted ─► {partition: {file: deleted}}; a partition that is gone: its record, its name deleted
-    table    all folders listed ─► files of complete writes
+             files deleted ─► {partition: {file: deleted}}; for a deleted partition, deletes of its record and name
+    table    all folders listed ─► files of completed writes
 
-Replaced file groups stay: the data timeline tells of them until they are cleaned. Source: metadata reference 2.7, 2.13
-and 3.3; HoodieTableMetadataUtil#convertMetadataToFilesPartitionRecords, Hudi 1.2.0.
+Files of replaced groups stay listed until they are cleaned; the data timeline records the replacement. Source: metadata
+reference 2.7, 2.13 and 3.3; HoodieTableMetadataUtil#convertMetadataToFilesPartitionRecords, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class FilesOfChange:
 
     @property
     def weight(self) -> int:
-        """Nothing is read."""
+        """0: reads no file."""
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """One batch of records; another of deleted partitions."""
+        """One batch of records; another one for deleted partitions."""
         change = self.change
         files: dict[str, dict[str, tuple[int, bool]]] = {}
         for one in change.added:
@@ -66,7 +66,7 @@ class FilesOfChange:
             yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(gone), pa.binary()))
 
     def _size(self, path: str, size: int) -> int:
-        """A live file's size is never 0: ask storage when its writer did not say."""
+        """The file's size, never 0: read from storage if the write stat has none."""
         if size > 0:
             return size
         found = self.context.storage.stat(path)
@@ -81,7 +81,7 @@ class FilesOfTable:
 
     @property
     def weight(self) -> int:
-        """Folders are listed by whoever builds; no data is read."""
+        """0: lists folders, reads no data."""
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -100,7 +100,7 @@ class FilesOfTable:
 
 
 def file_counts(view: TableView, entry: FileStat) -> bool:
-    """Whether an entry of a partition's folder is a data file (change logs among them) of a complete write."""
+    """Whether an entry of a partition folder is a data file or change log of a completed write."""
     file = parse_base_file(entry) or parse_log_file(entry)
     return file is not None and entry.size > 0 and view.timeline.is_completed_or_archived(file.instant)
 
@@ -108,7 +108,7 @@ def file_counts(view: TableView, entry: FileStat) -> bool:
 def _encoded(
     names: Mapping[str, bool], files: Mapping[str, Mapping[str, tuple[int, bool]]], schema: str
 ) -> EncodedRecords:
-    """The record of partitions, unless it says nothing new, and one for each partition's files."""
+    """The record of partitions, if it has entries, and one record per partition's files."""
     rows: list[tuple[str, int, str | None, int | None, bool | None]] = []
     for partition, deleted in sorted(names.items()):
         rows.append((ALL_PARTITIONS, _PARTITIONS, partition or NON_PARTITIONED, 0, deleted))

@@ -1,17 +1,17 @@
-"""The functions of expression indexes, as Spark computes them: a column in, a column of results out.
+"""The functions of expression indexes, with Spark's results: a column in, a column of results out.
 
 =============================================  ====================================================================
 identity                                       any column
 upper, lower, length, trim, ltrim, rtrim,      text; letters beyond ASCII by Unicode's full mappings
 substring
-year, month, day, to_date, date_add,           dates and timestamps; timestamps with a zone are seen in that of this
-date_sub, date_format                          process (Spark: the session's)
+year, month, day, to_date, date_add,           dates and timestamps; timestamps with a zone are converted to the
+date_sub, date_format                          time zone of this process (Spark: the session's)
 hour, to_timestamp, unix_timestamp             timestamps
-from_unixtime                                  whole seconds, seen in the same zone
+from_unixtime                                  whole seconds, converted to the same zone
 =============================================  ====================================================================
 
-Others are refused: ``regexp_replace`` and ``regexp_extract`` follow Java's expressions, ``split`` has no statistics,
-times in texts are read by rules of their own. Source: ExpressionIndexSparkFunctions, Hudi 1.2.0.
+Others are not supported: ``regexp_replace`` and ``regexp_extract`` use Java's expressions, ``split`` has no statistics,
+and Spark parses times in text by its own rules. Source: ExpressionIndexSparkFunctions, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ _TOKEN = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']")
 
 
 class Unknown(Exception):
-    """Values whose results are not known here, such as years beyond 9999: nothing can be said of the file."""
+    """Results cannot be computed here, for example for years beyond 9999: the file's range is unknown."""
 
 
 def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo | None = None) -> pa.Array:
-    """The results of a function that :func:`check_function` has passed; null where the value is.
+    """The results of a function that passed :func:`check_function`; null where the value is null.
 
     Args:
-        name: as index definitions have it.
+        name: as in index definitions.
         values: of the column.
         options: of the index.
         zone: of times; None for that of this process.
 
     Raises:
-        Unknown: a value that is beyond what is computed here.
+        Unknown: a value outside the supported range.
     """
     return FUNCTIONS[name][1](values, options, zone or default_zone())
 
@@ -62,29 +62,29 @@ def check_function(name: str, kind: pa.DataType, options: Options, where: str) -
     """The type of a function's results.
 
     Args:
-        name: as index definitions have it.
+        name: as in index definitions.
         kind: type of the column.
         options: of the index.
         where: the index, for messages.
 
     Raises:
-        UnsupportedFeatureError: it is not supported, not over columns of that type, or not with these options.
+        UnsupportedFeatureError: the function, its column type or its options are not supported.
     """
     if name not in FUNCTIONS:
         raise UnsupportedFeatureError(
-            f"{where} is of the function {name!r}; supported are {', '.join(FUNCTIONS)}. Drop the index, or write the "
+            f"{where} uses the function {name!r}; supported are {', '.join(FUNCTIONS)}. Drop the index, or write the "
             "table with Apache Hudi."
         )
     takes, compute = FUNCTIONS[name]
     if not takes(kind):
         raise UnsupportedFeatureError(
-            f"{where} is of the function {name!r} over a column of type {kind}, which is not supported."
+            f"{where} uses the function {name!r} on a column of type {kind}, which is not supported."
         )
     try:
         return compute(pa.array([], kind), options, default_zone()).type
     except (KeyError, ValueError) as error:
         raise UnsupportedFeatureError(
-            f"{where} is of the function {name!r} with the options {dict(options)}, which is not supported: {error}."
+            f"{where} uses the function {name!r} with the options {dict(options)}, which is not supported: {error}."
         ) from error
 
 
@@ -104,7 +104,7 @@ def _lower(values: pa.Array, _: Options, __: tzinfo) -> pa.Array:
 
 
 def _cased(values: pa.Array, simple: Callable[[pa.Array], pa.Array], full: Callable[[str], str]) -> pa.Array:
-    """Arrow maps letter by letter; where letters become several, or depend on others, Python knows as Java does."""
+    """Change case: Arrow maps ASCII letters; Python maps others, with the same full mappings as Java."""
     plain = pc.string_is_ascii(values)
     if pc.all(plain).as_py() is not False:
         return simple(values)
@@ -124,7 +124,7 @@ def _trimmed(side: Callable[..., pa.Array]) -> _Function:
 
 
 def _substring(values: pa.Array, options: Options, _: tzinfo) -> pa.Array:
-    """Positions count from 1, 0 is the first too, negative ones count from the end."""
+    """Positions count from 1, 0 also means the first character, negative ones count from the end."""
     first, length = int(options["pos"]), int(options["len"])
     if length <= 0:
         return pc.utf8_slice_codeunits(values, 0, 0)
@@ -199,7 +199,7 @@ def _printed(moments: pa.Array, pattern: str) -> pa.Array:
 
 
 def _strftime(pattern: str) -> str:
-    """Java's pattern in C's letters."""
+    """Translate Java's date pattern to C's."""
     parts, at = [], 0
     while at < len(pattern):
         match = _TOKEN.match(pattern, at)
@@ -213,7 +213,7 @@ def _strftime(pattern: str) -> str:
     return "".join(parts)
 
 
-# ---- which
+# ---- column types
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -265,4 +265,4 @@ FUNCTIONS: Mapping[str, tuple[Callable[[pa.DataType], bool], _Function]] = {
     "date_format": (_is_time, _date_format),
     "from_unixtime": (_is_integer, _from_unixtime),
 }
-"""What each function takes, and how it is computed."""
+"""By name: the test of a supported column type, and the computation."""

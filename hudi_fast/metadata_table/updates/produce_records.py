@@ -1,15 +1,15 @@
-"""Records of ``record_index``: keys that a change adds, with where they are, and keys that it takes away.
+"""Records of ``record_index``: locations of keys that a change adds, deletes of keys that it removes.
 
 ::
 
     new file group ─────────────── all its keys ─► put
-    group rewritten by this process ─ last rows ─► put       rows gone: keys before without keys after ─► delete
-    any other change of a group ── rows of the base file that the log hides before and after, keys of the log alone
-                                   ─► what differs: put or delete
+    group rewritten by this process ─ last rows ─► put       deleted rows: keys before minus keys after ─► delete
+    any other change of a group ── base rows hidden by the log before and after, keys of the log alone
+                                   ─► differences: put or delete
     group replaced ─────────────── all its keys ─► delete
 
-Updates change nothing. A key that leaves one file group and comes to another brings a delete and a value: the value
-stays. Source: metadata reference 3.8; HoodieTableMetadataUtil#convertMetadataToRecordIndexRecords, Hudi 1.2.0.
+Updates change no record. A key that moves to another file group produces a delete and a value; the value is kept.
+Source: metadata reference 3.8; HoodieTableMetadataUtil#convertMetadataToRecordIndexRecords, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ __all__ = ["KeysOfGroup", "KeysOfSlice", "keys_of", "slice_keys"]
 
 
 _SHARE_OF_KEYS = 4
-"""Keys are about this part of a file."""
+"""Keys take about one part in this many of a file."""
 
 _FEW_BYTES = 1 << 17
-"""About what the last rows of a rewritten file take."""
+"""Approximate size of the last rows of a rewritten file."""
 
 
 @dataclass(frozen=True)
 class KeysOfSlice:
-    """All keys of a slice, for a record index that is built.
+    """All keys of a slice, to build a record index.
 
     Attributes:
         context: of the build.
         slice: the newest slice of a file group.
-        partitioned: whether the index is by data partition.
+        partitioned: whether the index is partitioned by data partition.
     """
 
     context: ProducerContext
@@ -70,11 +70,11 @@ class KeysOfSlice:
 
     @property
     def weight(self) -> int:
-        """Keys of the slice are read."""
+        """Size of the slice's keys."""
         return slice_bytes(self.slice) // _SHARE_OF_KEYS
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """Keys of some rows at a time."""
+        """Records in batches."""
         found = pa.chunked_array(list(slice_keys(self.context, self.slice)), pa.string())
         _refuse_repeated(found, self.slice)
         one = self.slice
@@ -84,15 +84,15 @@ class KeysOfSlice:
 
 @dataclass(frozen=True)
 class KeysOfGroup:
-    """What a change does to the keys of one file group.
+    """The effect of a change on the keys of one file group.
 
     Attributes:
         before: the context before the change.
-        after: the context once it is done.
+        after: the context after it.
         change: the group.
         instant: of the change.
-        partitioned: whether the index is by data partition.
-        deletes: whether keys of a replaced group go; not where its rows are written anew by the same change.
+        partitioned: whether the index is partitioned by data partition.
+        deletes: whether keys of a replaced group are deleted; False if the same change rewrites its rows.
     """
 
     before: ProducerContext
@@ -104,7 +104,7 @@ class KeysOfGroup:
 
     @property
     def weight(self) -> int:
-        """Keys of slices before and after are read, as far as they may differ."""
+        """Size of the keys that are read before and after the change."""
         one = self.change
         if one.deletes == 0 and one.before is not None and one.after is not None:
             rewritten = one.inserts_last is not None and not one.before.log_files
@@ -119,7 +119,7 @@ class KeysOfGroup:
             if self.deletes:
                 _refuse_repeated(pa.chunked_array([put]), one.after)
             else:
-                put = pc.unique(put)  # what two writers inserted and clustering brings together is in one place now
+                put = pc.unique(put)  # clustering merged rows that two writers had inserted
             yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
         if len(gone):
             where = one.partition if self.partitioned else None
@@ -140,12 +140,12 @@ class KeysOfGroup:
         same_base = one.before.base_file == one.after.base_file
         if same_base and self.after.merge.rules.merger is None:
             if one.deletes == 0 and not _may_delete(self.before, one.before):
-                return none, none  # what was updated was there
+                return none, none  # only updates of existing keys
             return _of_log(self.before, one.before, self.after, one.after)
         return _difference(_all_keys(self.before, one.before), _all_keys(self.after, one.after))
 
     def _of_rewrite(self, before: FileSlice, after: FileSlice, inserts: int) -> tuple[pa.Array, pa.Array]:
-        """Of a new base file whose last rows are those that were inserted."""
+        """Keys to put and to delete, for a new base file whose last rows were inserted."""
         with opened(self.after.storage, after) as reader:
             assert reader is not None
             first = reader.num_rows - inserts
@@ -159,10 +159,10 @@ class KeysOfGroup:
 
 
 def slice_keys(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array]:
-    """The record keys that a snapshot sees in a slice, some at a time.
+    """The record keys of a slice in a snapshot, in batches.
 
     Args:
-        context: says which blocks of the log count.
+        context: decides which log blocks are visible.
         slice_: the slice.
     """
     for batch in slice_rows(context, slice_, key_columns(context.merge)):
@@ -170,7 +170,7 @@ def slice_keys(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array
 
 
 def keys_of(context: ProducerContext, rows: pa.RecordBatch | pa.Table) -> pa.Array:
-    """The record keys of rows that have the columns of :func:`hudi_fast.merging.slice_merge.key_columns`."""
+    """The record keys of rows with the columns of :func:`hudi_fast.merging.slice_merge.key_columns`."""
     if context.merge.key_config is not None:
         return single_chunk(record_keys(context.merge.key_config, rows))
     return single_chunk(rows.column(key_columns(context.merge)[0]))
@@ -181,7 +181,7 @@ def _all_keys(context: ProducerContext, slice_: FileSlice) -> pa.Array:
 
 
 def _last_keys(context: ProducerContext, reader: BaseFileReader, first: int) -> pa.Array:
-    """The keys from row ``first`` on: of the row groups that these rows are in."""
+    """The keys from row ``first`` on; reads only the row groups of these rows."""
     ends = np.cumsum(reader.row_group_rows())
     groups = [group for group, end in enumerate(ends) if end > first]
     if not groups:
@@ -191,11 +191,11 @@ def _last_keys(context: ProducerContext, reader: BaseFileReader, first: int) -> 
     return keys_of(context, rows.slice(max(0, first - start)).combine_chunks())
 
 
-# ---- what differs
+# ---- differences
 
 
 def _difference(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Keys that came and keys that went."""
+    """Added keys and removed keys."""
     new = after.filter(pc.invert(pc.is_in(after, before)))
     return new, before.filter(pc.invert(pc.is_in(before, after)))
 
@@ -203,7 +203,9 @@ def _difference(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _of_log(
     context: ProducerContext, before: FileSlice, after_context: ProducerContext, after: FileSlice
 ) -> tuple[pa.Array, pa.Array]:
-    """Of a slice whose log grew: rows of the base file that it hides now and did not, or did and does not now."""
+    """Keys to put and to delete for a slice whose log grew: base rows that are no longer hidden, and newly hidden
+    ones.
+    """
     with opened(context.storage, before) as reader:
         old = _resolved(context, before, reader)
         new = _resolved(after_context, after, reader)
@@ -219,7 +221,7 @@ def _of_log(
 
 
 def _may_delete(context: ProducerContext, slice_: FileSlice) -> bool:
-    """Whether the log of a slice may hold deletes, which later rows may undo, or rows of keys that it alone has."""
+    """Whether a slice's log may hold deletes, which later rows may revert, or keys that the base file lacks."""
     if slice_.base_file is None:
         return True
     columns = [*stored_schema(context).names, OPERATION]
@@ -249,7 +251,7 @@ def _dropped(resolved: ResolvedSlice | None) -> np.ndarray:
 
 
 def _appended(resolved: ResolvedSlice | None) -> pa.Array:
-    """Keys that only the log has."""
+    """Keys that occur in the log only."""
     if resolved is None:
         return pa.array([], pa.string())
     return single_chunk(gather_array(resolved.entries.keys, resolved.appended))
@@ -283,7 +285,7 @@ def _puts(
 
 
 def _refuse_repeated(keys: pa.ChunkedArray, slice_: FileSlice | None) -> None:
-    """An index takes a key once, as in Apache Hudi, whose HFiles refuse repeated ones."""
+    """Check that keys are unique, as in Apache Hudi, whose HFiles reject duplicates."""
     distinct = pc.count_distinct(keys).as_py()
     if distinct == len(keys):
         return
@@ -291,7 +293,7 @@ def _refuse_repeated(keys: pa.ChunkedArray, slice_: FileSlice | None) -> None:
     twice = pc.struct_field(counts, "values").filter(pc.greater(pc.struct_field(counts, "counts"), 1))[0].as_py()
     where = "" if slice_ is None else f" The file group {slice_.file_id} in partition {slice_.partition!r}"
     raise InvalidDataError(
-        f"A record index needs keys that are there once.{where} holds {len(keys) - distinct} rows more than keys, for "
+        f"A record index needs unique keys.{where} holds {len(keys) - distinct} rows more than distinct keys, for "
         f"example the key {twice!r} more than once. Remove duplicates, or leave the record index out "
         "(hoodie.metadata.global.record.level.index.enable=false)."
     )

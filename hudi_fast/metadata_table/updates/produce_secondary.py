@@ -1,12 +1,12 @@
-"""Records of ``secondary_index_<name>``: pairs of a column's value and the record key, put and taken away.
+"""Records of ``secondary_index_<name>``: pairs of a column value and a record key.
 
 ::
 
     slice before ─► value$key ... ─┐
-    slice after ──► value$key ... ─┴─► those that came: put      those that went: delete      the others stay
+    slice after ──► value$key ... ─┴─► added: put      removed: delete      others: unchanged
 
-A change that leaves a row's value as it was changes nothing. From version 2 of the index on, a value's records are
-all in one file group. Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
+A change that keeps a row's value produces no record. Since version 2 of the index all records of a value are in one
+file group. Source: metadata reference 2.3 and 3.9; SecondaryIndexRecordGenerationUtils, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["PairsOfGroup", "PairsOfSlice", "check_secondary"]
 
 @dataclass(frozen=True)
 class PairsOfSlice:
-    """All pairs of a slice, for an index that is built.
+    """All pairs of a slice, to build an index.
 
     Attributes:
         context: of the build.
@@ -55,22 +55,22 @@ class PairsOfSlice:
 
     @property
     def weight(self) -> int:
-        """The slice is read."""
+        """Size of the slice."""
         return slice_bytes(self.slice)
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
-        """Pairs of some rows at a time."""
+        """Records in batches."""
         for pairs in _pairs(self.context, self.partition, self.slice):
             yield _records(self.context, self.partition, pairs, schema)
 
 
 @dataclass(frozen=True)
 class PairsOfGroup:
-    """What a change does to the pairs of one file group.
+    """The effect of a change on the pairs of one file group.
 
     Attributes:
         before: the context before the change.
-        after: the context once it is done.
+        after: the context after it.
         partition: the metadata partition.
         change: the group.
     """
@@ -82,7 +82,7 @@ class PairsOfGroup:
 
     @property
     def weight(self) -> int:
-        """Slices before and after are read."""
+        """Size of the slices before and after."""
         return slice_bytes(self.change.before, self.change.after)
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -98,11 +98,11 @@ class PairsOfGroup:
 
 
 def check_secondary(context: ProducerContext, partition: str) -> str:
-    """The column that a secondary index is over.
+    """The indexed column of a secondary index.
 
     Raises:
-        UnsupportedFeatureError: the index is over no column or several, or over one that is not stored or of a type
-            that secondary indexes do not take.
+        UnsupportedFeatureError: the index has no column or several, or its column is not stored or of an unsupported
+            type.
     """
     definition = context.definitions.get(partition)
     fields = () if definition is None else definition.source_fields
@@ -113,8 +113,8 @@ def check_secondary(context: ProducerContext, partition: str) -> str:
     schema, name = stored_schema(context), fields[0]
     if name not in schema.names or (context.config.drop_partition_columns and name in context.config.partition_fields):
         raise UnsupportedFeatureError(
-            f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is no top-level column "
-            f"that files store; there are {schema.names}."
+            f"The secondary index {partition} of {context.storage.uri} is over {name!r}, which is not a top-level "
+            f"column stored in files; these are {schema.names}."
         )
     kind = schema.field(name).type
     takes = (
@@ -146,14 +146,14 @@ def _pairs(context: ProducerContext, partition: str, slice_: FileSlice) -> Itera
 
 
 def _text(values: pa.Array, name: str) -> pa.Array:
-    """Values as Java prints what rows hold: dates and times as numbers."""
+    """Values as Java prints them: dates and times as numbers."""
     if pa.types.is_date32(values.type):
         return values.cast(pa.int32()).cast(pa.string())
     return to_text(values, name)
 
 
 def _records(context: ProducerContext, partition: str, pairs: pa.Array, schema: str | None) -> EncodedRecords:
-    """Records of pairs; without a schema, deletes of them."""
+    """Records of pairs; without a schema, deletes of pairs."""
     version = index_version(partition, context.config.version, context.definitions)
     hashed = secondary_routing(pairs) if version != "V1" else None
     if schema is None:

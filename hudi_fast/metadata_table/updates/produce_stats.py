@@ -1,13 +1,13 @@
-"""Records of ``column_stats``, one for a file and column, and of ``partition_stats``, one for a partition and column.
+"""Records of ``column_stats``, one per file and column, and of ``partition_stats``, one per partition and column.
 
 ::
 
-    files written ─► their ranges ─► column_stats: a record for each column that the file has
-                          │          a log of deleted keys alone: records of nothing, for every indexed column
+    files written ─► their ranges ─► column_stats: a record for each column of the file
+                          │          a log with only deletes: an empty record for every indexed column
                           └────┐
-    other files of the touched ┴► partition_stats: the ranges of the files of the newest slices, merged; it replaces
-    partitions ─ MDT records ──┘  what was there; a partition without files, or that a write may land in which began
-                                  earlier: deletes, until the next write
+    other files of the touched ┴► partition_stats: the ranges of the files of the newest slices, merged; replaces
+    partitions ─ MDT records ──┘  the old record; deletes until the next write, if the partition has no files or an
+                                  earlier pending write may add to it
 
 Source: metadata reference 3.5 and 3.6; HoodieTableMetadataUtil#convertMetadataToColumnStatsRecords and
 #convertMetadataToPartitionStatRecords, Hudi 1.2.0.
@@ -44,18 +44,18 @@ from hudi_fast.view.slices import latest_slices
 __all__ = ["StatsOfFiles", "StatsOfPartitions", "StatsOfRemoved", "files_of_slices", "stats_version"]
 
 _FOOTER_BYTES = 1 << 19
-"""About what a footer takes that has to be read for its statistics."""
+"""Approximate size of a footer that is read for its statistics."""
 
 _NOTHING = ColumnRange(None, None, 0, 0)
 
 
 def stats_version(context: ProducerContext, partition: str = PartitionKind.COLUMN_STATS) -> StatsVersion:
-    """How a metadata partition stores values."""
+    """The encoding of values in a metadata partition."""
     return cast(StatsVersion, index_version(partition, context.config.version, context.definitions))
 
 
 def reading_weight(files: Sequence[AddedFile]) -> int:
-    """Bytes to read for the ranges of files: nothing where writers noted them."""
+    """Bytes to read for the ranges of files: 0 for files with ranges in their write stat."""
     return sum(
         0 if one.stat is not None and one.stat.column_ranges is not None else one.size if one.is_log else _FOOTER_BYTES
         for one in files
@@ -64,10 +64,10 @@ def reading_weight(files: Sequence[AddedFile]) -> int:
 
 @dataclass(frozen=True)
 class StatsOfFiles:
-    """The ``column_stats`` of some files.
+    """The ``column_stats`` of files.
 
     Attributes:
-        context: once the action is done.
+        context: after the action.
         files: base files and log files.
     """
 
@@ -76,7 +76,7 @@ class StatsOfFiles:
 
     @property
     def weight(self) -> int:
-        """Files whose writers noted no ranges are read."""
+        """Bytes of files without ranges in their write stat."""
         return reading_weight(self.files)
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -94,7 +94,7 @@ class StatsOfFiles:
             for name, found in ranges.items():
                 kind = types.get(name) if found.low is None else found.low.type
                 if not found.is_known:
-                    continue  # no record: no reader can take the file for one without values
+                    continue  # no record, so that no reader assumes a file without values
                 rows.append(StatRow(column_hashes[name] + where, one.name, name, found, kind))
         if rows:
             kind = PartitionKind.COLUMN_STATS
@@ -103,7 +103,7 @@ class StatsOfFiles:
 
 @dataclass(frozen=True)
 class StatsOfRemoved:
-    """That files are gone.
+    """Deletes for removed files.
 
     Attributes:
         context: of the clean.
@@ -115,7 +115,7 @@ class StatsOfRemoved:
 
     @property
     def weight(self) -> int:
-        """Nothing is read."""
+        """0: reads no file."""
         return 0
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
@@ -128,13 +128,13 @@ class StatsOfRemoved:
 
 @dataclass(frozen=True)
 class StatsOfPartitions:
-    """The ``partition_stats`` of some partitions.
+    """The ``partition_stats`` of partitions.
 
     Attributes:
-        context: once the action is done.
-        files: by partition path, the files of its newest slices; none: the partition has no rows any more.
-        written: of these files, those that the action wrote.
-        records: whether ranges of other files are in the metadata table.
+        context: after the action.
+        files: by partition path, the files of its newest slices; empty if the partition has no rows left.
+        written: the files among them that the action wrote.
+        records: whether the metadata table has ranges of the other files.
     """
 
     context: ProducerContext
@@ -144,7 +144,7 @@ class StatsOfPartitions:
 
     @property
     def weight(self) -> int:
-        """Records are looked up, or files read."""
+        """Bytes of files to read for ranges that are not recorded."""
         fresh = [
             one
             for found in self.files.values()
@@ -177,7 +177,7 @@ class StatsOfPartitions:
         yield from removals(kind, gone)
 
     def _altered(self, files: Sequence[AddedFile], names: Iterable[str]) -> list[str]:
-        """Columns of which some of the files say nothing under today's names."""
+        """Columns that some of the files store under a former name."""
         history = self.context.merge.history
         roots = {root for instant in {one.instant for one in files} for root in altered_columns(history, instant)}
         return [name for name in names if name.partition(".")[0] in roots]
@@ -197,7 +197,9 @@ class StatsOfPartitions:
         return ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
 
     def _ranges(self, one: AddedFile, recorded: ColumnRanges | None, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-        """The ranges of a file in the table's types: noted, recorded, or read where neither says what is in there."""
+        """The ranges of a file in the table's types: from records if all are known there, else from its write stat
+        or the file.
+        """
         fresh = (one.partition, one.name) in self.written
         if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):
             return recorded
@@ -207,10 +209,10 @@ class StatsOfPartitions:
 def files_of_slices(
     context: ProducerContext, partition: str, change: TableDelta | None = None
 ) -> tuple[AddedFile, ...]:
-    """The files of the newest slices of a partition; those that a change wrote with what their writers said.
+    """The files of the newest slices of a partition; files of ``change`` keep their write stats.
 
     Args:
-        context: the table, once the change is done.
+        context: the table after the change.
         partition: partition path.
         change: the action; None for none.
     """

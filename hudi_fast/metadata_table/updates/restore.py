@@ -1,16 +1,16 @@
-"""What a completed action that is undone leaves in the metadata table, and what becomes of that.
+"""Remove completed actions from the metadata table when they are rolled back or restored.
 
 ::
 
-    the action's delta commit is on top of a partition's base files ─► taken back with it, exactly
-    a base file has come since: it was compacted, or the partition was built ─► that partition goes, and is built anew
+    the action's delta commit is on top of a partition's base files ─► rolled back exactly
+    a later base file exists (compaction, or build of the partition) ─► drop the partition, to be rebuilt
 
-A base file carries no instants, so nothing can be taken out of it. The name of such a partition goes out of the data
-table's properties before the action becomes invisible: readers list folders, or do without the index, until it is
-built anew. Without ``files`` all of them go.
+A base file stores no instants, so no action can be removed from it. The name of such a partition is removed from the
+data table's properties before the action becomes invisible: readers list folders, or do without the index, until it is
+rebuilt. If ``files`` has to be dropped, all partitions are dropped.
 
 Source: metadata reference 2.5 to 2.8, 2.12; HoodieBackedTableMetadataWriter#validateRollback and
-#update(HoodieRestoreMetadata, ..), which ask for the whole metadata table to be deleted, Hudi 1.2.0.
+#update(HoodieRestoreMetadata, ..), which require deletion of the whole metadata table, Hudi 1.2.0.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _RESTORE_SUFFIX = "003"
 
 
 def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[str]) -> tuple[str, ...]:
-    """Partitions of the metadata table that hold completed actions in a form that cannot be taken back.
+    """Partitions of the metadata table from which completed actions cannot be removed.
 
     Args:
         storage: of the data table.
         config: of the data table.
-        instants: requested times of completed writes of the data table that are to be undone.
+        instants: requested times of completed writes of the data table that are to be rolled back.
 
     Returns:
-        Names, sorted; with ``files`` all that there are. Empty without a metadata table.
+        Names, sorted; all partitions if ``files`` is one of them. Empty without a metadata table.
     """
     named = {*config.metadata_partitions, *config.metadata_partitions_inflight}
     undone = set(instants)
@@ -52,30 +52,30 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
         return tuple(sorted(named))
     inner, inner_config, timeline = opened
     known = {one.requested for one in timeline.writes()}
-    if not undone <= known:  # an action without delta commit is in the base files of what was made after it
+    if not undone <= known:  # an action without delta commit is in base files of a later build
         return tuple(sorted(named))
     if _compacts_logs(inner, inner_config, min(undone)) or timeline.pending_compactions:
         return tuple(sorted(named))
     lost = {name for name in named if _has_base_file_since(inner, inner_config, timeline, name, undone)}
     if PartitionKind.FILES.value in lost:
         return tuple(sorted(named))
-    if PartitionKind.COLUMN_STATS.value in lost:  # the next write makes ranges of partitions of them
+    if PartitionKind.COLUMN_STATS.value in lost:  # the next write computes partition ranges from them
         lost |= named & {PartitionKind.PARTITION_STATS.value}
-    if PartitionKind.RECORD_INDEX.value in lost:  # where the keys are that a secondary index gives
+    if PartitionKind.RECORD_INDEX.value in lost:  # it locates the keys found in a secondary index
         lost |= {name for name in named if name.startswith(PartitionKind.SECONDARY_INDEX.value)}
     return tuple(sorted(lost))
 
 
 def drop_lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[str]) -> tuple[str, ...]:
-    """Take the :func:`lost_partitions` away, while the actions are complete still; under the data table's lock.
+    """Drop the :func:`lost_partitions` while the actions are still complete; the caller holds the data table's lock.
 
     Args:
         storage: of the data table.
-        config: of the data table; its properties are read anew.
-        instants: see there.
+        config: of the data table; its properties are reloaded.
+        instants: see :func:`lost_partitions`.
 
     Returns:
-        The partitions that are gone.
+        The dropped partitions.
     """
     present = TableConfig.from_properties(load_properties(storage), storage.uri)
     lost = lost_partitions(storage, present, instants)
@@ -92,17 +92,16 @@ def list_restored_logs(
     removed: Mapping[str, Iterable[str]],
     clock: InstantClock,
 ) -> None:
-    """Before table version 8: list log files that the rollbacks of a restore left or made, not those that are gone.
+    """Before table version 8: record log files that the rollbacks of a restore kept or wrote, and remove deleted ones.
 
-    The rollbacks do not stay on the timeline, so their times are none that readers know; this delta commit has one of
-    its own.
+    The rollbacks do not stay on the timeline, so readers do not know their times; this delta commit has its own time.
 
     Args:
         storage: of the data table.
         config: of the data table.
-        requested: a time of the data table that is newer than all others; of 17 digits.
-        added: partition path to names and sizes of log files that are there.
-        removed: partition path to names of log files that are gone.
+        requested: a time of the data table newer than all others; 17 digits.
+        added: partition path to names and sizes of existing log files.
+        removed: partition path to names of deleted log files.
         clock: gives the completion time.
     """
     opened = open_for_recovery(storage) if (added or removed) and config.metadata_partitions else None
@@ -113,9 +112,9 @@ def list_restored_logs(
 def _has_base_file_since(
     storage: Storage, config: TableConfig, timeline: Timeline, partition: str, undone: set[str]
 ) -> bool:
-    """Whether a base file may hold one of the actions.
+    """Whether a base file may contain one of the actions.
 
-    Before table version 8 the time of a base file begins with that of the newest action that it holds.
+    Before table version 8 the time of a base file starts with that of the newest action in it.
     """
     since = min(timeline.completion_of(one) or "" for one in undone)
     for entry in storage.list_dir(partition):
@@ -133,6 +132,6 @@ def _has_base_file_since(
 
 
 def _compacts_logs(storage: Storage, config: TableConfig, since: str) -> bool:
-    """Whether a log compaction was planned since, of which only the file of its plan tells once it is complete."""
+    """Whether a log compaction was planned since then; once complete, only its plan file shows it."""
     names = (entry.name for entry in storage.list_dir(config.timeline_folder))
     return any(".logcompaction." in name and name.partition(".")[0] > since for name in names)

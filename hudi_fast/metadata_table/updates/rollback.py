@@ -1,14 +1,14 @@
-"""Taking a commit out of the metadata table again: the action it was for failed, or was rolled back.
+"""Roll back a commit of the metadata table, because its action failed or was rolled back.
 
 ::
 
-    table version 6    delta commit of the rollback: lists log files that stay (failed ones, the rollback's own)
-                       rollback + 006: a command block per file group that the failed commit logged to
-    from version 8     rollback at the same instant: its log files are deleted
-    both               its instants go; the rollback is completed
+    table version 6    delta commit of the rollback: lists remaining log files (of the failed write, of the rollback)
+                       rollback + 006: a command block per file group with log blocks of the failed commit
+    since version 8    rollback at the same instant: its log files are deleted
+    both               its instants are deleted; the rollback is completed
 
-Done before the failed instant leaves the data table's timeline: until then readers pass the commit over. Every step can
-be repeated, by whoever finishes the data table's rollback.
+Runs before the failed instant leaves the data table's timeline: until then readers ignore the commit. Every step is
+idempotent, so any later process can finish the data table's rollback.
 
 Source: metadata reference 2.5 to 2.7; HoodieBackedTableMetadataWriter(TableVersionSix)#update, Hudi 1.2.0.
 """
@@ -64,7 +64,7 @@ def roll_back_metadata(
     added: Mapping[str, Mapping[str, int]] | None = None,
     removed: Mapping[str, Iterable[str]] | None = None,
 ) -> None:
-    """Take the commit of a failed action out of the metadata table, if there is one.
+    """Roll back the metadata table's commit of a failed action, if there is one.
 
     Args:
         storage: of the data table.
@@ -72,9 +72,9 @@ def roll_back_metadata(
         failed: requested time of the action.
         rollback: requested time of the data table's rollback, which is inflight.
         clock: gives completion times.
-        added: table version 6: log files that stay where they are, by partition path, names to sizes.
-        removed: table version 6: log files that are gone though others than the failed action listed them, by
-            partition path.
+        added: table version 6: log files that are not deleted, by partition path, names to sizes.
+        removed: table version 6: deleted log files that actions other than the failed one had listed, by partition
+            path.
     """
     opened = open_for_recovery(storage)
     if opened is None:
@@ -90,7 +90,7 @@ def roll_back_metadata(
 def undo_delta_commit(
     storage: Storage, config: TableConfig, timeline: Timeline, failed: str, rollback: str, clock: InstantClock
 ) -> None:
-    """Roll a delta commit of the metadata table back, or finish doing so.
+    """Roll back a delta commit of the metadata table, or finish doing so.
 
     Args:
         storage: of the metadata table.
@@ -103,7 +103,7 @@ def undo_delta_commit(
     started = time.monotonic()
     instant = Instant(rollback, "rollback", State.REQUESTED)
     found = timeline.find(rollback, "rollback")
-    if found is not None and found.state is State.COMPLETED:  # all was done but for the instant's files
+    if found is not None and found.state is State.COMPLETED:  # only the instant's files are left
         delete_instant_files(storage, config, Instant(failed, "deltacommit", State.INFLIGHT))
         return
     files = list(_files_of(storage, config, failed))
@@ -119,11 +119,11 @@ def undo_delta_commit(
     complete(storage, config, Instant(rollback, "rollback", State.INFLIGHT), body, clock.next_time)
 
 
-# ---- what there is
+# ---- files of the failed commit
 
 
 def open_for_recovery(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
-    """Storage, configuration and timeline of the metadata table; None when there is none that can be understood.
+    """Storage, configuration and timeline of the metadata table; None when it is missing or invalid.
 
     Args:
         storage: of the data table.
@@ -134,7 +134,7 @@ def open_for_recovery(storage: Storage) -> tuple[Storage, TableConfig, Timeline]
     try:
         config = TableConfig.from_properties(load_properties(inner), inner.uri)
     except (CorruptTableError, TableNotFoundError):
-        return None  # nobody trusts it, and it will be built anew
+        return None  # readers do not trust it; the next build replaces it
     return inner, config, load_timeline(inner, config)
 
 
@@ -154,7 +154,7 @@ class _Logged:
     Attributes:
         partition: of the metadata table.
         entry: the file.
-        log: what its name says; None for a base file.
+        log: parsed name of a log file; None for a base file.
         newest: largest log version of the slice; table version 6.
     """
 
@@ -165,7 +165,7 @@ class _Logged:
 
 
 def _files_of(storage: Storage, config: TableConfig, failed: str) -> Iterator[_Logged]:
-    """Files that the delta commit made, by their names; before version 8 by what their blocks say."""
+    """Files of the delta commit, by their names; before version 8 by their block headers."""
     for folder in storage.list_dir(""):
         if not folder.is_dir or folder.name == ".hoodie":
             continue
@@ -195,7 +195,7 @@ def _logged_before_8(storage: Storage, partition: str, logs: Sequence[LogFile], 
             yield _Logged(partition, entry, log, newest[log.file_id, log.instant])
 
 
-# ---- what is done
+# ---- rollback
 
 
 def _request(storage: Storage, config: TableConfig, one: _Logged) -> RollbackRequest:
@@ -210,7 +210,7 @@ def _request(storage: Storage, config: TableConfig, one: _Logged) -> RollbackReq
 def _take_back(
     storage: Storage, config: TableConfig, files: Sequence[_Logged], failed: str, rollback: str
 ) -> tuple[RollbackPartition, ...]:
-    """Delete the files, or answer their blocks; what was done, by partition."""
+    """Delete the files, or append command blocks; returns the result by partition."""
     by_partition: dict[str, list[_Logged]] = {}
     for one in files:
         by_partition.setdefault(one.partition, []).append(one)
@@ -242,21 +242,19 @@ def list_log_files(
     removed: Mapping[str, Iterable[str]],
     clock: InstantClock,
 ) -> None:
-    """List log files that a rollback leaves or made, not those that it deletes, by a delta commit.
-
-    If that is there already nothing is done.
+    """List and unlist log files of a rollback by a delta commit. Does nothing if the delta commit is complete.
 
     Args:
         storage: of the metadata table.
-        config: of the metadata table, which is of table version 6.
+        config: of the metadata table, of table version 6.
         timeline: of the metadata table.
         requested: of the delta commit.
-        added: partition path of the data table to names and sizes of log files.
-        removed: partition path of the data table to names of log files.
+        added: partition path of the data table to names and sizes of log files that the rollback kept or wrote.
+        removed: partition path of the data table to names of log files that it deletes.
         clock: gives the completion time.
     """
     group = _files_group(storage, config, timeline)
-    if group is None:  # damaged: it will be built anew
+    if group is None:  # damaged: it will be rebuilt
         return
     found = timeline.find(requested, "deltacommit")
     if found is not None and found.action == "deltacommit":
@@ -291,9 +289,9 @@ def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, I
 
 
 def _files_group(storage: Storage, config: TableConfig, timeline: Timeline) -> GroupTarget | None:
-    """The one group of ``files``, in table version 6: log files go on top of the slice that begins last.
+    """The single group of ``files`` in table version 6: log files are appended to its latest slice.
 
-    That is the one of a pending compaction, if it is in one: it merges what stood in its plan, and nothing later.
+    If a compaction is pending, that is the slice that it starts: it merges the files of its plan only.
     """
     file_id, entries = group_file_id("files", 0), storage.list_dir("files")
     logs = [log for log in map(parse_log_file, entries) if log is not None]

@@ -1,8 +1,8 @@
-"""What an action does to the files of a table, as a value: the one thing that the metadata table is told.
+"""The file changes of one action, as a value: the only input of a metadata table update.
 
 ::
 
-    write stats of a commit ─► delta_of_commit ─┐
+    write stats of a commit ─► delta_of_commit ──┐
     files that a clean deleted ─► change_of_clean ┴─► TableDelta ─► producers, one per kind of metadata partition
 """
 
@@ -27,11 +27,11 @@ class AddedFile:
         name: without folder.
         size: bytes.
         file_id: the file group.
-        is_log: a log file rather than a base file.
+        is_log: a log file, not a base file.
         instant: requested time of the action.
-        stat: what its writer said of it; None when only the file is known.
-        is_cdc: change data, no rows.
-        slice_logs: of a log file, where the table was looked at: paths of all log files of its slice, in order.
+        stat: its write statistics; None when unknown.
+        is_cdc: a change log, without rows.
+        slice_logs: of a log file found in the table: paths of all log files of its slice, in order.
     """
 
     partition: str
@@ -52,15 +52,15 @@ class AddedFile:
 
 @dataclass(frozen=True)
 class TableDelta:
-    """What one action at ``instant`` did.
+    """The file changes of the action at ``instant``.
 
     Attributes:
         instant: requested time.
         operation: such as ``UPSERT``, ``COMPACT``, ``CLEAN``.
         added: files written.
         removed: partition path to names of deleted files.
-        removed_partitions: partition paths that are wholly gone.
-        replaced: partition path to the file groups that end with the action.
+        removed_partitions: paths of deleted partitions.
+        replaced: partition path to the file groups that the action replaces.
     """
 
     instant: str
@@ -72,13 +72,13 @@ class TableDelta:
 
 
 def added_logs(partition: str, logs: Sequence[LogFile]) -> list[AddedFile]:
-    """The log files of a slice, in order, of which only the files are known."""
+    """The log files of a slice, in order, without write statistics."""
     paths = tuple(log.path for log in logs)
     return [AddedFile(partition, log.name, log.size, log.file_id, True, log.instant, slice_logs=paths) for log in logs]
 
 
 def delta_of_commit(instant: str, metadata: CommitMetadata) -> TableDelta:
-    """What a commit, delta commit, replace commit or compaction did; its write stats may carry column ranges."""
+    """The file changes of a commit, delta commit, replace commit or compaction; write stats may have column ranges."""
     added = [one for stat in metadata.write_stats() if stat.path for one in _files_of(instant, stat)]
     replaced = metadata.partition_to_replace_file_ids or {}
     return TableDelta(
@@ -92,19 +92,19 @@ def delta_of_commit(instant: str, metadata: CommitMetadata) -> TableDelta:
 def change_of_clean(
     instant: str, removed: Mapping[str, Sequence[str]], removed_partitions: Sequence[str] = ()
 ) -> TableDelta:
-    """What a clean did.
+    """The file changes of a clean.
 
     Args:
         instant: requested time of the clean.
-        removed: partition path to names (or paths) of the files that are gone.
-        removed_partitions: partition paths that are wholly gone.
+        removed: partition path to names (or paths) of deleted files.
+        removed_partitions: paths of deleted partitions.
     """
     names = {partition: tuple(path.rpartition("/")[2] for path in paths) for partition, paths in removed.items()}
     return TableDelta(instant, "CLEAN", removed=names, removed_partitions=tuple(removed_partitions))
 
 
 def _files_of(instant: str, stat: WriteStat) -> list[AddedFile]:
-    """The file of a write stat, and change logs beside it."""
+    """The file of a write stat, and its change logs."""
     name = stat.path.rpartition("/")[2]
     log = parse_log_file(FileStat(stat.path, stat.file_size, 0, False))
     size = stat.file_size or stat.total_write_bytes

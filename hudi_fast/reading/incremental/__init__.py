@@ -1,1 +1,1 @@
-"""What changed between two moments: rows of an incremental query, and changes with both images."""
+"""Incremental queries (new rows between two times) and change queries (rows before and after)."""

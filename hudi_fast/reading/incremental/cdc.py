@@ -1,15 +1,15 @@
-"""CHANGE QUERIES, top to bottom: what was inserted, updated and deleted, with the rows before and after as JSON.
+"""Change queries, top to bottom: inserts, updates and deletes, with the rows before and after as JSON.
 
 ::
 
     plan_cdc         state, bounds ─► commits ─► units: a file group that a commit changed          (a value)
     read_changes     unit ─► change records, or rows before and after ─► JSON ─► batches            (pure)
-    changes_batches  units ─► read_changes in threads ─► batches, as they come
+    changes_batches  units ─► read_changes in threads ─► batches, as they become available
     changes_table    units ─► read_changes in threads ─► one table
 
-Commits are those of the active timeline that were requested after ``begin`` and not after ``end``; compactions and
-clusterings change no rows. Memory is bounded by the batches in flight and by what one commit changed of the file groups
-in flight: their records and the rows that they meet, never whole files.
+Covers commits of the active timeline requested after ``begin`` and not after ``end``; compactions and clusterings
+change no rows. Memory is bounded by the batches in flight and by the changes of one commit in the file groups in
+flight: their records and the rows that they match, never whole files.
 
 Source: ``HoodieCDCExtractor``, ``CDCRelation``, ``CDCFileGroupIterator`` (Hudi 1.2.0).
 """
@@ -63,13 +63,13 @@ _FORMAT = "hoodie.datasource.query.incremental.format"
 
 @dataclass(frozen=True)
 class CdcPlan:
-    """What a change query will read. Picklable.
+    """What a change query reads. Picklable.
 
     Attributes:
         storage: the table's storage.
-        units: what is read, by instant.
+        units: units to read, by instant.
         threads: units read at once.
-        scan: what is wanted of every unit; None where there are no units.
+        scan: settings for every unit; None where there are no units.
     """
 
     storage: Storage
@@ -86,20 +86,20 @@ def change_options(
     Args:
         begin: requested time, exclusive.
         end: requested time, inclusive; None for the newest.
-        options: further ones.
-        merger: merges rows of a table whose merge mode is CUSTOM.
+        options: further options.
+        merger: merge function of a table with merge mode CUSTOM.
 
     Raises:
-        ConfigError: there is no begin, or the options ask for another query.
+        ConfigError: ``begin`` is missing, or the options request another query type.
     """
     if str((options or {}).get(_FORMAT, "cdc")).lower() != "cdc":
-        raise ConfigError(f"A change query gives changes; for rows ({_FORMAT}) ask HudiTable.incremental.")
+        raise ConfigError(f"A change query returns changes; for rows ({_FORMAT}) use HudiTable.incremental.")
     given = {**incremental_options(begin, end, options), _FORMAT: "cdc"}
     return given if merger is None else {"hudi_fast.merger": merger, **given}
 
 
 def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
-    """:func:`plan_cdc` from options as users give them.
+    """:func:`plan_cdc` with user options.
 
     Raises:
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_cdc`.
@@ -109,18 +109,18 @@ def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
 
 
 def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None) -> CdcPlan:
-    """Decide what to read.
+    """Plan a change query.
 
     Args:
-        state: the table, now.
-        options: begin (exclusive) and end (inclusive): requested times of commits; how rows of the table merge.
-        threads: units to read at once; None for what the options say.
+        state: the current table.
+        options: begin (exclusive) and end (inclusive): requested times of commits; merge settings.
+        threads: units to read at once; None for the value of the options.
 
     Raises:
-        ConfigError: the table logs no changes, the range begins before the active timeline, or files that its commits
-            need have been cleaned.
+        ConfigError: the table logs no changes, the range begins before the active timeline, or needed files have been
+            cleaned.
         CorruptTableError: a base file was rewritten without a change log.
-        UnsupportedFeatureError: base files that are not Parquet, or a way to merge that is unknown here.
+        UnsupportedFeatureError: base files that are not Parquet, or an unsupported merge mode.
     """
     workers = threads or options.threads or os.cpu_count() or 1
     _require_changes(state)
@@ -130,17 +130,17 @@ def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None
 
 
 def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
-    """The changes of one unit, a bounded number at a time, in :data:`CHANGE_SCHEMA`.
+    """The changes of one unit, in batches of :data:`CHANGE_SCHEMA`.
 
     Raises:
         ConfigError: one of its files has been cleaned.
-        CorruptTableError: one of its files cannot be understood.
+        CorruptTableError: one of its files is corrupt.
     """
     assert plan.scan is not None
     for file in unit.files:
         if not plan.storage.exists(file.path):
             raise ConfigError(
-                f"What commit {unit.instant} of {plan.storage.uri} changed is not known any more: {file.path} has been "
+                f"The changes of commit {unit.instant} of {plan.storage.uri} are not available: {file.path} has been "
                 f"cleaned. Begin after {unit.instant}, or retain more commits."
             )
     if unit.case is CdcCase.AS_IS:
@@ -178,7 +178,7 @@ def _require_changes(state: TableState) -> None:
     if not state.config.cdc_enabled:
         raise ConfigError(
             f"It isn't a CDC hudi table on {state.storage.uri}: its hoodie.table.cdc.enabled is not true, so its "
-            "writers log no changes. An incremental query tells which rows are new."
+            "writers log no changes. Use an incremental query for the new rows."
         )
     check_cdc_mode(state.config.cdc_mode, state.config.name)
     if state.config.base_file_format != "PARQUET":

@@ -1,9 +1,9 @@
-"""Rows as images: the JSON of rows before and after a change, and batches of changes made of them.
+"""Row images: the JSON of rows before and after a change, and batches of changes.
 
 ::
 
     slice ─► rows ─► pieces of bounded size ─► JSON
-    slice ─► rows whose keys are asked for ──► JSON, in the order of the keys
+    slice ─► rows with the given keys ───────► JSON, in the order of the keys
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CdcScan:
-    """What is wanted of every unit. Picklable.
+    """Settings for every unit. Picklable.
 
     Attributes:
         rows: all columns of the table's rows.
-        key_config: how keys follow from data columns; None for a table whose rows carry them.
-        mode: what change logs hold: one of :data:`hudi_fast.formats.log.cdc_records.CDC_MODES`.
+        key_config: how keys are computed from data columns; None for a table whose rows store them.
+        mode: contents of change logs: one of :data:`hudi_fast.formats.log.cdc_records.CDC_MODES`.
         records: columns of a change record in that mode, as Avro stores them: without logical types.
-        history: what the table's schema has been: change logs are read in today's names; None without history.
+        history: the table's schema history, to read change logs in current names; None without history.
     """
 
     rows: SliceScan
@@ -59,7 +59,7 @@ class CdcScan:
 def change_batch(
     instant: str, op: str | pa.StringArray, before: pa.StringArray | None, after: pa.StringArray | None
 ) -> pa.RecordBatch:
-    """Changes of one commit, one of the images at least given; an image that is None is null throughout."""
+    """Changes of one commit. At least one image is given; a missing one is null in all rows."""
     count = max(len(image) for image in (before, after) if image is not None)
     ops = pa.repeat(pa.scalar(op), count) if isinstance(op, str) else op
     nulls = pa.nulls(count, pa.string())
@@ -68,7 +68,7 @@ def change_batch(
 
 
 def images(rows: pa.RecordBatch | pa.Table) -> Iterator[pa.StringArray]:
-    """The JSON of rows, piece by piece."""
+    """The JSON of rows, in pieces of bounded size."""
     batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
     for batch in batches:
         step = max(1, min(_PIECE_ROWS, _PIECE_BYTES * batch.num_rows // max(1, batch.nbytes)))
@@ -80,7 +80,7 @@ def row_keys(scan: CdcScan, rows: pa.RecordBatch | pa.Table, file_id: str) -> pa
     """The record keys of rows.
 
     Raises:
-        CorruptTableError: there is one without.
+        CorruptTableError: a row has no key.
     """
     keys = rows.column(RECORD_KEY) if scan.key_config is None else record_keys(scan.key_config, rows)
     if keys.null_count:
@@ -89,12 +89,9 @@ def row_keys(scan: CdcScan, rows: pa.RecordBatch | pa.Table, file_id: str) -> pa
 
 
 def rows_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> Iterator[tuple[pa.RecordBatch, Rows]]:
-    """The rows of a slice whose keys are among ``keys``, and int64[n] the place of each one's key there.
+    """The rows of a slice with the given keys, and int64[n]: the index of each row's key in ``keys``.
 
-    Args:
-        scan: what is wanted.
-        slice_: the slice.
-        keys: no two alike.
+    ``keys`` are distinct.
     """
     wanted = varlen_buffers(keys)
     table = KeyTable.build(wanted.offsets, wanted.data)
@@ -111,9 +108,9 @@ def images_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> pa
     """The JSON of the row of each key.
 
     Args:
-        scan: what is wanted.
+        scan: settings.
         slice_: the slice that holds them.
-        keys: no two alike.
+        keys: distinct.
 
     Raises:
         CorruptTableError: the slice lacks one of them.
@@ -128,5 +125,5 @@ def images_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> pa
     if (order < 0).any():
         missing = keys[int(np.argmax(order < 0))].as_py()
         path = None if slice_.base_file is None else slice_.base_file.path
-        raise CorruptTableError(f"A change log names the record key {missing!r}, which this file does not hold.", path)
+        raise CorruptTableError(f"A change log names the record key {missing!r}, which this file lacks.", path)
     return gather_array(pa.concat_arrays(texts), order) if texts else pa.array([], pa.string())

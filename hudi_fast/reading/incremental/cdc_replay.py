@@ -1,13 +1,13 @@
-"""Changes that a log file made: its records, replayed on the slice that it was written on.
+"""Changes of a log file: its records, replayed on the slice that it was written to.
 
 ::
 
-    log file ─────► entries, one per key ──┬─► matched ─┬─ a row, and a delete ───────► d
-    slice before ─► rows of these keys ────┘            ├─ a row that an entry beats ─► u: it and the row merged
-                                                        └─ no row, and no delete ─────► i
+    log file ─────► entries, one per key ──┬─► matched ─┬─ a row, and a delete ─────────────► d
+    slice before ─► rows of these keys ────┘            ├─ a row with a lower ordering value ► u: both merged
+                                                        └─ no row, and no delete ───────────► i
 
-A delete takes its row whatever ordering value it has: so does Hudi here, where a snapshot would keep a row that is
-newer. Memory holds the log file's records and the rows that they change.
+As in Hudi, a delete removes its row at any ordering value, where a snapshot would keep a newer row. Memory holds the
+log file's records and the rows that they change.
 
 Source: ``CDCFileGroupIterator#loadNextLogRecord`` (Hudi 1.2.0).
 """
@@ -46,7 +46,7 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     """The changes of a unit whose commit wrote a log file.
 
     Raises:
-        CorruptTableError: a file cannot be understood.
+        CorruptTableError: a file is corrupt.
     """
     assert scan.rows.merge is not None
     assert scan.rows.merge_columns is not None
@@ -69,7 +69,7 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_before(scan: CdcScan, unit: CdcUnit, entries: LogEntries) -> tuple[pa.Table, Rows]:
-    """The rows that the entries meet, columns of one chunk, and the entry of each."""
+    """The stored rows of the entries, in columns of one chunk, and the entry of each."""
     assert unit.before is not None
     found = list(rows_of_keys(scan, unit.before, entries.keys))
     schema = scan.rows.output
@@ -96,7 +96,7 @@ def _resolved(rules: MergeRules, entries: LogEntries, before: pa.Table, places: 
 def _updates(
     rules: MergeRules, unit: CdcUnit, entries: LogEntries, before: pa.Table, changes: BaseRowUpdates, shown: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Rows that were changed; a delete where the user's function lets a row go."""
+    """Updated rows; a row that the user function deletes becomes a delete."""
     make = entry_replacement(rules, entries, changes, before.schema)
     for start in range(0, len(changes.replaced), _BATCH_ROWS):
         part = slice(start, min(start + _BATCH_ROWS, len(changes.replaced)))

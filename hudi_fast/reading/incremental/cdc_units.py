@@ -1,15 +1,15 @@
-"""What a change query reads: a unit for each file group that a commit changed.
+"""Units of a change query: one per file group that a commit changed.
 
 ::
 
     write stat ─┬─ with change logs ─────────────────► AS_IS
-                ├─ base file, all rows gone ─────────► BASE_FILE_DELETE
+                ├─ base file, all rows deleted ──────► BASE_FILE_DELETE
                 ├─ base file, all rows new ──────────► BASE_FILE_INSERT
-                ├─ any other base file ──────────────► an error: nobody knows what changed in it
+                ├─ any other base file ──────────────► an error: its changes are unknown
                 └─ log file ─ the slice before it ───► LOG_FILE
     replaced file group ─ its newest slice ──────────► REPLACE_COMMIT
 
-Folders are listed only where a commit does not say all that is needed: for slices before a commit, and replaced ones.
+Folders are listed only for information that a commit lacks: slices before a commit, and replaced ones.
 
 Source: ``HoodieCDCExtractor``, ``HoodieCommitMetadata#getDependentFileSliceForFileGroupFromDeltaCommit`` (Hudi 1.2.0).
 """
@@ -40,7 +40,7 @@ YIELDING_OPERATIONS = frozenset(
     "INSERT UPSERT UPSERT_PREPPED DELETE DELETE_PREPPED BULK_INSERT DELETE_PARTITION INSERT_OVERWRITE "
     "INSERT_OVERWRITE_TABLE BOOTSTRAP".split()
 )
-"""Operations of commits that change rows (``WriteOperationType.yieldChanges``): table services are not among them."""
+"""Operations of commits that change rows (``WriteOperationType.yieldChanges``), without table services."""
 
 _DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
 Names = dict[str, FileStat]
@@ -51,11 +51,11 @@ class CdcCase(Enum):
     """How the changes of a unit are found (``HoodieCDCInferenceCase``, Hudi 1.2.0).
 
     Attributes:
-        AS_IS: they are in change logs.
+        AS_IS: read from change logs.
         BASE_FILE_INSERT: all rows of a base file are new.
-        BASE_FILE_DELETE: all rows of the base file before are gone.
-        LOG_FILE: the records of a log file, replayed on the slice that it was written on.
-        REPLACE_COMMIT: all rows of a file group that was replaced are gone.
+        BASE_FILE_DELETE: all rows of the previous base file are deleted.
+        LOG_FILE: the records of a log file, replayed on the slice that it was written to.
+        REPLACE_COMMIT: all rows of a replaced file group are deleted.
     """
 
     AS_IS = "as_is"
@@ -67,7 +67,7 @@ class CdcCase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CdcUnit:
-    """What one commit did to one file group.
+    """The changes of one commit in one file group.
 
     Attributes:
         case: how the changes are found.
@@ -75,8 +75,8 @@ class CdcUnit:
         partition: partition path.
         file_id: the file group.
         logs: AS_IS: the change logs; LOG_FILE: the log file; else none.
-        before: the slice that the commit changed, where rows of it are looked at.
-        after: the base file that the commit wrote, where rows of it are looked at.
+        before: the slice that the commit changed, if its rows are needed.
+        after: the base file that the commit wrote, if its rows are needed.
     """
 
     case: CdcCase
@@ -89,26 +89,26 @@ class CdcUnit:
 
     @property
     def files(self) -> tuple[BaseFile | LogFile, ...]:
-        """What is read."""
+        """The files to read."""
         before = self.before
         bases = (self.after, None if before is None else before.base_file)
         return (*self.logs, *(() if before is None else before.log_files), *(one for one in bases if one is not None))
 
     @property
     def weight(self) -> int:
-        """Bytes of the files that are read."""
+        """Total bytes of the files to read."""
         return sum(file.size for file in self.files)
 
 
 def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterator[CdcUnit]:
-    """The units of all commits, which have to be of :data:`YIELDING_OPERATIONS`; in their order.
+    """The units of all commits, in their order; the commits have to be of :data:`YIELDING_OPERATIONS`.
 
     Raises:
-        ConfigError: what was there before a commit has been cleaned.
+        ConfigError: files from before a commit have been cleaned.
         CorruptTableError: a base file was rewritten without a change log.
 
     Warns:
-        HudiWarning: a replaced file group has been cleaned; that its rows went is not told.
+        HudiWarning: a replaced file group has been cleaned; the deletes of its rows are missing.
     """
     finder, named = _Finder(state), naming(state.view.history)
     for commit in commits:
@@ -128,7 +128,7 @@ def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterat
 
 
 def _with_names(unit: CdcUnit, named: Callable[[BaseFile], BaseFile]) -> CdcUnit:
-    """The unit, its base files knowing what their columns are called today."""
+    """The unit, with the current column names of its base files."""
     after, before = unit.after, unit.before
     if before is not None and before.base_file is not None:
         before = replace(before, base_file=named(before.base_file))
@@ -150,13 +150,13 @@ def _unit_of(finder: _Finder, unit: CdcUnit, stat: WriteStat, deletes: bool) -> 
         return replace(unit, case=CdcCase.BASE_FILE_INSERT, after=base)
     raise CorruptTableError(
         f"There should be a cdc log file: commit {unit.instant} of {finder.state.storage.uri} rewrote a base file and "
-        "did not log what it changed. Begin after it.",
+        "did not log its changes. Begin after it.",
         stat.path,
     )
 
 
 def _logged(finder: _Finder, unit: CdcUnit, stat: WriteStat, base: BaseFile | None) -> CdcUnit:
-    """A unit with change logs; where these hold no rows, these are looked up."""
+    """A unit with change logs, and the slices to look up images in, depending on the mode."""
     mode = finder.state.config.cdc_mode
     if mode == DATA_BEFORE_AFTER:
         return unit
@@ -170,7 +170,7 @@ def _change_logs(stats: Mapping[str, int]) -> tuple[LogFile, ...]:
 
 @dataclass(frozen=True)
 class _Finder:
-    """Files of a table that commits do not name in full; folders are listed once."""
+    """Finds files that commits do not name in full; lists each folder once."""
 
     state: TableState
     listed: dict[str, Names] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class _Finder:
         return self.listed[partition]
 
     def newest_slices(self, partition: str) -> dict[str, FileSlice]:
-        """By file id; replaced groups are among them."""
+        """By file id, including replaced groups."""
         if partition not in self.slices:
             view = replace(self.state.view, replaced={})
             self.slices[partition] = {one.file_id: one for one in latest_slices(view, partition)}
@@ -199,14 +199,14 @@ class _Finder:
         base = self.base_at(unit, stat.prev_commit)
         if base is None:
             raise ConfigError(
-                f"Can not get the previous version of the base file: what commit {unit.instant} of "
-                f"{self.state.storage.uri} changed in the file group {unit.file_id} of partition {unit.partition!r} "
-                f"was written by {stat.prev_commit} and has been cleaned. Begin after {unit.instant}."
+                f"Can not get the previous version of the base file: commit {unit.instant} of "
+                f"{self.state.storage.uri} changed the file group {unit.file_id} of partition {unit.partition!r}, "
+                f"whose version by {stat.prev_commit} has been cleaned. Begin after {unit.instant}."
             )
         return FileSlice(unit.partition, unit.file_id, base)
 
     def slice_before(self, unit: CdcUnit, stat: WriteStat, log: LogFile) -> FileSlice:
-        """What the log file was written on: the slice that the commit names, and what is about to be compacted."""
+        """The slice that the log file was written to: files named by the commit, and those of pending compactions."""
         base = self._named(unit, stat.base_file, parse_base_file) if stat.base_file else None
         names = [name for name in stat.log_files or () if name != log.name]
         for operation in self._compacted_before(unit):
@@ -220,7 +220,7 @@ class _Finder:
         return FileSlice(unit.partition, unit.file_id, base, tuple(sorted(earlier, key=log_order)), unit.instant)
 
     def _compacted_before(self, unit: CdcUnit) -> Iterator[CompactionOperation]:
-        """What compactions that were planned before the unit's commit, and are not done, make of its file group."""
+        """Operations on the unit's file group in pending compactions that were planned before its commit."""
         for instant in self.state.timeline.pending_compactions:
             if instant.requested > unit.instant:
                 continue
@@ -232,16 +232,18 @@ class _Finder:
                     yield operation
 
     def _named(self, unit: CdcUnit, name: str, parse: Callable[[FileStat], File | None]) -> File:
-        """The file of that name, cleaned or not."""
+        """The file of that name, even if it has been cleaned."""
         path = f"{unit.partition}/{name}" if unit.partition else name
         file = parse(self.names(unit.partition).get(name) or FileStat(path, 0, 0, False))
         if file is None:
-            raise CorruptTableError(f"The commit {unit.instant} names a file that is none of a file group.", path)
+            raise CorruptTableError(
+                f"The commit {unit.instant} names a file that does not belong to a file group.", path
+            )
         return file
 
 
 def _cleaned_groups(state: TableState, instant: str, partition: str, file_ids: list[str]) -> str:
     return (
         f"The commit {instant} of {state.storage.uri} replaced the file groups {file_ids} of partition {partition!r}, "
-        "which have been cleaned since: the change query does not tell that their rows went."
+        "which have been cleaned since: the change query lacks the deletes of their rows."
     )

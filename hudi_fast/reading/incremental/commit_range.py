@@ -1,18 +1,19 @@
-"""Which commits an incremental query asks for.
+"""Resolve the commits of an incremental query.
 
 ::
 
-    options ─► bounds ─┬─ complete writes of the active timeline ──┬─► those in (begin, end] ─► bodies ─► ChangeRange
-                       └─ of the archived one, if begin is so old ─┘
+    options ─► bounds ─┬─ completed writes of the active timeline ─────┬─► those in (begin, end] ─► bodies ─►
+    ChangeRange
+                       └─ of the archived one, if begin is so early ───┘
 
-From table version 8 on a commit's place is its completion time, before its requested time. Then a commit may complete
-before one that was requested earlier, and whoever went on from there would never see the earlier one: such a hollow
-commit is refused, waited for, or ranges are of completion times there, too.
+Since table version 8 commits are ordered by completion time, before by requested time. With requested times, a commit
+may complete before one that was requested earlier, and a query that continues after it would miss the earlier one. Such
+a hollow commit raises an error, ends the range, or makes the range use completion times.
 
-Archived commits count as the others do, whichever the table version: Apache Hudi passes them over before version 8.
+Archived commits are included in all table versions; Apache Hudi ignores them before version 8.
 
-Sources: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryViewV2``, ``TimelineUtils.handleHollowCommitIfNeeded``
-(Hudi 1.2.0).
+Sources: ``IncrementalQueryAnalyzer``, ``CompletionTimeQueryViewV2``, ``TimelineUtils.handleHollowCommitIfNeeded`` (Hudi
+1.2.0).
 """
 
 from __future__ import annotations
@@ -34,18 +35,13 @@ __all__ = ["ChangeCommit", "ChangeRange", "by_completion", "newest_offset", "rea
 _COMPLETION_COUNTS_FROM = 8
 _HOLLOW_KEY = "hoodie.read.timeline.holes.resolution.policy"
 _LONGEST_WRITE = timedelta(days=1)
-"""An archived commit that completed after a time was requested at most so long before it, as Hudi takes it, too."""
+"""Maximum time between request and completion of an archived commit that is searched for, the same as Hudi's."""
 _READERS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeCommit:
-    """A complete write in the range.
-
-    Attributes:
-        instant: the write.
-        metadata: what it wrote.
-    """
+    """A completed write in the range, and its commit metadata."""
 
     instant: Instant
     metadata: CommitMetadata
@@ -53,14 +49,14 @@ class ChangeCommit:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRange:
-    """The writes that a query asks for.
+    """The writes of a query.
 
     Attributes:
         begin: exclusive; :data:`~hudi_fast.config.read_options.EARLIEST` = from the first commit.
         end: inclusive; None = up to the newest.
         by_completion: whether bounds are completion times; else requested times.
-        commits: oldest first by the time that the bounds are of.
-        archived: whether some of them have left the active timeline.
+        commits: oldest first, by the same kind of time.
+        archived: whether some of them are archived.
     """
 
     begin: str
@@ -86,11 +82,11 @@ def resolve_range(state: TableState, options: ReadOptions) -> ChangeRange:
     """The writes between the bounds of an incremental query.
 
     Args:
-        state: the table now.
-        options: bounds, and what to do about hollow commits and compactions.
+        state: the current table.
+        options: bounds, and the policies for hollow commits and compactions.
 
     Raises:
-        ConfigError: no begin is given, or there is a hollow commit and the policy is FAIL.
+        ConfigError: begin is missing, or there is a hollow commit and the policy is FAIL.
         CorruptTableError: a commit in the range cannot be read.
     """
     begin = options.begin
@@ -109,7 +105,7 @@ def resolve_range(state: TableState, options: ReadOptions) -> ChangeRange:
 
 
 def readable_until(state: TableState, options: ReadOptions) -> str | None:
-    """The requested time of the hollow commit that a query stops before; None for none.
+    """The requested time of the hollow commit that the range ends before; None for none.
 
     Raises:
         ConfigError: there is a hollow commit and the policy is FAIL.
@@ -125,15 +121,15 @@ def readable_until(state: TableState, options: ReadOptions) -> str | None:
         return hollow
     raise ConfigError(
         f"Found hollow commit: '{hollow}'. Adjust config `{_HOLLOW_KEY}` accordingly if to avoid throwing this "
-        f"exception. A write of {state.storage.uri} that was requested then is not complete, later ones are: BLOCK "
-        "answers up to it, USE_TRANSITION_TIME takes begin and end for completion times."
+        f"exception. A write of {state.storage.uri} requested then is not complete, later ones are: BLOCK "
+        "reads up to it, USE_TRANSITION_TIME interprets begin and end as completion times."
     )
 
 
 def newest_offset(state: TableState) -> str | None:
-    """The newest time that a range can end at; None for a table without complete writes on its active timeline.
+    """The newest time that a range can end at; None without completed writes on the active timeline.
 
-    A completion time from table version 8 on, before that a requested time.
+    A completion time since table version 8, before that a requested time.
     """
     writes = state.timeline.writes()
     if state.config.version < _COMPLETION_COUNTS_FROM:
@@ -143,7 +139,7 @@ def newest_offset(state: TableState) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Which instants are in the range."""
+    """The bounds of a range."""
 
     begin: str
     end: str | None
@@ -152,13 +148,13 @@ class _Bounds:
     no_compactions: bool
 
     def place(self, one: Instant) -> tuple[str, str]:
-        """What instants are ordered by; by requested time where completion times are the same."""
+        """Sort key of instants; requested times break ties."""
         return (one.completion or one.requested) if self.completion else one.requested, one.requested
 
     def hold(self, one: Instant) -> bool:
         time, requested = self.place(one)
         if self.no_compactions and self.completion and one.action == "commit":
-            return False  # of a merge-on-read table, so it is a compaction
+            return False  # a compaction, since the table is merge-on-read
         if self.before is not None and requested >= self.before:
             return False
         return (self.begin == EARLIEST or time > self.begin) and (self.end is None or time <= self.end)
@@ -176,7 +172,7 @@ def _with_metadata(state: TableState, instants: Sequence[Instant]) -> Iterator[C
 
 
 def _archived(state: TableState, bounds: _Bounds) -> list[ChangeCommit]:
-    """Archived writes of the range that are not on the active timeline as well."""
+    """Archived writes of the range that are not on the active timeline."""
     earliest, first = _earliest_requested(bounds), state.timeline.first_write_requested
     if earliest is not None and first is not None and earliest >= first:
         return []
@@ -197,8 +193,11 @@ def _archived(state: TableState, bounds: _Bounds) -> list[ChangeCommit]:
 
 
 def _earliest_requested(bounds: _Bounds) -> str | None:
-    """The oldest requested time that a commit of the range may have; None for any."""
-    if bounds.begin in (METADATA_BOOTSTRAP_INSTANT, FULL_BOOTSTRAP_INSTANT):  # no times, and before all of them
+    """The earliest requested time that a commit of the range may have; None for any."""
+    if bounds.begin in (
+        METADATA_BOOTSTRAP_INSTANT,
+        FULL_BOOTSTRAP_INSTANT,
+    ):  # not timestamps, and before all timestamps
         return None
     if bounds.begin == EARLIEST or not bounds.completion:
         return None if bounds.begin == EARLIEST else bounds.begin

@@ -1,14 +1,14 @@
-"""How far a stream of a table's commits goes with its next batch.
+"""Compute the end of a stream's next batch of commits.
 
 ::
 
-    state, where the last batch ended ─► commits since, oldest first ─► as many as limits allow ─► where this one ends
+    state, end of the last batch ─► commits since, oldest first ─► as many as limits allow ─► end of this batch
 
-Offsets are times of commits as the bounds of an incremental query are: completion times from table version 8 on, before
-that requested times. There a commit may complete before one that was requested earlier; a stream that went on past
-the earlier one would lose its rows, so a batch ends before a commit that is pending.
+Offsets are times of commits, like the bounds of an incremental query: completion times since table version 8, before
+that requested times. With requested times a commit may complete before one that was requested earlier; a stream that
+continued past the earlier one would lose its rows, so a batch ends before a pending commit.
 
-Source of the order: ``HoodieStreamSourceV1`` and ``V2`` (1.2.0), which take everything there is in one batch.
+Source of the order: ``HoodieStreamSourceV1`` and ``V2`` (1.2.0), which read everything available in one batch.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """How much a batch may take; at least one commit in any case.
+    """Maximum size of a batch; a batch has at least one commit.
 
     Attributes:
-        max_commits: commits, those of services not counted: they bring no rows; None for all.
+        max_commits: number of commits, without table services, which add no rows; None for all.
         max_bytes: bytes that they wrote; None for all.
     """
 
@@ -38,15 +38,15 @@ class BatchLimits:
 
     @property
     def any(self) -> bool:
-        """Whether there is one."""
+        """Whether any limit is set."""
         return self.max_commits is not None or self.max_bytes is not None
 
 
 def newest_readable(state: TableState, options: ReadOptions) -> str | None:
-    """The newest time that a batch can end at; None for a table without complete writes that can be read.
+    """The newest time that a batch can end at; None without completed writes that can be read.
 
     Args:
-        state: the table now.
+        state: the current table.
         options: of the stream's reads.
     """
     options = _patient(options)
@@ -58,14 +58,14 @@ def newest_readable(state: TableState, options: ReadOptions) -> str | None:
 def next_offset(
     state: TableState, start: str, limits: BatchLimits, options: ReadOptions | None = None, until: str | None = None
 ) -> str:
-    """Where the batch after ``start`` ends; ``start`` when there is nothing new.
+    """The end of the batch after ``start``; ``start`` when there is nothing new.
 
     Args:
-        state: the table now.
-        start: where the last one ended; :data:`~hudi_fast.config.read_options.EARLIEST` before the first.
-        limits: how much it may take.
+        state: the current table.
+        start: end of the last batch; :data:`~hudi_fast.config.read_options.EARLIEST` before the first.
+        limits: maximum size of the batch.
         options: of the stream's reads; None for the defaults.
-        until: the batch goes no further than that; None for no bound.
+        until: latest end of the batch; None for no bound.
 
     Raises:
         CorruptTableError: a commit since ``start`` cannot be read.
@@ -93,7 +93,7 @@ def next_offset(
 
 
 def _patient(options: ReadOptions) -> ReadOptions:
-    """A stream waits for a commit that others have overtaken, unless it goes by completion times."""
+    """Options that wait for a hollow commit instead of failing, unless the stream uses completion times."""
     return replace(options, hollow_commit_policy="BLOCK") if options.hollow_commit_policy == "FAIL" else options
 
 

@@ -1,16 +1,16 @@
-"""Incremental queries: the rows that the commits of a range wrote, as they are at its end.
+"""Incremental queries: the rows that the commits of a range wrote, as of its end.
 
 ::
 
-    options ─► ChangeRange ─► files of its commits, from their metadata ─► their slices ─► rows with a commit time of it
-                         └──► everything from the start, or files are gone and that is wanted: the whole table's ──┘
+    options ─► ChangeRange ─► files of its commits, from their metadata ─► their slices ─► rows with its commit times
+                         └──► range from the start, or missing files and fallback enabled: all files of the table ─┘
 
-No folder is listed and no index is asked: what a query costs follows from what its commits wrote, not from how large
-the table is. Slices are cut from the files of the range alone, and a log file is merged with those rows alone that the
-range wrote, so that late data that lost against an older row is a row of its own. Rows that a rewrite copied kept their
-commit time and are left out. Of a key the newest row within the range comes, and none if it was deleted.
+No folder is listed and no index is read: the cost depends on what the commits wrote, not on the size of the table.
+Slices are made of the range's files only, and a log file is merged only with rows that the range wrote, so late data
+that lost against an older row is returned as a row of its own. Rows that a rewrite copied keep their commit time and
+are left out. For each key the newest row in the range is returned, or none if it was deleted.
 
-Sources: ``MergeOnReadIncrementalRelationV1/V2``, which answer for both table types (Hudi 1.2.0).
+Sources: ``MergeOnReadIncrementalRelationV1/V2``, which Hudi uses for both table types (Hudi 1.2.0).
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class IncrementalView:
-    """What an incremental query reads.
+    """The files and commits of an incremental query.
 
     Attributes:
-        state: the table, its files those of the range.
-        instants: requested times of the range's commits: a row belongs to it if its commit time is one of them; None
-            where every row does.
+        state: the table, with only the files of the range.
+        instants: requested times of the range's commits: rows with one of these commit times belong to the range; None
+            for all rows.
         path_glob: pattern that the path of a file slice must end with; empty for all.
         whole: whether the files are those of the whole table.
-        share: part of the rows of these files that the range wrote, as its commits tell; the others were copied.
+        share: fraction of rows in these files that the range wrote, from commit statistics; the others were copied.
     """
 
     state: TableState
@@ -73,13 +73,13 @@ class IncrementalView:
     share: float = 1.0
 
     def row_filter(self) -> pc.Expression | None:
-        """Which rows belong to the range; None for all."""
+        """The condition of the range's rows; None for all."""
         if self.instants is None:
             return None
         time = pc.field(COMMIT_TIME)
         if len(self.instants) < 2:
             return time == (self.instants[0] if self.instants else "")
-        # Row groups are left out by bounds, not by a set.
+        # Row groups are skipped by bounds, not by a set.
         return (time >= self.instants[0]) & (time <= self.instants[-1]) & time.isin(pa.array(self.instants))
 
 
@@ -98,21 +98,17 @@ class _FilesOfRange:
 
 
 def incremental_view(storage: Storage, options: ReadOptions) -> IncrementalView:
-    """What the query of the options reads.
-
-    Args:
-        storage: the table's storage.
-        options: of the query; its type is incremental.
+    """The files and commits of the query in ``options``, whose type is incremental.
 
     Raises:
-        ConfigError: the table has no meta columns, the range cannot be answered, or files of it are gone.
+        ConfigError: the table has no meta columns, the range is not available, or files of it are missing.
         CorruptTableError: a commit in the range cannot be read.
     """
     state = load_state(storage, replaced_since=None if options.begin == EARLIEST else options.begin)
     if not state.config.populate_meta_fields:
         raise ConfigError(
             f"Incremental queries are not supported when meta fields are disabled: {storage.uri} has "
-            "hoodie.populate.meta.fields=false, so that its rows do not say which commit wrote them."
+            "hoodie.populate.meta.fields=false, so its rows do not store their commit."
         )
     glob = options.incremental_path_glob
     if options.begin == EARLIEST and options.end is None and readable_until(state, options) is None:
@@ -139,10 +135,10 @@ def plan_view(
     query: ScanQuery | None = None,
     condition: Condition | None = None,
 ) -> ScanPlan:
-    """Decide what to read, as :func:`hudi_fast.reading.scan.plan_scan` does; rows of other commits are not left out.
+    """Plan like :func:`hudi_fast.reading.scan.plan_scan`; does not filter out rows of other commits.
 
     Raises:
-        ConfigError: files of the range are gone, or a column that the table does not have.
+        ConfigError: files of the range are missing, or an unknown column.
         UnsupportedFeatureError: as for a snapshot.
     """
     plan = plan_scan(view.state, columns, filter, threads, query, condition)
@@ -155,7 +151,7 @@ def plan_view(
     merge = plan.scan.merge
     if merge is None or view.instants is None:
         return plan
-    until = None if view.whole or not view.instants else view.instants[-1]  # a log file may have been written to since
+    until = None if view.whole or not view.instants else view.instants[-1]  # a log file may have been appended to since
     return replace(plan, scan=replace(plan.scan, merge=replace(merge, commit_times=view.instants, as_of=until)))
 
 
@@ -166,17 +162,17 @@ def plan_incremental(
     threads: int | None = None,
     query: ScanQuery | None = None,
 ) -> ScanPlan:
-    """The rows of the range as a plan that any engine reads as it reads a snapshot's.
+    """Plan the rows of the range; engines read the plan like that of a snapshot.
 
     Args:
         view: from :func:`incremental_view`.
-        columns: columns in the order wanted; None for all, meta columns first.
-        filter: which rows of the range.
+        columns: columns in the requested order; None for all, meta columns first.
+        filter: condition of the rows.
         threads: slices to read at once; None for one per processor.
-        query: what log files mean to the query.
+        query: treatment of log files.
 
     Raises:
-        ConfigError: files of the range are gone, or a column that the table does not have.
+        ConfigError: files of the range are missing, or an unknown column.
         UnsupportedFeatureError: as for a snapshot.
     """
     rows = view.row_filter()
@@ -184,7 +180,7 @@ def plan_incremental(
         if not isinstance(filter, pc.Expression):
             raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
         full = readable_schema(view.state)
-        check_filter(filter, full, full.names)  # by itself, for the message
+        check_filter(filter, full, full.names)  # alone, for a clear message
         rows = rows & filter
     return plan_view(view, columns, filter if rows is None else rows, threads, query)
 
@@ -192,14 +188,14 @@ def plan_incremental(
 def incremental_options(
     begin: str | date | int, end: str | date | int | None, options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The options of an incremental query between two times; ``options`` are further ones.
+    """The options of an incremental query between two times, with further ``options``.
 
     Raises:
-        ConfigError: there is no begin, or the options name times or a kind of query of their own.
+        ConfigError: ``begin`` is missing, or the options contradict the times or the query type.
     """
     if begin is None:
         raise ConfigError(
-            f"The query needs a time to begin after ({_BEGIN_KEY}); `earliest` stands for the first commit."
+            f"The query needs a begin time ({_BEGIN_KEY}), exclusive; `earliest` includes the first commit."
         )
     for key, said in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
         if options and key in options and options[key] != said:
@@ -214,7 +210,7 @@ def plan_query(
     columns: Sequence[str] | None = None,
     filter: pc.Expression | None = None,
 ) -> ScanPlan:
-    """:func:`plan_incremental` from options as users give them.
+    """:func:`plan_incremental` with user options.
 
     Raises:
         HudiError: as :class:`~hudi_fast.config.read_options.ReadOptions` and :func:`plan_incremental`.
@@ -222,7 +218,7 @@ def plan_query(
     settings = ReadOptions.from_options(options)
     if settings.incremental_format == "cdc":
         raise ConfigError(
-            "An incremental query gives rows; for changes (hoodie.datasource.query.incremental.format=cdc) ask "
+            "An incremental query returns rows; for changes (hoodie.datasource.query.incremental.format=cdc) use "
             "HudiTable.cdc."
         )
     query = ScanQuery(
@@ -235,7 +231,7 @@ def plan_query(
 
 
 def _files_of(changes: ChangeRange) -> dict[str, dict[str, FileStat]]:
-    """The files of the range's commits by partition and path; of a file written to twice the newest size."""
+    """The files of the range's commits by partition and path; of a file written to twice, the newest size."""
     found: dict[str, dict[str, FileStat]] = {}
     for one in changes.commits:
         for partition, stats in one.metadata.partition_to_write_stats.items():
@@ -251,7 +247,7 @@ def _written_share(changes: ChangeRange) -> float:
 
 
 def _replaced(state: TableState, changes: ChangeRange) -> dict[tuple[str, str], str]:
-    """The file groups that are gone at the end of the range."""
+    """The file groups replaced by the end of the range."""
     gone = dict(state.view.replaced)
     for one in changes.commits:
         for partition, file_ids in (one.metadata.partition_to_replace_file_ids or {}).items():
@@ -269,9 +265,9 @@ def _require_files(plan: ScanPlan) -> None:
     if gone:
         more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
         raise ConfigError(
-            f"Files that the commits of the range wrote are gone from {plan.state.storage.uri}, cleaned or rolled back "
-            f"since: {', '.join(gone[:_NAMED])}{more}. Begin later, or set {_FALLBACK_KEY}=true: then the whole table "
-            "is read, and rows that later commits changed are missing."
+            f"Files that the commits of the range wrote to {plan.state.storage.uri} have been cleaned or rolled back: "
+            f"{', '.join(gone[:_NAMED])}{more}. Begin later, or set {_FALLBACK_KEY}=true: this reads the whole table, "
+            "without rows that later commits changed."
         )
 
 
@@ -284,12 +280,14 @@ def _gone(storage: Storage, paths: list[str]) -> list[str]:
 
 
 def _path_of(storage: Storage, one: FileSlice) -> str:
-    """The path that stands for a slice: its base file's, else that of its newest log file."""
+    """The path of a slice: its base file's, else that of its newest log file."""
     return storage.absolute(one.base_file.path if one.base_file is not None else one.log_files[-1].path)
 
 
 def _glob_pattern(glob: str) -> str:
-    """A pattern of Hadoop's ``GlobPattern`` as a regular expression; ``*`` goes across folders, and one comes first."""
+    """Translate a Hadoop ``GlobPattern`` to a regular expression; ``*`` matches across folders, also before the
+    pattern.
+    """
     parts, depth, letters = [".*"], 0, iter(glob)
     for letter in letters:
         if letter == "\\":

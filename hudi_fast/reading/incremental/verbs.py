@@ -1,4 +1,4 @@
-"""``HudiTable.cdc``: change queries as calls."""
+"""Change queries as methods of ``HudiTable``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class IncrementalReads:
 
     Args:
         storage: the table's storage.
-        merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        merger: merge function of a table with merge mode CUSTOM; None for none.
     """
 
     _storage: Storage
@@ -29,16 +29,17 @@ class IncrementalReads:
     def cdc(
         self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
     ) -> pa.Table:
-        """What commits changed: op (i, u or d), ts_ms (the commit's instant), before and after (the row as JSON).
+        """The changes of commits: op (i, u or d), ts_ms (the commit's instant), before and after (the row as JSON).
 
         Args:
-            begin: exclusive: requested time of a commit, in any form that ``as_of`` takes; ``earliest`` for the first.
+            begin: exclusive: requested time of a commit, in any form that ``as_of`` accepts; ``earliest`` for the
+                first.
             end: inclusive; None for the newest.
             options: further options of the query.
 
         Raises:
-            ConfigError: the table logs no changes, or the range cannot be answered: it begins before the active
-                timeline, or files have been cleaned.
+            ConfigError: the table logs no changes, or the range is not available: it begins before the active timeline,
+                or files have been cleaned.
             CorruptTableError: a base file was rewritten without a change log.
         """
         return changes_table(self._changes_plan(begin, end, options))
@@ -46,7 +47,7 @@ class IncrementalReads:
     def cdc_batches(
         self, begin: str | date, end: str | date | None = None, options: Mapping[str, Any] | None = None
     ) -> pa.RecordBatchReader:
-        """The same as a stream in no particular order, in bounded memory."""
+        """Like :meth:`cdc`, as a stream in no particular order, in bounded memory."""
         return changes_batches(self._changes_plan(begin, end, options))
 
     def _changes_plan(self, begin: str | date, end: str | date | None, options: Mapping[str, Any] | None) -> CdcPlan:

@@ -1,1 +1,1 @@
-"""What a table holds and what happened to it, as Arrow tables and text."""
+"""Contents and history of a table as Arrow tables and text."""

@@ -1,4 +1,4 @@
-"""What the body of an instant says, as figures for people: the details of a row of the history."""
+"""Decode instants into the columns of a history row."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Details = dict[str, object]
 
 
 def describe_completed(action: str, body: bytes, path: str | None) -> Details:
-    """Columns of the history that the body of a completed instant fills.
+    """History columns from the body of a completed instant.
 
     Args:
         action: of the instant.
         body: its content; empty for a commit without content.
-        path: where it was read, for messages; None for one of the archive.
+        path: of the file, for messages; None for the archive.
 
     Raises:
-        CorruptTableError: it cannot be understood.
+        CorruptTableError: it is invalid.
     """
     if action in WRITE_ACTIONS:
         return _commit(decode_commit_metadata(body, path))
@@ -34,14 +34,14 @@ def describe_completed(action: str, body: bytes, path: str | None) -> Details:
 
 
 def describe_pending(action: str, plan: bytes) -> Details:
-    """Columns of the history that the plan of a pending instant fills.
+    """History columns from the plan of a pending instant.
 
     Args:
         action: of the instant.
         plan: content of its requested file; empty for actions without a plan.
 
     Raises:
-        CorruptTableError: it cannot be understood.
+        CorruptTableError: it is invalid.
     """
     if action in ("compaction", "logcompaction"):
         return {"groups_read": len(decode_compaction_plan(plan).operations)}

@@ -1,11 +1,11 @@
-"""What happened to a table: one row per instant, from the bodies that the instants left.
+"""The history of a table: one row per instant.
 
 ::
 
     the timeline's listing (and the archive) ─► instants from begin to end ─► the body of each ─► one row
 
-A completed instant says what it did; of a pending one the plan says which file groups it is about. A body that cannot
-be understood costs its row the details, not the caller the history: ``note`` says what is wrong.
+A completed instant records its results; the plan of a pending one lists file groups. If a body is invalid, its row
+lacks the details and ``note`` holds the error.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ HISTORY_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """When the files of an instant were written, in milliseconds since the epoch.
+    """Times when the files of an instant were written, in milliseconds since the epoch.
 
     Attributes:
-        begun: the first of those before it was complete.
-        done: the completed one; None while it is pending.
+        begun: of its first file before completion.
+        done: of the completed file; None while it is pending.
     """
 
     begun: int | None = None
@@ -75,14 +75,14 @@ def history_table(
     end: str | None = None,
     archived: bool = False,
 ) -> pa.Table:
-    """One row per instant, oldest first; its columns are :data:`HISTORY_SCHEMA`.
+    """One row per instant, oldest first; the columns are :data:`HISTORY_SCHEMA`.
 
     ``duration_ms`` is the time from request to completion; before timeline layout 2 the difference of the modification
-    times of its files. A savepoint has none: it goes by the time of its commit. ``inserts``, ``updates`` and
-    ``deletes`` count rows as the write recorded them; ``files`` and ``bytes`` are what it wrote, ``partitions`` those
-    that it touched. ``groups_read`` and ``groups_written`` count file groups of compactions and clusterings.
-    ``rolled_back`` are the instants that a rollback or restore undid. ``comment`` is a savepoint's, or names the
-    indexes that were built.
+    times of its files. Savepoints have none, since they use the time of their commit. ``inserts``, ``updates`` and
+    ``deletes`` count rows in the write statistics; ``files`` and ``bytes`` count written files, ``partitions`` changed
+    partitions. ``groups_read`` and ``groups_written`` count file groups of compactions and clusterings. ``rolled_back``
+    lists the instants that a rollback or restore removed. ``comment`` is a savepoint's, or the names of the indexes
+    that were built.
 
     Args:
         storage: the table's storage.
@@ -90,7 +90,7 @@ def history_table(
         timeline: its active timeline.
         begin: smallest requested time; None for no bound.
         end: largest requested time; None for no bound.
-        archived: whether instants that have left the active timeline are among them.
+        archived: whether to include archived instants.
 
     Raises:
         CorruptTableError: the archive cannot be read.
@@ -126,7 +126,7 @@ def _active_row(storage: Storage, config: TableConfig, instant: Instant, span: _
 def _archived_rows(
     storage: Storage, config: TableConfig, begin: str | None, end: str | None, known: set[tuple[str, str]]
 ) -> Iterator[dict[str, object]]:
-    """Rows of archived instants; one that is still active too, for archiving died half way, is left to the active."""
+    """Rows of archived instants, without those that are still active after an interrupted archiving."""
     for one in ArchivedTimeline(storage, config).read(begin, end):
         instant = Instant(one.requested, one.action, State.COMPLETED, one.completion or None)
         if _key(instant) in known or not _within(one.requested, begin, end):
@@ -150,11 +150,11 @@ def _plain_row(instant: Instant, config: TableConfig, span: _Span) -> dict[str, 
 
 
 def _duration(instant: Instant, config: TableConfig, span: _Span) -> int | None:
-    """Milliseconds; None while it is pending, and where the times do not tell."""
+    """Milliseconds; None while it is pending, and where the times do not give it."""
     begun, done = span.begun, span.done
     if instant.completion is None or instant.requested.startswith("0000"):
         return None
-    if instant.action == "savepoint":  # it was requested whenever; its time is that of its commit
+    if instant.action == "savepoint":  # its requested time is that of its commit
         return None
     if begun is None or done is None:
         try:
@@ -165,7 +165,7 @@ def _duration(instant: Instant, config: TableConfig, span: _Span) -> int | None:
 
 
 def _file_times(storage: Storage, config: TableConfig) -> dict[tuple[str, str], _Span]:
-    """By (requested time, action): when the files of the instants were written."""
+    """By (requested time, action): times when the files of the instants were written."""
     begun: dict[tuple[str, str], int] = {}
     done: dict[tuple[str, str], int] = {}
     for entry in storage.list_dir(config.timeline_folder):

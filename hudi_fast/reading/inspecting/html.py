@@ -1,6 +1,6 @@
-"""A table as notebooks show it: what it is, what happened to it last, where its bytes are; plain HTML, all quoted.
+"""The HTML display of a table in notebooks: properties, newest instants, files by partition; plain HTML, all escaped.
 
-Cheap enough for a cell that ends with a table by accident: one listing of files, bodies of a few instants, no footers.
+Cheap enough for accidental display at the end of a cell: one listing of files, bodies of a few instants, no footers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CELL = "padding: 2px 10px; text-align: {align}; white-space: nowrap;"
 
 
 def table_html(storage: Storage) -> str:
-    """The table as HTML; of one that cannot be opened, why."""
+    """The table as HTML; for a table that cannot be opened, the error."""
     try:
         state = open_state(storage)
         slices = current_slices(state)
@@ -113,7 +113,7 @@ def _bytes(one: FileSlice) -> int:
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
-    """Columns whose values all begin with a figure stand at the right, but for names and times."""
+    """Columns whose values all start with a digit are right-aligned, except names and times."""
     listed = list(rows)
     right = [
         head not in _LEFT and all(not row[at] or row[at][0].isdigit() for row in listed)

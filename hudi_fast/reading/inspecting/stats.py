@@ -1,6 +1,6 @@
-"""A table on one row: what it holds, what waits, when it was last served; and its metadata table.
+"""A table in one row: contents, pending instants, last services, and its metadata table.
 
-Sizes come from the lister, as a query finds them; footers are opened for the number of rows.
+Sizes are listed like for a query; footers are opened for the number of rows.
 """
 
 from __future__ import annotations
@@ -65,13 +65,14 @@ _STATS = pa.schema(
 
 
 def stats_table(state: TableState) -> pa.Table:
-    """One row on the whole table; ``rows`` and ``bytes`` as those of its files (:func:`.table.files_table`).
+    """One row for the whole table; ``rows`` and ``bytes`` are sums of :func:`.table.files_table`.
 
-    ``unread_files`` and ``unread_bytes`` are data files that no snapshot of the present state reads: older slices, and
-    change logs. ``pending`` lists instants that are not complete. ``last_write`` and its like are requested times of
-    the newest complete one of the active timeline; ``last_archive`` is when the archive was last written to.
-    ``metadata_table`` is a list with a struct for each partition of the table's metadata table: ``base_records`` are
-    those of its base files, without what its log files add; ``reason`` says why a partition is not ``usable``.
+    ``unread_files`` and ``unread_bytes`` count data files that no snapshot of the current state reads: older slices,
+    and change logs. ``pending`` lists incomplete instants. ``last_write``, ``last_clean`` and so on are requested times
+    of the newest completed instant on the active timeline; ``last_archive`` is the time of the last write to the
+    archive. ``metadata_table`` is a list with a struct for each partition of the table's metadata table:
+    ``base_records`` counts records of base files, without log files; ``reason`` explains why a partition is not
+    ``usable``.
     """
     slices = current_slices(state)
     files = files_table(state, slices)
@@ -105,7 +106,7 @@ def _data_files(state: TableState) -> list[FileStat]:
 
 
 def _last_of_each(state: TableState) -> dict[str, str | None]:
-    """Requested times of the newest complete write, clean, compaction and clustering; when the archive last grew."""
+    """Requested times of the newest completed write, clean, compaction and clustering; time of the last archiving."""
     timeline = state.timeline
     last = timeline.last_completed_write
     cleans = [one for one in timeline.completed() if one.action == "clean"]
@@ -128,7 +129,7 @@ def _newest_of(state: TableState, writes: Sequence[Instant], operation: str) -> 
 
 
 def _last_archive(state: TableState) -> str | None:
-    """When a file of the archive was last written, as instants spell times."""
+    """The time of the last write to the archive, in the format of instants."""
     times = [entry.modified_ms for entry in state.storage.list_dir(state.config.history_folder) if not entry.is_dir]
     return instant_from_ms(max(times), state.config.timezone) if any(times) else None
 
@@ -170,7 +171,9 @@ def _files_of(slices: Iterable[FileSlice]) -> Iterable[BaseFile | LogFile]:
 
 
 def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:
-    """When a partition was last written; below table version 8 log files do not say it, and it is when any was."""
+    """The last write to a partition; below table version 8, where log file names do not hold it, to the metadata
+    table.
+    """
     if table.data_version >= _LOGS_NAMED_BY_WRITE:
         return max((file.instant for file in files), default=None)
     last = table.timeline.last_completed_write

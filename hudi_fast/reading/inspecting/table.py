@@ -1,6 +1,6 @@
-"""Questions about the files of a table rather than its rows; every answer is an Arrow table.
+"""The files, partitions and skipping steps of a table, as Arrow tables.
 
-What happened to the table is :mod:`hudi_fast.reading.inspecting.history`, the whole of it on one row
+For the history see :mod:`hudi_fast.reading.inspecting.history`, for a summary in one row
 :mod:`hudi_fast.reading.inspecting.stats`.
 """
 
@@ -60,11 +60,11 @@ def current_slices(state: TableState) -> list[FileSlice]:
 
 
 def files_table(state: TableState, slices: Sequence[FileSlice] | None = None) -> pa.Table:
-    """One row per file slice that a snapshot reads, or of the given slices.
+    """One row per file slice that a snapshot reads, or per given slice.
 
-    ``rows`` comes from the base file's footer: what log files change is not in it, and slices of log files alone have
-    none. ``bytes`` are those of the base file (``base_bytes``) and of the log files (``log_bytes``); ``log_ratio`` is
-    the second by the first. ``pending`` names the planned service that holds the file group, and its instant.
+    ``rows`` is read from the base file's footer: it ignores changes in log files, and is null for slices with log files
+    only. ``bytes`` is the sum of base file (``base_bytes``) and log files (``log_bytes``); ``log_ratio`` is ``log_bytes
+    / base_bytes``. ``pending`` names the file group's pending service and its instant.
     """
     slices = current_slices(state) if slices is None else slices
     held = _held_groups(state)
@@ -92,9 +92,10 @@ def _file_row(one: FileSlice, rows: int | None, held: Mapping[tuple[str, str], s
 
 
 def partitions_table(state: TableState) -> pa.Table:
-    """One row per partition that holds files; ``rows`` and ``bytes`` as :func:`files_table` has them.
+    """One row per partition with files; ``rows`` and ``bytes`` are sums of :func:`files_table`.
 
-    ``small_files`` counts file groups whose base file is smaller than ``hoodie.parquet.small.file.limit`` by default.
+    ``small_files`` counts file groups whose base file is smaller than the default of
+    ``hoodie.parquet.small.file.limit``.
     """
     slices = current_slices(state)
     by_partition: dict[str, list[FileSlice]] = {}
@@ -114,13 +115,13 @@ def partitions_table(state: TableState) -> pa.Table:
 
 
 def small_files(slices: Sequence[FileSlice]) -> int:
-    """How many of the slices have a base file below the default of ``hoodie.parquet.small.file.limit``."""
+    """Number of slices with a base file below the default of ``hoodie.parquet.small.file.limit``."""
     limit = WriteOptions.from_options({}).small_file_limit
     return sum(1 for one in slices if one.base_file is not None and one.base_file.size < limit)
 
 
 def explain_table(plan: ScanPlan) -> pa.Table:
-    """One row per step by which a filter leaves files out: index, unit, before, after, note; the last is what is read.
+    """One row per skipping step: index, unit, before, after, note; the last row is what is read.
 
     ``index`` is ``partition path``, a partition of the metadata table, or ``read``.
     """
@@ -130,7 +131,7 @@ def explain_table(plan: ScanPlan) -> pa.Table:
 
 
 def _held_groups(state: TableState) -> dict[tuple[str, str], str]:
-    """(partition path, file id) to the planned service that is going to rewrite the file group."""
+    """(partition path, file id) to the pending service of the file group."""
     view = state.view
     held = {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
     held |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}

@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Human-readable sizes and durations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DAY = 86_400
 
 
 def size_text(count: int) -> str:
-    """Bytes with three digits or more: ``512 B``, ``1.25 MiB``."""
+    """Bytes with three or more digits: ``512 B``, ``1.25 MiB``."""
     amount, unit = float(count), _UNITS[0]
     for larger in _UNITS[1:]:
         if abs(amount) < _STEP:
@@ -22,7 +22,7 @@ def size_text(count: int) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """Seconds in the unit that suits: ``37 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 1 min``, ``4 d 3 h``."""
+    """Seconds in a suitable unit: ``37 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 1 min``, ``4 d 3 h``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < _MINUTE:

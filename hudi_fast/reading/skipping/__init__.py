@@ -1,1 +1,1 @@
-"""Leaving out files that cannot hold what a filter asks for."""
+"""Data skipping: exclude files that cannot hold a row that the filter accepts."""

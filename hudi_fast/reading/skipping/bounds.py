@@ -1,15 +1,15 @@
-"""Whether rows of which only bounds are known can match a condition.
+"""Decide from the bounds of columns whether rows can match a condition.
 
 ::
 
     Condition, bounds of its columns ─► for each node: can it be true? can it be false? ─► bool[n]: rows may match
 
-Each of the n rows of the bounds stands for many rows: those of a file slice, or of a partition. A condition keeps rows
-that it is *true* of; ``not`` asks whether its part can be false, and a comparison with null can be neither. Answers are
-Arrow's three-valued truth with null for "unknown", which keeps. Comparisons are bound as expressions over the bounds in
-the columns' own types, so that Arrow casts literals and sides as it does for the rows themselves.
+Each of the n bounds stands for many rows: those of a file slice, or of a partition. A condition accepts rows for which
+it is *true*. ``not`` asks whether its part can be false; a comparison with null can be neither. Results use Arrow's
+three-valued logic with null for "unknown", which keeps the rows. Comparisons are evaluated as expressions on the bounds
+in the columns' own types, so Arrow casts both sides as it does for rows.
 
-Bounds leave NaN out: of a floating column ``!=`` and the negation of any comparison can always be true.
+Bounds ignore NaN: on a floating-point column ``!=`` and a negated comparison can always be true.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _FAILURES = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is known of a column in each of n sets of rows.
+    """Known facts about a column in each of n sets of rows.
 
     Attributes:
-        low: at most the least value, in the column's type; null: unknown.
-        high: at least the greatest value; null: unknown.
+        low: lower bound, in the column's type; null: unknown.
+        high: upper bound; null: unknown.
         has_null: whether there may be nulls; null: unknown.
         has_value: whether there may be values that are not null; null: unknown.
     """
@@ -65,7 +65,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class _Side:
-    """One side of a comparison, as expressions over the table of all bounds."""
+    """One side of a comparison, as expressions on the table of all bounds."""
 
     low: pc.Expression
     high: pc.Expression
@@ -79,12 +79,12 @@ class _Side:
 
 
 def may_match(condition: Condition, bounds: Mapping[Column, Bounds], rows: int) -> npt.NDArray[np.bool_]:
-    """bool[rows]: whether a set of rows may hold one that the condition is true of.
+    """bool[rows]: whether a set of rows may hold one for which the condition is true.
 
     Args:
-        condition: which rows are wanted.
-        bounds: of columns of the condition, each of ``rows`` sets; what is not there is unknown.
-        rows: how many sets of rows there are.
+        condition: condition of the rows.
+        bounds: by column of the condition, for ``rows`` sets each; a missing column is unknown.
+        rows: number of sets of rows.
     """
     answers = _Answers(bounds, rows)
     result: npt.NDArray[np.bool_] = answers.can_be(True, condition).fill_null(True).to_numpy(zero_copy_only=False)
@@ -92,7 +92,7 @@ def may_match(condition: Condition, bounds: Mapping[Column, Bounds], rows: int) 
 
 
 class _Answers:
-    """Answers for every node of a condition, over one table of bounds."""
+    """Evaluates the nodes of a condition on one table of bounds."""
 
     def __init__(self, bounds: Mapping[Column, Bounds], rows: int) -> None:
         self.rows = rows
@@ -135,7 +135,7 @@ class _Answers:
                 if pa.types.is_boolean(column.type) and len(column) == self.rows:
                     return column.combine_chunks()
             except _FAILURES:
-                pass  # the bounds do not compare, or not safely: nothing is known
+                pass  # the bounds do not compare, or not safely: the result is unknown
         return pa.nulls(self.rows, pa.bool_())
 
     # ---- leaves
@@ -235,7 +235,7 @@ def _possible(sign: str, left: _Side, right: _Side) -> pc.Expression:
 
 
 def _ranges(values: pa.Array) -> list[tuple[pa.Scalar, pa.Scalar]]:
-    """Least and greatest of so many neighbours that all values are covered by a few ranges."""
+    """Minimum and maximum of neighbouring values, so that a few ranges cover all values."""
     values = pc.unique(values)
     values = values.take(pc.sort_indices(values))
     step = max(1, math.ceil(len(values) / _MOST_RANGES))
@@ -243,7 +243,7 @@ def _ranges(values: pa.Array) -> list[tuple[pa.Scalar, pa.Scalar]]:
 
 
 def _keeps_order(kind: pa.DataType, to: pa.DataType) -> bool:
-    """Whether a cast never turns the order of two values round."""
+    """Whether a cast never reverses the order of two values."""
     if pa.types.is_integer(kind):
         return bool(pa.types.is_integer(to) or pa.types.is_floating(to) or pa.types.is_decimal(to))
     if pa.types.is_floating(kind):

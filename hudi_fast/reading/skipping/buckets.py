@@ -1,11 +1,11 @@
-"""Filters that name record keys, on tables whose file groups are buckets of the keys' hashes.
+"""Skip file groups by record keys in the filter, for tables with a bucket index.
 
 ::
 
-    record keys ─► hash, by every rule that releases have had ─► buckets ─► slices of these buckets
+    record keys ─► hash, by the rules of all releases ─► buckets ─► slices of these buckets
 
-Ranges of consistent hashing are written down in the table, so nothing has to be told. How many buckets a table with a
-fixed number has is not: the read's options say it, and a partition with other file groups than that many is left alone.
+The table stores the ranges of consistent hashing. It does not store a fixed number of buckets; the read options give
+it, and a partition whose file groups do not fit that number is not skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _COUNT = "hoodie.bucket.index.num.buckets"
 
 
 def bucket_settings(options: Mapping[str, Any]) -> BucketSettings | None:
-    """What options of a read say of a fixed number of buckets; None when they do not say it all.
+    """The settings of a fixed number of buckets in read options; None if they are incomplete.
 
     Args:
         options: ``hoodie.index.type`` is ``BUCKET``, its engine the simple one, and the number of buckets is given.
@@ -48,16 +48,16 @@ def bucket_settings(options: Mapping[str, Any]) -> BucketSettings | None:
 def bucket_matches(
     state: TableState, slices: Sequence[FileSlice], keys: pa.Array, settings: BucketSettings | None
 ) -> npt.NDArray[np.bool_] | None:
-    """bool[n]: slices that may hold one of the keys; None for a table of which no buckets are known.
+    """bool[n]: slices that may hold one of the keys; None if the table's buckets are unknown.
 
     Args:
         state: the table.
-        slices: of the present table.
+        slices: of the current table.
         keys: string[k], record keys.
-        settings: how keys are spread, if the read says it.
+        settings: bucket settings of the read options, if given.
 
     Raises:
-        HudiError: what the table has written down of its buckets cannot be understood.
+        HudiError: the table's stored bucket metadata is invalid.
     """
     fields = state.config.record_key_fields
     partitions = {one.partition for one in slices}
@@ -74,7 +74,7 @@ def bucket_matches(
 
 
 def _simple(path: str, slices: Iterable[FileSlice], keys: pa.Array, settings: BucketSettings) -> set[str] | None:
-    """File ids of the keys' buckets in a partition; None when its file groups are not that many buckets."""
+    """File ids of the keys' buckets in a partition; None when its file groups do not fit the number of buckets."""
     numbers = {one.file_id: bucket_number(one.file_id) for one in slices if one.partition == path}
     count = bucket_count(settings, path)
     if count < 1 or any(number is None or number >= count for number in numbers.values()):
@@ -85,7 +85,7 @@ def _simple(path: str, slices: Iterable[FileSlice], keys: pa.Array, settings: Bu
 
 
 def _consistent(state: TableState, path: str, keys: pa.Array) -> set[str] | None:
-    """File ids of the ranges that the keys are in; None when the partition has no ranges."""
+    """File ids of the keys' ranges; None when the partition has no ranges."""
     metadata = load_hashing(state.storage, state.timeline, path)
     if metadata is None:
         return None

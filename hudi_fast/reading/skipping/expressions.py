@@ -1,13 +1,13 @@
-"""Expression indexes: conditions on a function of a column, for which statistics of that function's results are kept.
+"""Expression indexes: conditions on a function of a column, checked against statistics of the function's results.
 
 ::
 
     Condition ─► conjuncts that compare an indexed function of a column with literals
         ─► the same comparisons of a stand-in column, and the statistics that bound it
 
-An index is asked where the filter's function and the index's give the same results for every value. Functions of time
-zones do not: the zone that an index was built in is not stored. ``upper`` and ``lower`` of Java and of Arrow differ
-beyond ASCII, and agree on which values become a given text of ASCII (but for Arrow's ``utf8_lower`` and the letter i).
+An index is used only where the filter's function and the index's give the same results for every value. Functions that
+depend on a time zone do not: the zone of the index is not stored. ``upper`` and ``lower`` of Java and of Arrow differ
+beyond ASCII, but agree on the values that map to a given ASCII text (except Arrow's ``utf8_lower`` and the letter i).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hudi_fast.reading.skipping.stats import StatsColumn, column_type
 __all__ = ["SPARK", "IndexedExpression", "indexed_expressions"]
 
 SPARK = "spark."
-"""What names of functions begin with that are Spark's own, and so those of the index."""
+"""Prefix of function names with Spark's own semantics, which the index shares."""
 
 _TO_UPPER = frozenset({"utf8_upper", "ascii_upper"})
 _TO_LOWER = frozenset({"utf8_lower", "ascii_lower"})
@@ -47,11 +47,11 @@ _LENGTHS = frozenset({"length", "char_length", "character_length"})
 
 @dataclass(frozen=True)
 class IndexedExpression:
-    """An expression index that a filter can ask.
+    """An expression index that applies to a filter.
 
     Attributes:
         partition: of the metadata table.
-        condition: true of a stand-in column wherever the filter is true of the row.
+        condition: condition on a stand-in column, true wherever the filter is true.
         column: the stand-in, the name of the source column, and the type of the results.
     """
 
@@ -61,7 +61,7 @@ class IndexedExpression:
 
 
 def indexed_expressions(table: MetadataTable, condition: Condition, schema: pa.Schema) -> list[IndexedExpression]:
-    """The expression indexes of statistics that the condition can ask, with what to ask them."""
+    """The expression indexes of statistics that apply to the condition, with their conditions."""
     found = []
     for partition in table.partitions:
         definition = table.definitions.get(partition)
@@ -86,7 +86,7 @@ def indexed_expressions(table: MetadataTable, condition: Condition, schema: pa.S
 
 
 def _result_type(definition: IndexDefinition, kind: pa.DataType) -> pa.DataType | None:
-    """The type of an index's values over a column of that type; None for functions that are not looked at."""
+    """The type of an index's values on a column of that type; None for unsupported functions."""
     name = definition.function
     if name in _DATE_PARTS:
         return pa.int32() if pa.types.is_date32(kind) else None
@@ -98,7 +98,7 @@ def _result_type(definition: IndexDefinition, kind: pa.DataType) -> pa.DataType 
 
 
 def _replaced(part: Condition, source: Column, definition: IndexDefinition, stand_in: Column) -> Condition | None:
-    """The condition on the index's values that a conjunct of the filter implies; None when it is on something else."""
+    """The condition on the index's values that a conjunct implies; None when it does not concern the index."""
     if isinstance(part, In) and part.null_is is False:
         texts = part.values.to_pylist()
         return In(stand_in, part.values) if _is_indexed(part.value, source, definition, texts, True) else None
@@ -115,7 +115,9 @@ def _replaced(part: Condition, source: Column, definition: IndexDefinition, stan
 def _is_indexed(
     value: Value, source: Column, definition: IndexDefinition, literals: list[object], equality: bool
 ) -> bool:
-    """Whether the index has the results of this function of this column, as far as these literals tell them apart."""
+    """Whether the index has the results of this function of this column, as far as the literals can distinguish
+    them.
+    """
     if not isinstance(value, Function) or value.value != source:
         return False
     name, given, options = definition.function, value.name, value.options
@@ -136,7 +138,7 @@ def _is_indexed(
 
 
 def _same_slice(index: Mapping[str, str], given: Mapping[str, object]) -> bool:
-    """Spark counts characters from 1 and takes a length, Arrow counts from 0 and takes an end."""
+    """Compare slices: Spark counts characters from 1 and takes a length, Arrow counts from 0 and takes an end."""
     try:
         first, length = int(index["pos"]), int(index["len"])
     except (KeyError, ValueError):

@@ -1,13 +1,13 @@
-"""What a filter says, as a tree of values: the one form from which everything that leaves files out works.
+"""Filters as trees of values, the form that all data skipping works on.
 
 ::
 
     pyarrow expression ─ its pickled form ─► calls, fields, literals ─► Condition ◄─ a Spark column, likewise
 
-A pyarrow expression shows its text only, which is ambiguous. Its pickled form is not: a record batch whose metadata
-lists calls, fields and places of literals in order, and whose columns hold the literals and the options of functions.
-That form belongs to Arrow, so all that is unknown in it, and every function without an entry here, becomes
-:class:`Anything`: a condition of which nothing is known, which keeps every file.
+The text of a pyarrow expression is ambiguous. Its pickled form is not: a record batch whose metadata lists calls,
+fields and positions of literals in order, and whose columns hold the literals and the options of functions. The format
+is internal to Arrow, so everything unknown in it, and every function without an entry here, becomes :class:`Anything`:
+an unknown condition, which keeps every file.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of one value; ``name`` and ``options`` as Arrow has them."""
+    """A function of one value, with Arrow's ``name`` and ``options``."""
 
     name: str
     value: Value
@@ -90,12 +90,12 @@ Value: TypeAlias = Column | Constant | Cast | Function
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """A condition of which nothing is known."""
+    """An unknown condition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``left sign right`` with one of ``== != < <= > >=``: null if one side is, and NaN is like nothing."""
+    """``left sign right`` with one of ``== != < <= > >=``: null if one side is null; NaN equals nothing."""
 
     sign: str
     left: Value
@@ -107,9 +107,9 @@ class In:
     """Whether a value is one of ``values``.
 
     Attributes:
-        value: what is looked up.
+        value: the value to test.
         values: without nulls.
-        null_is: what a null gives: True, False, or None (null).
+        null_is: result for a null value: True, False, or None (null).
     """
 
     value: Value
@@ -119,7 +119,7 @@ class In:
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """Whether a value is null; with ``or_nan``, or NaN."""
+    """Whether a value is null; with ``or_nan``, null or NaN."""
 
     value: Value
     or_nan: bool = False
@@ -127,12 +127,12 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """Whether a string begins with ``prefix``.
+    """Whether a string starts with ``prefix``.
 
     Attributes:
         value: a string.
-        prefix: the beginning.
-        exact: False: a string that so begins need not match.
+        prefix: the prefix.
+        exact: False if a string with the prefix may still not match.
     """
 
     value: Value
@@ -142,21 +142,21 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite; null stays null."""
+    """Negation; null stays null."""
 
     part: Condition
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All parts."""
+    """All parts are true."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """One of the parts."""
+    """At least one part is true."""
 
     parts: tuple[Condition, ...]
 
@@ -176,13 +176,13 @@ _WILDCARD = re.compile(r"[%_\\]")
 
 
 def parse_filter(expression: pc.Expression) -> Condition:
-    """The condition that an expression states; :class:`Anything` where it is not understood."""
+    """The condition of an expression; :class:`Anything` for unsupported expressions."""
     raw = _raw_tree(expression)
     return Anything() if raw is None else _condition(raw)
 
 
 def conjuncts(condition: Condition) -> Iterator[Condition]:
-    """Conditions that are true of every row that ``condition`` is true of."""
+    """Conditions that are true for every row for which ``condition`` is true."""
     if isinstance(condition, And):
         for part in condition.parts:
             yield from conjuncts(part)
@@ -193,7 +193,7 @@ def conjuncts(condition: Condition) -> Iterator[Condition]:
 
 
 def columns_of(node: Condition | Value) -> frozenset[Column]:
-    """The columns that a condition or value looks at, as far as it is understood."""
+    """The columns that a condition or value uses, without unknown conditions."""
     match node:
         case Column():
             return frozenset((node,))
@@ -210,7 +210,7 @@ def columns_of(node: Condition | Value) -> frozenset[Column]:
 
 
 def like_condition(value: Value, pattern: str) -> Condition:
-    """``value LIKE pattern``, with backslash as escape: what follows the first wildcard is not looked at."""
+    """``value LIKE pattern``, with backslash as escape; ignores the text after the first wildcard."""
     found = _WILDCARD.search(pattern)
     if found is None:
         return Compare("==", value, Constant(pa.scalar(pattern)))
@@ -232,7 +232,7 @@ _Raw: TypeAlias = _Call | Column | Constant
 
 
 class _Unknown(Exception):
-    """The form is not the one that is understood."""
+    """The pickled form is not supported."""
 
 
 def _raw_tree(expression: pc.Expression) -> _Raw | None:
@@ -247,7 +247,7 @@ def _raw_tree(expression: pc.Expression) -> _Raw | None:
 
 
 def _read(words: Sequence[tuple[str, str]], at: int, batch: pa.RecordBatch) -> tuple[_Raw, int]:
-    """The node that begins at ``at``, and where the next one begins."""
+    """The node that starts at ``at``, and the start of the next one."""
     tag, text = words[at]
     if tag == "field_ref":
         return Column((text,)), at + 1
@@ -276,10 +276,10 @@ def _read(words: Sequence[tuple[str, str]], at: int, batch: pa.RecordBatch) -> t
 
 
 def _metadata_pairs(schema: pa.Schema) -> list[tuple[str, str]]:
-    """Key and value of each entry of a schema's metadata in order, repeated keys too.
+    """Key and value of each entry of a schema's metadata in order, with duplicate keys.
 
-    pyarrow gives a dict, in which one entry for each key is left; the C data interface gives the bytes: their number,
-    then for each entry length and bytes of the key and of the value, all numbers as int32.
+    pyarrow returns a dict, which drops duplicates. The C data interface gives the bytes: the number of entries, then
+    for each the length and bytes of key and value, all numbers as int32.
     """
     capsule = schema.__arrow_c_schema__()
     get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -346,7 +346,7 @@ def _is_in(value: Value, call: _Call) -> Condition:
         return Anything()
     has_null = values.null_count > 0
     if behaviour == 3 and has_null:
-        return Anything()  # a value that is not found gives null
+        return Anything()  # the result is null for values that are not found
     null_is = None if behaviour in (2, 3) else has_null and behaviour == 0
     return In(value, values.drop_null(), null_is)
 
@@ -365,7 +365,7 @@ def _value(raw: _Raw) -> Value:
 
 
 def _options(call: _Call) -> dict[str, Any]:
-    """Options by name, but those that no function here looks at."""
+    """Options by name, without those that no function here uses."""
     if call.options is None:
         return {}
     wanted = [one.name for one in call.options.type if one.name not in ("value_set", "to_type", "_type_name")]

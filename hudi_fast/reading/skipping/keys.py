@@ -1,14 +1,14 @@
-"""Filters that name record keys, and the file groups that hold these keys.
+"""Skip file groups by record keys in the filter.
 
 ::
 
-    Condition ─► values that a column must have ─► record keys, in every form that the key generator may have given them
+    Condition ─► values that a column must have ─► record keys, in every form that the key generator may have used
         ─► record index ─► (partition path, file id)
-    Condition on an indexed column ─► secondary index ─► record keys ─► record index ─► the same
+    Condition on an indexed column ─► secondary index ─► record keys ─► record index ─► (partition path, file id)
     record keys ─► bloom filters ─► slices whose base file may hold one
 
-An answer is a superset of what the filter wants, or None where nothing is known. The record index and secondary indexes
-speak of the table's present rows, so only a query of those may ask them.
+A result is a superset of the matches, or None when unknown. The record index and secondary indexes describe the table's
+current rows, so only queries of these may use them.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ _RECORD_KEY = "_hoodie_record_key"
 _MOST_KEYS = 10_000
 _MOST_PARTITIONS = 64
 _BLOOM_FILES = 64
-"""Filters that are in memory at once: one may take 430 kB."""
+"""Filters in memory at once; one may take 430 kB."""
 
 
 def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa.Array | None:
-    """Values, in the column's type, one of which the column has in each row that the condition is true of.
+    """Values, in the column's type, of which each matching row has one; None when unknown.
 
-    Only of columns of strings, integers, booleans and dates, which compare alike as values and as text.
+    Only for columns of strings, integers, booleans and dates, whose values and texts are equal in the same cases.
     """
     if len(column.path) != 1 or column.name not in schema.names:
         return None
@@ -81,7 +81,7 @@ def wanted_values(condition: Condition, schema: pa.Schema, column: Column) -> pa
 
 
 def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfig) -> pa.Array | None:
-    """Record keys, one of which each row has that the condition is true of: string[n]."""
+    """Record keys of which each matching row has one: string[n]; None when unknown."""
     if config.populate_meta_fields:
         direct = wanted_values(condition, schema, Column((_RECORD_KEY,)))
         if direct is not None:
@@ -100,12 +100,12 @@ def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfi
 
 
 def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[str]) -> Groups | None:
-    """The file groups that hold the keys, by the record index; None when it would have to be asked too often.
+    """The file groups that hold the keys, by the record index; None when it would need too many lookups.
 
     Args:
         table: a metadata table whose record index is usable.
         keys: string[n].
-        partitions: the data partitions that matter.
+        partitions: the data partitions to search.
 
     Raises:
         HudiError: the index cannot be read.
@@ -120,11 +120,11 @@ def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[st
 
 @dataclass(frozen=True, slots=True)
 class SecondaryLookup:
-    """What a filter can ask a secondary index.
+    """A lookup in a secondary index.
 
     Attributes:
         partition: of the metadata table.
-        prefixes: how the keys of the wanted values begin.
+        prefixes: key prefixes of the requested values.
     """
 
     partition: str
@@ -132,10 +132,10 @@ class SecondaryLookup:
 
 
 def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) -> SecondaryLookup | None:
-    """The secondary index that a condition can ask; None when there is none.
+    """The secondary index lookup for a condition; None when no index applies.
 
-    Where record keys are unique in their data partition alone, several rows share a pair of value and key, which is
-    gone with the first of them: such an index says nothing.
+    Not if record keys are unique only within their data partition: several rows then share one pair of value and key,
+    and deleting the first of them deletes the pair.
     """
     if table.is_by_partition(PartitionKind.RECORD_INDEX.value):
         return None
@@ -149,7 +149,7 @@ def secondary_of(table: MetadataTable, condition: Condition, schema: pa.Schema) 
 
 
 def keys_by_secondary(table: MetadataTable, asked: SecondaryLookup) -> pa.Array:
-    """Record keys, one of which each wanted row has: string[n].
+    """Record keys of which each matching row has one: string[n].
 
     Raises:
         HudiError: the index cannot be read.
@@ -159,7 +159,7 @@ def keys_by_secondary(table: MetadataTable, asked: SecondaryLookup) -> pa.Array:
 
 
 def bloom_matches(table: MetadataTable, slices: Sequence[FileSlice], keys: pa.Array) -> npt.NDArray[np.bool_]:
-    """bool[n]: slices that may hold one of the keys. One with log files may: filters speak of base files alone.
+    """bool[n]: slices that may hold one of the keys; always True with log files, since filters cover base files only.
 
     Raises:
         HudiError: a filter cannot be read.
@@ -195,7 +195,7 @@ def _array(constant: Constant) -> pa.Array:
 
 
 def _same_family(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether values of these types are equal exactly when they are after a cast that loses nothing."""
+    """Whether values of these types are equal exactly if they are equal after a lossless cast."""
     kinds = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
     strings = all(pa.types.is_string(kind) or pa.types.is_large_string(kind) for kind in (one, other))
     return strings or any(is_kind(one) and is_kind(other) for is_kind in kinds)
@@ -205,7 +205,7 @@ def _same_family(one: pa.DataType, other: pa.DataType) -> bool:
 
 
 def _storable(arrays: Iterable[pa.Array]) -> pa.Array:
-    """bool[n]: rows that can have a key at all: one of their fields is not the empty string."""
+    """bool[n]: rows that can have a key: at least one of their fields is not the empty string."""
     full = [pc.not_equal(array, "") if pa.types.is_string(array.type) else pc.is_valid(array) for array in arrays]
     mask = full[0]
     for other in full[1:]:
@@ -214,7 +214,7 @@ def _storable(arrays: Iterable[pa.Array]) -> pa.Array:
 
 
 def _texts_of(rows: pa.Table, config: TableConfig) -> pa.Array | None:
-    """Keys of rows of key fields; with one field in both spellings that releases have given it."""
+    """Keys of rows of key fields; with one field in both formats that releases have used."""
     made = KeyConfig(config.key_generator, config.record_key_fields, config.partition_fields, config.partition_types)
     if not rows.num_rows:
         return pa.array([], pa.string())

@@ -1,17 +1,16 @@
-"""Leaving out, with the metadata table, what a filter cannot match.
+"""Skip files that cannot match a filter, with the metadata table.
 
 ::
 
-    partition paths ─► partition_stats ─► record index | secondary index ─► slices of what is left
+    partition paths ─► partition_stats ─► record index | secondary index ─► slices of remaining file groups
         ─► buckets ─► expression indexes ─► column_stats ─► bloom filters ─► slices that may hold matching rows
 
-Each step is a function from what is left to what stays, and says in the :class:`SkipReport` how much that was. A step
-leaves out only what certainly does not match; the filter is still applied to rows. Statistics of a file are true for as
-long as the file is there, so every query may use them; the other indexes speak of the table's present rows, so that
-only a merged query of the present asks them. An index that cannot be read is left aside with a warning.
+Each step takes the remaining partitions or slices and returns those that may match; the :class:`SkipReport` records the
+counts. A step excludes only what certainly does not match; the filter is still applied to rows. Statistics of a file
+are valid while the file exists, so every query may use them. The other indexes describe the table's current rows, so
+only a merged query of the current table uses them. An index that cannot be read is ignored with a warning.
 
-Source for the order: ``HoodieFileIndex``, Hudi 1.2.0; there bloom filters come before the cheaper
-``column_stats``.
+Source for the order: ``HoodieFileIndex``, Hudi 1.2.0, where bloom filters precede the cheaper ``column_stats``.
 """
 
 from __future__ import annotations
@@ -56,14 +55,14 @@ _PARTITIONS, _SLICES = "partitions", "file slices"
 
 @dataclass(frozen=True, slots=True)
 class SkipStep:
-    """One step of leaving out.
+    """One skipping step.
 
     Attributes:
         index: ``partition path``, ``bucket``, or a partition of the metadata table.
         unit: what is counted: ``partitions`` or ``file slices``.
-        before: how many there were.
-        after: how many may match.
-        note: why nothing was asked, or what was; empty when there is nothing to say.
+        before: count before the step.
+        after: count that may match.
+        note: details, or why the index was not used; may be empty.
     """
 
     index: str
@@ -75,12 +74,12 @@ class SkipStep:
 
 @dataclass(frozen=True, slots=True)
 class SkipReport:
-    """What a filter left out, step by step."""
+    """The skipping steps of a filter."""
 
     steps: tuple[SkipStep, ...] = ()
 
     def to_arrow(self) -> pa.Table:
-        """One row for each step: index, unit, before, after, note."""
+        """One row per step: index, unit, before, after, note."""
         schema = pa.schema([(name, pa.string()) for name in ("index", "unit")])
         for name in ("before", "after"):
             schema = schema.append(pa.field(name, pa.int64()))
@@ -90,18 +89,18 @@ class SkipReport:
 
 @dataclass(frozen=True)
 class SkipRequest:
-    """What is to be read.
+    """The query to skip files for.
 
     Attributes:
         state: the table.
         schema: its columns, meta columns first.
-        filter: rows that are wanted, where that is an expression: decides on partition paths.
-        condition: the same, understood; :class:`Anything` where nothing is known.
+        filter: condition of the rows as an expression, if available; used for partition paths.
+        condition: the same as a tree; :class:`Anything` if unknown.
         threads: partitions listed at once.
-        merged: whether the query sees log files merged into base files.
-        mixes_rows: whether merged rows may hold values that no file holds: a function of the user makes them.
-        use_indexes: whether the metadata table is asked.
-        bucket: how keys are spread over file groups, if the caller knows it.
+        merged: whether the query merges log files into base files.
+        mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
+        use_indexes: whether to use the metadata table.
+        bucket: bucket settings of the table, if the caller knows them.
     """
 
     state: TableState
@@ -116,18 +115,18 @@ class SkipRequest:
 
     @property
     def of_the_present(self) -> bool:
-        """Whether the rows wanted are those that indexes of rows speak of."""
+        """Whether the query reads the rows that row indexes describe."""
         return self.merged and self.state.view.as_of is None and not self.mixes_rows
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is left.
+    """The remaining slices.
 
     Attributes:
         slices: the slices that may hold matching rows.
-        partitions: how many partitions the table has.
-        report: how it came to that.
+        partitions: number of partitions of the table.
+        report: the skipping steps.
     """
 
     slices: tuple[FileSlice, ...]
@@ -136,14 +135,14 @@ class Selection:
 
 
 def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlice]]) -> Selection:
-    """The slices that may hold rows that are wanted.
+    """The slices that may hold matching rows.
 
     Args:
-        request: what is wanted.
-        slices_of: the slices of a partition.
+        request: the query.
+        slices_of: returns the slices of a partition.
 
     Warns:
-        HudiWarning: an index cannot be read; nothing is left out by it.
+        HudiWarning: an index cannot be read and is ignored.
     """
     state = request.state
     everything = state.view.lister.partitions()
@@ -169,7 +168,7 @@ def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlic
 
 
 class _Steps:
-    """The steps that were taken."""
+    """Records the steps."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -180,14 +179,14 @@ class _Steps:
 
     @contextmanager
     def reading(self, index: str, unit: str, count: int) -> Iterator[None]:
-        """An index that fails leaves nothing out."""
+        """Ignore an index that fails, with a warning."""
         try:
             yield
         except (HudiError, OSError, pa.ArrowException) as error:
             self._leave_aside(index, unit, count, f"cannot be read: {error}")
 
     def usable(self, table: MetadataTable, index: str, unit: str, count: int) -> bool:
-        """Whether the metadata table has the index; one that it has and that cannot be used is left aside aloud."""
+        """Whether the metadata table has the index and can read it; warns about one that it cannot read."""
         if index not in table.partitions:
             return False
         reason = table.unusable(index)
@@ -196,7 +195,7 @@ class _Steps:
         return reason is None
 
     def _leave_aside(self, index: str, unit: str, count: int, why: str) -> None:
-        text = f"{self.where}: nothing is left out by the index {index}, which {why}"
+        text = f"{self.where}: the index {index} is not used to skip files: it {why}"
         warnings.warn(text, HudiWarning, stacklevel=3)
         self.add(index, unit, count, count, why)
 
@@ -228,7 +227,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
         return paths
     with steps.reading(index, _PARTITIONS, len(paths)):
         keep = may_match(request.condition, partition_bounds(table, paths, columns), len(paths))
-        # Statistics of a group that is being compacted may be those of what was logged since.
+        # Statistics of a group in a pending compaction may cover only later log files.
         pending = {path for path, _ in request.state.view.pending_compactions}
         left = [path for path, kept in zip(paths, keep, strict=True) if kept or path in pending]
         steps.add(index, _PARTITIONS, len(paths), len(left))
@@ -237,7 +236,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
 
 
 def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]:
-    """The columns of the filter that statistics are kept of."""
+    """The filter's columns that have statistics."""
     definition = table.definitions.get(PartitionKind.COLUMN_STATS.value)
     columns = stats_columns(request.schema, sorted(columns_of(request.condition), key=lambda one: one.path))
     return [one for one in columns if definition is None or one.name in definition.source_fields]
@@ -247,7 +246,7 @@ def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]
 
 
 def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> Groups | None:
-    """File groups that hold the keys that the filter names, or those of the values that it names; None for all."""
+    """File groups that hold the keys or values named in the filter; None for all."""
     index = PartitionKind.RECORD_INDEX.value
     if not paths or not request.of_the_present:
         return None

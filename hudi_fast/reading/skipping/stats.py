@@ -2,22 +2,22 @@
 
 ::
 
-    columns ─► keys or beginnings of keys ─► metadata read ─► flat statistics of files
-        ─► what they prove, in the table's types ─► one row for each file ─► one row for each slice
+    columns ─► keys or key prefixes ─► metadata read ─► flat statistics of files
+        ─► reliable bounds, in the table's types ─► one row per file ─► one row per slice
 
-Proof is what counts: a bound that may be wrong becomes unknown. That is so for
+A bound that may be wrong becomes unknown. This holds for
 
-* a file without a record, and a column without least and greatest value: it may be all null, or have no statistics;
-* floating bounds that are NaN, or that have zero between them: a Parquet file's bounds are dropped when one is NaN, and
-  Hudi then takes zero for both and goes on to merge them with those of others;
-* bytes, also of columns that are text now: Hudi compares them as signed numbers;
-* strings where the order of UTF-16 and that of UTF-8 differ at the bound;
-* long greatest strings, which may have been cut off;
-* strings beside nulls where files or large row groups were merged: what has no statistics counts as nulls there;
-* columns that were renamed, retyped or dropped since the file was written, and what goes by their names today.
+* a file without a record, and a column without minimum and maximum: it may be all null, or have no statistics;
+* floating-point bounds that are NaN, or with zero between them: a Parquet file drops its bounds when one is NaN, and
+  Hudi then uses zero for both and merges them with those of other files;
+* bytes, also of columns that are now text: Hudi compares them as signed numbers;
+* strings for which the orders of UTF-16 and UTF-8 differ at the bound;
+* long maximum strings, which may be truncated;
+* strings beside nulls where files or large row groups were merged: values without statistics count as nulls there;
+* columns that were renamed, retyped or dropped since the file was written, and columns that now have their names.
 
 A slice with log files gets the union of its files' bounds: a merged row may take one column from the base file and
-another from the log, so one file alone proves nothing about two columns. Sources: ``ParquetUtils``,
+another from the log, so a single file proves nothing about two columns. Sources: ``ParquetUtils``,
 ``HoodieColumnRangeMetadata`` (Hudi 1.2.0); ``Statistics`` of Apache Parquet's Java library.
 """
 
@@ -46,11 +46,13 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "stats_columns"]
 
 _MOST_LOOKUPS = 512
-"""Up to so many keys are looked up one by one; for more all records of the columns are read, which lie side by side."""
+"""Up to this many keys are looked up one by one; for more, all records of the columns are read, which are adjacent."""
 _CUT_BYTES = 60
-"""Greatest strings from here on may be cut off: the shortest length at which writers do that is 64 bytes."""
+"""Maximum strings of this length or longer may be truncated: the shortest length at which writers truncate is 64
+bytes.
+"""
 _SEVERAL_ROW_GROUPS = 32 << 20
-"""Base files from here on may have several row groups, whose statistics were merged."""
+"""Base files of this size or larger may have several row groups, whose statistics were merged."""
 _MOST_PARTITIONS = 64
 
 
@@ -59,9 +61,9 @@ class StatsColumn:
     """A column of a filter with statistics.
 
     Attributes:
-        column: as the filter names it.
-        name: as the statistics name it.
-        kind: its type in the table, or of the expression that is indexed.
+        column: as in the filter.
+        name: as in the statistics.
+        kind: its type in the table, or of the indexed expression.
         nested: whether it is inside a struct.
     """
 
@@ -73,8 +75,15 @@ class StatsColumn:
 
 @dataclass(frozen=True)
 class _Files:
-    """The files of slices, n of them: partition, name, number of their slice, whether they are large base files, and
-    the columns that were altered since."""
+    """The n files of slices.
+
+    Attributes:
+        partitions: partition paths.
+        names: file names.
+        slices: int64[n], number of the file's slice.
+        large: bool[n], whether it is a large base file.
+        altered: columns that were altered since the file was written.
+    """
 
     partitions: list[str]
     names: list[str]
@@ -84,7 +93,7 @@ class _Files:
 
 
 def column_type(schema: pa.Schema, column: Column) -> pa.DataType | None:
-    """The type of a column of a table; None when there is none, or it is no plain value."""
+    """The type of a table column; None when it does not exist or is nested."""
     kind: pa.DataType = pa.struct(list(schema))
     for name in column.path:
         if not pa.types.is_struct(kind) or kind.get_field_index(name) < 0:
@@ -100,14 +109,14 @@ def slice_bounds(
     columns: Sequence[StatsColumn],
     history: SchemaHistory | None = None,
 ) -> dict[Column, Bounds]:
-    """What is known of columns in each of the slices.
+    """Bounds of columns in each slice.
 
     Args:
         table: the metadata table.
         partition: of the metadata table: ``column_stats``, or an expression index of that kind.
         slices: the table's slices, n of them.
-        columns: which columns.
-        history: what the table's schema has been; None for a table without history.
+        columns: the columns.
+        history: the table's schema history; None for a table without one.
 
     Raises:
         HudiError: the statistics cannot be read.
@@ -127,10 +136,10 @@ def slice_bounds(
 def partition_bounds(
     table: MetadataTable, partitions: Sequence[str], columns: Sequence[StatsColumn]
 ) -> dict[Column, Bounds]:
-    """What is known of columns in each of the table's partitions, by the metadata table's ``partition_stats``.
+    """Bounds of columns in each of the table's partitions, from the metadata table's ``partition_stats``.
 
-    Nothing is known of a column of which not all files of the partition have statistics, because it came or was indexed
-    later: then fewer of its values were counted than of the record key, which is in every row and always indexed.
+    Unknown for a column that was added or indexed later, for which some files of the partition have no statistics: its
+    value count is then smaller than that of the record key, which is in every row and always indexed.
 
     Raises:
         HudiError: the statistics cannot be read.
@@ -153,7 +162,7 @@ def partition_bounds(
     for one in columns:
         proven = _proven(rows[one.name], one, merged)
         complete = pc.equal(_one(rows[one.name], "value_count"), counted).fill_null(False)
-        # No values at all is not believed here: counts of files without statistics are among those that were added.
+        # A value count of zero is not reliable here: the sums include files without statistics.
         parts = (proven.low, proven.high, proven.has_null, pc.or_kleene(proven.has_value, pa.scalar(None, pa.bool_())))
         bounds[one.column] = Bounds(*(pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts))
     return bounds
@@ -178,7 +187,7 @@ def _files_of(slices: Sequence[FileSlice], history: SchemaHistory | None) -> _Fi
 
 
 def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Sequence[StatsColumn]) -> pa.Table:
-    """Statistics of the columns in the files, and perhaps in others."""
+    """Statistics of the columns in the files, possibly also in others."""
     names = [one.name for one in columns]
     if len(files.names) * len(names) <= _MOST_LOOKUPS:
         keys = [column_stats_keys([name] * len(files.names), files.partitions, files.names) for name in names]
@@ -189,16 +198,16 @@ def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Se
     return prefix(table, partition, [column_hash(name) for name in names])
 
 
-# ---- what statistics prove
+# ---- reliable bounds
 
 
 def _proven(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]) -> Bounds:
-    """Bounds of each row of statistics; a row of nulls is unknown.
+    """Reliable bounds of each row of statistics; a row of nulls is unknown.
 
     Args:
         stored: rows of statistics.
-        column: what they are of.
-        merged: bool[n]: whether several pieces may have gone into a row, some of them without statistics.
+        column: their column.
+        merged: bool[n]: whether a row may merge several pieces, some of them without statistics.
     """
     low, high = (_typed(stored, name, column.kind) for name in ("min", "max"))
     nulls, values = (_one(stored, name) for name in ("null_count", "value_count"))
@@ -227,7 +236,7 @@ def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
 
 
 def _doubtful(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.Array:
-    """bool[n]: which pairs of bounds prove nothing, by their type and values."""
+    """bool[n]: pairs of bounds that are unreliable, by their type and values."""
     kind = low.type
     if pa.types.is_floating(kind):
         around_zero = pc.and_(pc.less_equal(low, 0.0), pc.greater_equal(high, 0.0))
@@ -239,10 +248,10 @@ def _doubtful(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.
 
 
 def _misordered(bound: pa.Array, lower: bool) -> pa.Array:
-    """bool[n]: strings that are no bound in the order of bytes, though in that of UTF-16 they are, or that may be cut.
+    """bool[n]: strings that are a bound in UTF-16 order but not in byte order, or that may be truncated.
 
-    Characters beyond U+FFFF come before U+E000 to U+FFFF in UTF-16 and after them in UTF-8 (first bytes F0 to F4, and
-    EE and EF).
+    Characters above U+FFFF precede U+E000 to U+FFFF in UTF-16 and follow them in UTF-8 (first bytes F0 to F4, and EE
+    and EF).
     """
     if not _is_text(bound):
         return pa.repeat(False, len(bound))
@@ -257,7 +266,7 @@ def _is_text(values: pa.Array) -> bool:
 
 
 def _typed(stored: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
-    """Stored values in a column's type: rows that were stored with one type are unwrapped together."""
+    """Stored values in a column's type; rows of the same stored type are unwrapped together."""
     values = _one(stored, name)
     shapes = pa.StructArray.from_arrays([_one(stored, "value_type"), _one(stored, "value_type_info")], ["type", "info"])
     pieces, rows = [], []
@@ -275,7 +284,7 @@ def _typed(stored: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
 
 
 def _codes(shapes: pa.StructArray) -> tuple[npt.NDArray[np.int64], list[dict[str, Any]]]:
-    """A number for each row, equal for equal shapes, and the shapes in the order of their numbers."""
+    """A number per row, equal for equal shapes; and the shapes by number."""
     texts = pc.binary_join_element_wise(
         shapes.field("type").cast(pa.string()), shapes.field("info"), "/", null_handling="replace"
     ).dictionary_encode()
@@ -293,7 +302,9 @@ def _one(table: pa.Table, name: str) -> pa.Array:
 
 
 def _by_slice(files: Bounds, slices: npt.NDArray[np.int64], count: int) -> Bounds:
-    """Bounds of slices from those of their files, whose slice numbers ascend; what one file leaves open is open."""
+    """Bounds of slices from those of their files, whose slice numbers ascend; unknown if unknown for one of its
+    files.
+    """
     if len(slices) == count:
         return files  # each slice has one file
     empty = pc.and_(pc.invert(files.has_value.fill_null(True)), pc.invert(files.has_null.fill_null(True)))
@@ -314,7 +325,7 @@ def _any(parts: pa.Array, slices: npt.NDArray[np.int64], count: int) -> pa.Array
 
 
 def stats_columns(schema: pa.Schema, columns: Sequence[Column]) -> list[StatsColumn]:
-    """Those of the columns that may have statistics, with their types in the table."""
+    """The columns that may have statistics, with their types in the table."""
     chosen = []
     for column in columns:
         kind = column_type(schema, column)
