@@ -1,23 +1,23 @@
-"""The two calls that take either engine: by the type of what they are given."""
+"""The calls that run on Spark or in this process, depending on their arguments."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.bootstrap_options import is_bootstrap, bootstrap_source
-from hudi_fast.dml.run import ChangeRun, delete_locally, merge_locally, update_locally
+from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
-from hudi_fast.services.carriers import in_process
-from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import Engine, WriteResult, run_write
-from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.backend import is_from_spark, spark_adapter
+from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 if TYPE_CHECKING:
     from hudi_fast.bootstrapping.run import BootstrapResult
@@ -32,48 +32,37 @@ def write(
     mode: str = "append",
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult:
-    """Write rows to a Hudi table, which is created when there is none.
+    """Write rows to a Hudi table. The table is created if it does not exist.
 
-    As with Apache Hudi's data source the table is cleaned after the write when that is due
-    (``hoodie.clean.automatic``), its timeline is archived (``hoodie.archive.automatic``), and a MERGE_ON_READ table is
-    compacted, by default after five delta commits, unless ``hoodie.compact.inline``, ``hoodie.compact.schedule.inline``
-    or ``hoodie.datasource.compaction.async.enable`` is given. ``hoodie.table.services.enabled=false`` leaves all of it
-    to others.
+    As with Apache Hudi's data source, services that are due run after the write: cleaning
+    (``hoodie.clean.automatic``), archiving (``hoodie.archive.automatic``), and compaction of a MERGE_ON_READ table, by
+    default after five delta commits, unless ``hoodie.compact.inline``, ``hoodie.compact.schedule.inline`` or
+    ``hoodie.datasource.compaction.async.enable`` is given. ``hoodie.table.services.enabled=false`` turns all of them
+    off. These defaults are the same for every write call.
 
     Args:
         df: a PySpark DataFrame (the write runs on Spark), or anything with ``__arrow_c_stream__``: pyarrow, pandas,
             polars, duckdb (it runs in this process).
         path: base path of the table.
         options: Apache Hudi's own ``hoodie.*`` keys, in old or new spelling. With the operation ``bootstrap`` the rows
-            are those of ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`, and ``df`` says who reads them.
+            come from ``hoodie.bootstrap.base.path``, as for :func:`bootstrap`; ``df`` selects Spark or this process.
         mode: ``append``, ``overwrite``, ``errorifexists`` or ``ignore``.
-        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        what was written, and how.
+        What was written, and how.
 
     Raises:
-        HudiError: see :mod:`hudi_fast.errors`. An error of a service after the write has a note that says that the
+        HudiError: see :mod:`hudi_fast.errors`. If a service after the write failed, a note on the error says that the
             write is committed.
     """
     if is_bootstrap(options):
         return bootstrap(bootstrap_source(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
-    settings = ServiceSettings.from_options(options)
-    check_inline(settings)
-    storage = _storage(getattr(df, "sparkSession", None) if _is_spark(df) else None, path, storage_options)
-    engine: Engine
-    if _is_spark(df):
-        if not hasattr(df, "sparkSession"):
-            raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
-        from hudi_fast.spark.entry import carriers_on, engine_for
-
-        engine = engine_for(df, settings.write)
-        carriers = carriers_on(df.sparkSession, settings.write.driver_max_bytes)
-    else:
-        engine, carriers = LocalEngine(to_arrow_table(df)), in_process(settings.write.threads)
-    serve_before(storage, settings, carriers)
-    result = run_write(engine, storage, settings.write, mode)
-    serve(storage, inline_by_default(settings), result.instant, carriers)
+    settings, spark = Settings.for_write(options), _session_of(df)
+    session = open_session(_storage(spark, path, storage_options), settings, spark)
+    engine = session.backend.engine(df, settings.write)
+    result = write_with_services(session, lambda: run_write(session, engine, mode))
+    assert result is not None
     return result
 
 
@@ -85,38 +74,33 @@ def bootstrap(
     mode: str = "errorifexists",
     storage_options: Mapping[str, Any] | None = None,
 ) -> BootstrapResult:
-    """Make a table of a folder of Parquet files, with or without copying its rows.
+    """Make a table from a folder of Parquet files, with or without copying its rows.
 
-    By default the files stay where they are: the table gets a small file of keys beside each (a metadata-only
-    bootstrap), and reads its data from the folder until a write changes it. ``hoodie.bootstrap.mode.selector`` says
-    which partitions are copied instead. Partition columns and hive style follow from ``name=value`` folders where the
-    options do not say.
+    By default the files stay where they are (a metadata-only bootstrap): the table gets a small skeleton file with the
+    keys of each, and reads the data from the folder until a write changes it. ``hoodie.bootstrap.mode.selector``
+    selects partitions to copy instead. Partition columns and hive style are inferred from ``name=value`` folders unless
+    options set them.
 
     Args:
-        source_path: the folder; it must not change as long as the table reads from it.
-        path: base path of the table to come.
+        source_path: the folder; it must not change while the table reads from it.
+        path: base path of the new table.
         options: Apache Hudi's own ``hoodie.*`` keys: the table's name, its key, ``hoodie.bootstrap.*`` ...
         spark: a Spark session whose tasks do the work; None for this process.
         mode: ``errorifexists``, ``append`` (the same), ``overwrite`` or ``ignore``.
-        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        what was made, and how.
+        What was made, and how.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; there is no table then.
     """
-    from hudi_fast.bootstrapping.run import in_process, run_bootstrap
+    from hudi_fast.bootstrapping.run import run_bootstrap
 
-    carriers = in_process
-    if spark is not None:
-        if not _is_spark(spark):
-            raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
-        from hudi_fast.spark.entry import bootstrap_on
-
-        carriers = partial(bootstrap_on, spark)
+    if spark is not None and not is_from_spark(spark):
+        raise ConfigError(f"spark is a SparkSession, or None to work in this process; got {type(spark).__name__}.")
     source = _storage(spark, source_path, storage_options if "://" in os.fspath(source_path) else None)
-    return run_bootstrap(source, _storage(spark, path, storage_options), options or {}, mode, carriers)
+    return run_bootstrap(source, _storage(spark, path, storage_options), options or {}, mode, spark)
 
 
 def read(
@@ -130,28 +114,26 @@ def read(
 ) -> Any:
     """A lazy PySpark DataFrame of the table, meta columns first.
 
-    File slices without log files are read by Spark's own scan, into which Spark pushes the columns and filters of the
-    query. Slices with log files are merged in Python workers, where Spark's optimizer cannot reach: name the columns
-    and rows that are wanted here, and only they are decoded, merged and handed to Spark.
+    Spark's own scan reads file slices without log files, with the columns and filters of the query pushed down. Python
+    workers merge slices with log files; Spark's optimizer does not push anything into them. Pass ``columns`` and
+    ``filter`` here, and only those columns and rows are decoded, merged and passed to Spark.
 
     Args:
         spark: the Spark session.
         path: base path of the table.
         options: ``as.of.instant``, ``hoodie.datasource.query.type``, ...
         columns: which columns, in this order; None for all.
-        filter: which rows. Files that cannot hold such rows are left out, by partition paths and by the indexes of the
-            table's metadata table. SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``) or a Spark column: Spark
-            applies it. A ``pyarrow.compute`` expression: all slices are read, and filtered, in Python workers.
-        storage_options: how to reach the table, see docs/object-stores.md; what the session says if None.
+        filter: which rows. Files that cannot hold such rows are skipped, by partition path and by the indexes of the
+            metadata table. Spark applies SQL text (``"fare > 10 and city in ('Oslo', 'Bergen')"``) or a Spark column.
+            With a ``pyarrow.compute`` expression, Python workers read and filter all slices.
+        storage_options: how to reach the table, see docs/object-stores.md; None uses the session's settings.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
     """
-    if not _is_spark(spark):
+    if not is_from_spark(spark):
         raise ConfigError(f"read needs a SparkSession, got {type(spark).__name__}; without Spark use HudiTable.open.")
-    from hudi_fast.spark.entry import read as spark_read
-
-    return spark_read(_storage(spark, path, storage_options), spark, options or {}, columns, filter)
+    return spark_adapter().read(_storage(spark, path, storage_options), spark, options or {}, columns, filter)
 
 
 def merge(
@@ -162,26 +144,24 @@ def merge(
     aliases: tuple[str, str] = ("target", "source"),
     storage_options: Mapping[str, Any] | None = None,
 ) -> Merge:
-    """Begin a merge of rows into a table: what SQL's MERGE INTO does, in one commit.
+    """Begin a merge of rows into a table, like SQL's MERGE INTO, in one commit.
 
     Args:
         spark: the Spark session, or None to merge in this process.
         path: base path of the table.
         source: with Spark a DataFrame; without it anything with ``__arrow_c_stream__``, or a pandas DataFrame.
         options: ``hoodie.*`` keys as for a write.
-        aliases: what stands before the table's columns in conditions and values, and before those of the source.
-        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
+        aliases: prefixes of the table's and of the source's columns in conditions and values.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        the merge to put together; see :class:`hudi_fast.dml.statement.Merge`.
+        The merge, to add clauses to; see :class:`hudi_fast.dml.statement.Merge`.
     """
-    run = _change(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options)
     if spark is None:
         rows = to_arrow_table(source)
-        return Merge(lambda spec: merge_locally(run, rows, spec), MergeSpec(aliases=aliases))
-    from hudi_fast.spark.entry import merge_on
-
-    return Merge(lambda spec: merge_on(run, source, spec), MergeSpec(aliases=aliases))
+        return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
+    return Merge(lambda spec: spark_adapter().merge_on(session, source, spec), MergeSpec(aliases=aliases))
 
 
 def update(
@@ -195,22 +175,21 @@ def update(
     """Set columns of the rows of a table that a filter selects, in one commit.
 
     Args:
-        spark: the Spark session, or None to do it in this process.
+        spark: the Spark session, or None to update in this process.
         path: base path of the table.
         where: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without; None for all rows.
         set: column -> value; see :meth:`hudi_fast.dml.statement.Merge.when_matched_update`.
         options: ``hoodie.*`` keys as for a write.
-        storage_options: how to reach the table, see docs/object-stores.md; on Spark what the session says if None.
+        storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
     """
-    run = _change(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options)
     if spark is None:
-        return update_locally(run, where, set)
-    from hudi_fast.spark.entry import update_on
-
-    return update_on(spark, run, where, set)
+        return update_locally(session, where, set)
+    result: WriteResult = spark_adapter().update_on(spark, session, where, set)
+    return result
 
 
 def delete(
@@ -225,37 +204,37 @@ def delete(
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
     """
-    run = _change(spark, path, options, storage_options)
+    session = _dml_session(spark, path, options, storage_options)
     if spark is None:
-        return delete_locally(run, where)
-    from hudi_fast.spark.entry import delete_where_on
+        return delete_locally(session, where)
+    result: WriteResult = spark_adapter().delete_where_on(spark, session, where)
+    return result
 
-    return delete_where_on(spark, run, where)
 
-
-def _change(
+def _dml_session(
     spark: Any,
     path: str | os.PathLike[str],
     options: Mapping[str, Any] | None,
     storage_options: Mapping[str, Any] | None,
-) -> ChangeRun:
-    if spark is None:
-        return ChangeRun.of(Storage(path, storage_options), options)
-    if not _is_spark(spark):
+) -> TableSession:
+    if spark is not None and not is_from_spark(spark):
         raise ConfigError(f"Expected a SparkSession, or None to work in this process; got {type(spark).__name__}.")
     storage = _storage(spark, path, storage_options)
-    from hudi_fast.spark.entry import carriers_on
+    return open_session(storage, dml_settings(options), spark)
 
-    return ChangeRun.of(storage, options, lambda write: carriers_on(spark, write.driver_max_bytes))
+
+def _session_of(df: Any) -> Any:
+    """The Spark session of a DataFrame; None for rows of this process."""
+    if not is_from_spark(df):
+        return None
+    if not hasattr(df, "sparkSession"):
+        raise InvalidDataError(f"Of PySpark only a DataFrame can be written; make one of this {type(df).__name__}.")
+    return df.sparkSession
 
 
 def _storage(spark: Any, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None) -> Storage:
+    """The table's storage; on Spark as the session reaches it."""
     if spark is None or storage_options:
         return Storage(path, storage_options)
-    from hudi_fast.spark.entry import storage_of
-
-    return storage_of(spark, path)
-
-
-def _is_spark(value: Any) -> bool:
-    return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)
+    storage: Storage = spark_adapter().storage_of(spark, path)
+    return storage

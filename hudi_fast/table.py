@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hudi_fast.arrow_input import to_arrow_table
 from hudi_fast.config.new_table import new_table_properties
 from hudi_fast.config.option_conflicts import new_table_from_options
 from hudi_fast.config.properties_file import load_properties
@@ -33,16 +32,15 @@ from hudi_fast.reading.inspecting.table import explain_table, files_table, parti
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, plan_scan, scan_batches, scan_table
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.schema.normalize import normalize_input_schema
-from hudi_fast.services.carriers import Carriers, in_process
-from hudi_fast.services.inline import check_inline, serve, serve_before
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.inline import write_with_services
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import TableState, load_state, table_schema
 from hudi_fast.writing.alter_verbs import SchemaVerbs
 from hudi_fast.writing.flow import WriteResult, run_write
-from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["HudiTable"]
 
@@ -248,19 +246,16 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
-            options: ``hoodie.*`` keys. The table is cleaned and archived after the write as by ``hudi_fast.write``; a
-                merge-on-read table is compacted, if that is due and ``hoodie.compact.inline`` is true.
+            options: ``hoodie.*`` keys. The same services run after the write as after ``hudi_fast.write``.
         """
-        settings = {**(options or {}), "hoodie.datasource.write.operation": operation}
+        given = {**(options or {}), "hoodie.datasource.write.operation": operation}
         if self._merger is not None:
-            settings.setdefault("hudi_fast.merger", self._merger)
+            given.setdefault("hudi_fast.merger", self._merger)
         load_properties(self._storage)
-        services = ServiceSettings.from_options(settings, self._merger)
-        check_inline(services)
-        engine, carriers = LocalEngine(to_arrow_table(data)), in_process(services.write.threads)
-        serve_before(self._storage, services, carriers)
-        result = run_write(engine, self._storage, services.write, "append")
-        serve(self._storage, services, result.instant, carriers)
+        session = open_session(self._storage, Settings.for_write(given, self._merger))
+        engine = session.backend.engine(data, session.settings.write)
+        result = write_with_services(session, lambda: run_write(session, engine, "append"))
+        assert result is not None
         return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
@@ -297,7 +292,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     @property
     def services(self) -> TableServices:
         """Table services: cleaning, archiving, compaction, clustering, indexes, undoing, upgrades, repair."""
-        return TableServices(self._storage, _on_spark, self._merger)
+        return TableServices(self._storage, self._merger)
 
     # ---- looking inside: Arrow tables
 
@@ -373,9 +368,3 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)
         return plan_query(self._storage, given, columns, filter_)
-
-
-def _on_spark(spark: Any) -> Carriers:
-    from hudi_fast.spark.entry import carriers_on
-
-    return carriers_on(spark)

@@ -1,9 +1,9 @@
-"""Rows that a bootstrap copies: of a file of the folder, in the columns of the table to come."""
+"""Reads the rows that a bootstrap copies, in the columns of the new table."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,9 +11,9 @@ from hudi_fast.bootstrapping.plan import BootstrapPlan, CopiedFile
 from hudi_fast.formats.parquet.base_file import open_base_file
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.backend import BatchSource
 
-__all__ = ["copied_batches", "local_engine"]
+__all__ = ["copied_batches", "copied_rows"]
 
 _BATCH_ROWS = 1 << 17
 
@@ -43,9 +43,10 @@ def copied_batches(storage: Storage, file: CopiedFile, schema: pa.Schema) -> Ite
             yield rows
 
 
-def local_engine(plan: BootstrapPlan) -> LocalEngine:
-    """Writes all rows that are copied, in this process; they are in memory all at once."""
-    with ThreadPoolExecutor(plan.write.threads or 2) as pool:
-        parts = list(pool.map(lambda one: list(copied_batches(plan.source.storage, one, plan.schema)), plan.copied))
-    rows = pa.Table.from_batches([batch for part in parts for batch in part], plan.schema)
-    return LocalEngine(rows, reason="rows of the folder are read in this process")
+def copied_rows(plan: BootstrapPlan) -> BatchSource:
+    """The rows of all files that are copied, to be read where they are written."""
+    return BatchSource(plan.copied, partial(_read, plan.source.storage, plan.schema), plan.schema)
+
+
+def _read(storage: Storage, schema: pa.Schema, file: CopiedFile) -> Iterator[pa.RecordBatch]:
+    return copied_batches(storage, file, schema)

@@ -1,16 +1,15 @@
-"""Skeletons: base files of meta columns alone, each made of the key columns of one file.
+"""Skeleton files: base files with only the meta columns, each made from the key columns of one source file.
 
-Only key columns are read, a batch at a time; row n of a skeleton stands for row n of its file, so it is one file
-however large. Pure in the plan and the file: an attempt that is repeated makes the same rows under another name.
+Only key columns are read, one batch at a time. Row n of a skeleton belongs to row n of its source file, so each source
+file has one skeleton, whatever its size. A repeated attempt makes the same rows under another name.
 
 Source: ``HoodieBootstrapHandle``, ``ParquetBootstrapMetadataHandler`` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -28,62 +27,33 @@ from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns, write
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile
 from hudi_fast.writing.partition_marker import ensure_partition_marker
-from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 
-__all__ = ["SkeletonWork", "Skeletons", "carry_out", "in_threads", "skeleton_plan", "weights_of"]
+__all__ = ["make_skeleton", "skeleton_plan"]
 
 _NO_ROWS = np.empty(0, np.int64)
 _META = pa.schema([pa.field(name, pa.string()) for name in META_COLUMNS])
 
 
-@dataclass(frozen=True)
-class SkeletonWork:
-    """All skeletons of a bootstrap.
-
-    Attributes:
-        plan: how they are written, from :func:`skeleton_plan`; it has its instant.
-        sources: the files.
-    """
-
-    plan: WritePlan
-    sources: tuple[SourceFile, ...]
-
-
-Skeletons = Callable[[SkeletonWork], list[WriteStat]]
-"""Makes them all."""
-
-
-def skeleton_plan(plan: WritePlan) -> WritePlan:
-    """The plan of a write as one of files with meta columns alone; ranges of data columns are the sources'."""
+def skeleton_plan(plan: FilePlan) -> FilePlan:
+    """The plan of a write with files of meta columns only; ranges of data columns come from the source files."""
     avro = arrow_to_avro(_META, "HoodieRecordKey", "", meta_fields=True)
-    return replace(plan, file_schema=_META, avro_schema=avro, stats_columns=())
+    table = replace(plan.table, file_schema=_META, avro_schema=avro)
+    return FilePlan(table=table, files=replace(plan.files, stats_columns=()), instant=plan.instant)
 
 
-def in_threads(work: SkeletonWork) -> list[WriteStat]:
-    """Make them in threads of this process."""
-    with ThreadPoolExecutor(work.plan.threads, thread_name_prefix="hudi_fast") as pool:
-        made = pool.map(lambda number: carry_out(work, number, TaskToken(number)), range(len(work.sources)))
-        return [stat for stats in made for stat in stats]
-
-
-def weights_of(work: SkeletonWork) -> list[float]:
-    """Bytes of each file: its keys are a part of them."""
-    return [float(one.size) for one in work.sources]
-
-
-def carry_out(work: SkeletonWork, number: int, token: TaskToken) -> list[WriteStat]:
-    """Make one of them.
+def make_skeleton(plan: FilePlan, source: SourceFile, token: TaskToken) -> list[WriteStat]:
+    """Write the skeleton file of one source file.
 
     Args:
-        work: all of them.
-        number: of the file.
-        token: who writes.
+        plan: from :func:`skeleton_plan`; it has its instant.
+        source: the file.
+        token: of the task.
 
     Raises:
         InvalidDataError: a row has no key.
         CorruptTableError: the file cannot be read.
     """
-    plan, source = work.plan, work.sources[number]
     ensure_partition_marker(plan.storage, source.partition, plan.instant, plan.config.partition_metafile_in_base_format)
     unit = FileGroupWork(source.partition, source.file_id, None, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
     with (
@@ -114,7 +84,7 @@ def carry_out(work: SkeletonWork, number: int, token: TaskToken) -> list[WriteSt
     ]
 
 
-def _keys(plan: WritePlan, source: SourceFile, reader: BaseFileReader, task: int) -> Iterator[pa.Array]:
+def _keys(plan: FilePlan, source: SourceFile, reader: BaseFileReader, task: int) -> Iterator[pa.Array]:
     """The record keys of a file, some rows at a time."""
     roots = list(dict.fromkeys(name.split(".")[0] for name in plan.key_config.record_key_fields))
     stored = [name for name in roots if name in reader.schema.names]

@@ -16,10 +16,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.backend import Engine
 from hudi_fast.writing.dml_rows import ACTION
-from hudi_fast.writing.flow import Engine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 
 __all__ = ["DmlEngine", "dml_schema", "pinned_state"]
@@ -30,12 +29,12 @@ class DmlEngine:
 
     Args:
         columns: data columns that these rows bring, in the types of the table.
-        work_out: the engine that has the rows, from the plan of the write.
+        make_engine: the engine that has the rows, from the plan of the write.
     """
 
-    def __init__(self, columns: pa.Schema, work_out: Callable[[WritePlan], Engine]) -> None:
+    def __init__(self, columns: pa.Schema, make_engine: Callable[[WritePlan], Engine]) -> None:
         self._columns = columns
-        self._work_out = work_out
+        self._make_engine = make_engine
         self._inner: Engine | None = None
 
     def input_schema(self) -> pa.Schema:
@@ -54,18 +53,13 @@ class DmlEngine:
                 f"The columns of {plan.storage.uri} changed while this write waited for its turn: they are "
                 f"{plan.schema.names} now. The table is as before; run the operation again."
             )
-        self._inner = self._work_out(plan)
+        self._inner = self._make_engine(plan)
         self._inner.prepare(plan)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the rows."""
         assert self._inner is not None, "prepare comes first"
         return self._inner.execute(plan)
-
-    def index_runner(self) -> Runner:
-        """That of the engine that has the rows."""
-        assert self._inner is not None, "prepare comes first"
-        return self._inner.index_runner()
 
 
 def dml_schema(columns: pa.Schema) -> pa.Schema:

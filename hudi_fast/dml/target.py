@@ -59,7 +59,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
     if not keyed:
         columns = list(dict.fromkeys([*columns, *roots(plan.config.record_key_fields)]))
     wanted = [*columns, KEY] if keyed else list(columns)
-    scan = plan_scan(pinned_state(plan), wanted, filter_, plan.threads, ScanQuery(merger=plan.rules.merger))
+    scan = plan_scan(pinned_state(plan), wanted, filter_, plan.files.threads, ScanQuery(merger=plan.rules.merger))
 
     def read(one: FileSlice) -> pa.Table:
         rows = pa.Table.from_batches(read_slice(scan.scan, one), scan.scan.output)
@@ -67,7 +67,7 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
         places = [keys, *(_repeated(text, rows.num_rows) for text in (one.partition, one.file_id))]
         return pa.table([*rows.select(list(columns)).columns, *places], names=[*columns, *PLACES])
 
-    with ThreadPoolExecutor(plan.threads) as pool:
+    with ThreadPoolExecutor(plan.files.threads) as pool:
         parts = list(pool.map(read, scan.slices))
     if parts:
         return pa.concat_tables(parts)

@@ -8,11 +8,13 @@ from typing import Any
 import pyarrow.compute as pc
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.dml.run import ChangeRun, delete_locally, merge_locally, update_locally
+from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.merging.rules import Merger
 from hudi_fast.storage.base import Storage
 from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["DmlVerbs"]
 
@@ -33,8 +35,8 @@ class DmlVerbs:
             options: ``hoodie.*`` keys as for a write.
             aliases: what stands before the table's columns, and before those of the source.
         """
-        run, rows = self._change(options), to_arrow_table(source)
-        return Merge(lambda spec: merge_locally(run, rows, spec), MergeSpec(aliases=aliases))
+        session, rows = self._dml_session(options), to_arrow_table(source)
+        return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
 
     def update(
         self, where: pc.Expression | None, set: Mapping[str, Any], options: Mapping[str, Any] | None = None
@@ -51,13 +53,13 @@ class DmlVerbs:
             ConfigError: the filter or a value does not fit the table, or a key column is set.
             HudiError: see :mod:`hudi_fast.errors`.
         """
-        return update_locally(self._change(options), where, set)
+        return update_locally(self._dml_session(options), where, set)
 
     def _delete_where(self, where: pc.Expression, options: Mapping[str, Any] | None) -> WriteResult:
-        return delete_locally(self._change(options), where)
+        return delete_locally(self._dml_session(options), where)
 
-    def _change(self, options: Mapping[str, Any] | None) -> ChangeRun:
+    def _dml_session(self, options: Mapping[str, Any] | None) -> TableSession:
         given = dict(options or {})
         if self._merger is not None:
             given.setdefault("hudi_fast.merger", self._merger)
-        return ChangeRun.of(self._storage, given, inline=False)
+        return open_session(self._storage, dml_settings(given))

@@ -1,4 +1,4 @@
-"""The metadata table of a data table, opened and pinned: what may be read of it, and whether it can be trusted.
+"""Open and pin the metadata table of a data table, and decide whether it can be trusted.
 
 ::
 
@@ -6,10 +6,10 @@
     .hoodie/metadata: properties ─────┼─► can it be trusted? ─► MetadataTable ─► groups of a partition ─► read
     .hoodie/metadata: timeline ───────┘         no: a warning, and folders are listed
 
-Two timelines decide together what counts. A delta commit of the metadata table is complete before its instant is on
-the data table, so what the pinned data timeline has pending, or does not know yet, does not count. Apache Hudi checks
-nothing else; here a completed write of the data table that has no delta commit (somebody wrote without keeping the
-metadata table) makes the whole of it untrusted.
+Both timelines decide which log blocks are visible. A delta commit of the metadata table completes before its instant
+completes on the data table, so instants that are pending on or missing from the pinned data timeline are ignored.
+Apache Hudi checks nothing else. Here, a completed write of the data table without a delta commit (its writer did not
+update the metadata table) makes the whole metadata table untrusted.
 
 Sources: metadata reference 2.1 to 2.10; NativeTableMetadataFactory, HoodieTableMetadataUtil.getValidInstantTimestamps,
 releases 0.15.0 and 1.2.0.
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.properties_file import load_properties
@@ -29,10 +29,12 @@ from hudi_fast.formats.hfile.cache import BlockCache
 from hudi_fast.metadata_table.definitions import IndexDefinition, index_version, load_definitions
 from hudi_fast.metadata_table.layout import METADATA_FOLDER, PartitionKind, group_file_id_prefix, kind_of
 from hudi_fast.metadata_table.trust import distrust_of
-from hudi_fast.storage.base import Storage
+from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
-from hudi_fast.timeline.instant import SOLO_TIME
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.instant import SOLO_TIME, Instant
+from hudi_fast.view.file_names import LogFile, log_order, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.pending import compacted_groups
 from hudi_fast.view.slices import FileSlice, TableView, latest_slices
@@ -40,27 +42,27 @@ from hudi_fast.view.slices import FileSlice, TableView, latest_slices
 __all__ = ["MetadataTable", "examine_metadata", "metadata_storage", "open_metadata"]
 
 _CACHED_BYTES = 128 << 20
-_TAKES_BACK = ("rollback", "restore")
+_ROLLBACKS = ("rollback", "restore")
 _INSTANT_DIGITS = 17
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Which instants count.
+    """Inputs of the decision which instants are visible.
 
     Attributes:
         data: instants of the data timeline, and whether they are complete.
         newest: the newest time of the data timeline.
-        takes_back: completed rollbacks and restores of the metadata table.
+        rollbacks: completed rollbacks and restores of the metadata table.
     """
 
     data: Mapping[str, bool]
     newest: str
-    takes_back: frozenset[str]
+    rollbacks: frozenset[str]
 
 
 class _Caches:
-    """What has been looked up so far; every copy of a table that is made from bytes begins anew."""
+    """Cached lookups; an unpickled table starts with empty caches."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -74,7 +76,7 @@ class _Caches:
 
 @dataclass(frozen=True)
 class MetadataTable:
-    """A data table's metadata table at one moment. Picklable, without its caches; threads may share it.
+    """A data table's metadata table at one moment. Picklable without its caches; thread-safe.
 
     Attributes:
         storage: of the metadata table.
@@ -82,8 +84,8 @@ class MetadataTable:
         config: of the metadata table.
         timeline: of the metadata table.
         data_timeline: of the data table.
-        partitions: those that are fully built, sorted.
-        building: those that are being built: written, not read.
+        partitions: fully built partitions, sorted.
+        building: partitions under construction: written, not read.
         definitions: index definitions of the data table by partition.
         data_version: table version of the data table.
         pending_compactions: (partition, file id) to the instant of the metadata table's pending compaction of it.
@@ -102,7 +104,7 @@ class MetadataTable:
     _caches: _Caches = field(default_factory=_Caches, repr=False, compare=False)
 
     def groups(self, partition: str) -> tuple[FileSlice, ...]:
-        """The newest slice of each file group of a partition, ordered by file id: the number of a group is its place.
+        """The newest slice of each file group of a partition, ordered by file id; the index is the group number.
 
         Raises:
             CorruptTableError: the partition has no groups, or some are missing.
@@ -119,7 +121,7 @@ class MetadataTable:
 
     @property
     def blocks(self) -> BlockCache:
-        """Blocks of HFiles that were read before."""
+        """Cache of HFile blocks."""
         return self._caches.blocks
 
     def unusable(self, partition: str) -> str | None:
@@ -133,24 +135,24 @@ class MetadataTable:
         return None
 
     def usable(self, partition: str) -> bool:
-        """Whether a partition is there, fully built, and of a kind that is known."""
+        """Whether a partition exists, is fully built, and has a known kind."""
         return self.unusable(partition) is None
 
     def is_by_partition(self, partition: str) -> bool:
-        """Whether its file groups are those of data partitions: a record index with keys unique in theirs."""
+        """Whether it is a partitioned record index: keys are unique, and file groups separate, per data partition."""
         definition = self.definitions.get(partition)
         if partition != PartitionKind.RECORD_INDEX or definition is None:
             return False
         return definition.options.get("isPartitioned", "").lower() == "true"
 
     def hashes_secondary_values(self, partition: str) -> bool:
-        """Whether a key's group goes by its secondary value alone: a secondary index of version 2."""
+        """Whether only the secondary value decides a key's group: a secondary index of version 2."""
         if kind_of(partition) is not PartitionKind.SECONDARY_INDEX:
             return False
         return index_version(partition, self.data_version, self.definitions) == "V2"
 
-    def counts(self, instant: str) -> bool:
-        """Whether log blocks of that instant count."""
+    def is_visible(self, instant: str) -> bool:
+        """Whether log blocks of that instant are visible."""
         rule = self._caches.rule
         if rule is None:
             rule = self._caches.rule = _rule(self.data_timeline, self.timeline)
@@ -158,8 +160,30 @@ class MetadataTable:
         if known is not None:
             return known
         if instant[:_INSTANT_DIGITS] > rule.newest and not instant.startswith(SOLO_TIME):
-            return False  # since the data timeline was pinned
-        return instant in rule.takes_back or self.timeline.is_completed_or_archived(instant)
+            return False  # newer than the pinned data timeline
+        return instant in rule.rollbacks or self.timeline.is_completed_or_archived(instant)
+
+    def with_commit(self, instant: Instant, stats: Iterable[WriteStat]) -> MetadataTable:
+        """The table after a delta commit of this process, without listing it again.
+
+        Args:
+            instant: the completed delta commit.
+            stats: of the log files that it wrote.
+        """
+        written: dict[str, dict[str, list[LogFile]]] = {}
+        for stat in stats:
+            log = parse_log_file(FileStat(stat.path, stat.file_size, 0, False))
+            if log is not None:
+                written.setdefault(stat.partition_path, {}).setdefault(stat.file_id, []).append(log)
+        caches = _Caches()
+        caches.blocks = self._caches.blocks
+        with self._caches.lock:
+            known = dict(self._caches.groups)
+        for partition, slices in known.items():
+            logs = written.get(partition, {})
+            if logs.keys() <= {one.file_id for one in slices}:  # else the commit added file groups
+                caches.groups[partition] = tuple(_with_logs(one, logs.get(one.file_id, ())) for one in slices)
+        return replace(self, timeline=self.timeline.with_instant(instant), _caches=caches)
 
     def _view(self) -> TableView:
         archive = ArchivedTimes(self.storage, self.config.history_folder) if self.config.layout_version > 1 else None
@@ -172,10 +196,16 @@ class MetadataTable:
         )
 
     def _without_pending(self, slice_: FileSlice) -> FileSlice:
-        """The slice without log files of instants that do not count; before version 8 names do not tell."""
+        """The slice without log files of invisible instants; before version 8 file names do not identify them."""
         if self.config.layout_version < 2:
             return slice_
-        return replace(slice_, log_files=tuple(log for log in slice_.log_files if self.counts(log.instant)))
+        return replace(slice_, log_files=tuple(log for log in slice_.log_files if self.is_visible(log.instant)))
+
+
+def _with_logs(slice_: FileSlice, added: Sequence[LogFile]) -> FileSlice:
+    if not added:
+        return slice_
+    return replace(slice_, log_files=tuple(sorted((*slice_.log_files, *added), key=log_order)))
 
 
 def metadata_storage(storage: Storage) -> Storage:
@@ -186,7 +216,7 @@ def metadata_storage(storage: Storage) -> Storage:
 
 
 def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
-    """Open the metadata table that the data table's properties name; None when there is none that can be trusted.
+    """Open the metadata table named by the data table's properties; None when none can be trusted.
 
     Args:
         storage: of the data table.
@@ -194,7 +224,7 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
         timeline: active timeline of the data table.
 
     Warns:
-        HudiWarning: there is one, and why it is not used.
+        HudiWarning: it exists and cannot be trusted; gives the reason.
     """
     if not config.metadata_partitions:
         return None
@@ -203,7 +233,7 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
         return table
     warnings.warn(
         f"The metadata table of {storage.uri} ({', '.join(config.metadata_partitions)}) is not used, folders are "
-        f"listed: {problem.rstrip('.')}. The next write that keeps a metadata table builds it anew.",
+        f"listed: {problem.rstrip('.')}. The next write with a metadata table rebuilds it.",
         HudiWarning,
         stacklevel=2,
     )
@@ -213,15 +243,15 @@ def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 def examine_metadata(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> tuple[MetadataTable | None, str | None]:
-    """The metadata table that the data table's properties name, and why it cannot be trusted.
+    """Open the metadata table named by the data table's properties and check whether it can be trusted.
 
     Args:
         storage: of the data table.
-        config: of the data table, which names partitions.
+        config: of the data table; names metadata partitions.
         timeline: active timeline of the data table.
 
     Returns:
-        The table, None when it cannot be opened; the reason, None when it can be trusted.
+        The table, None when it cannot be opened; the reason for distrust, None when it can be trusted.
     """
     table = None
     try:
@@ -239,8 +269,8 @@ def _open(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
     own = TableConfig.from_properties(load_properties(inside), inside.uri)
     if own.layout_version != config.layout_version:
         raise CorruptTableError(
-            f"it is of table version {own.version}, which keeps another timeline than version {config.version} of the "
-            "table.",
+            f"it has table version {own.version}, whose timeline layout differs from that of the table's version "
+            f"{config.version}.",
             f"{METADATA_FOLDER}/.hoodie/hoodie.properties",
         )
     if own.base_file_format != "HFILE":
@@ -266,12 +296,12 @@ def _open(storage: Storage, config: TableConfig, timeline: Timeline) -> Metadata
 def _rule(data: Timeline, own: Timeline) -> _Rule:
     known = {one.requested: one.is_completed for one in data.instants}
     known |= {one.requested: one.is_completed for one in (*data.writes(), *data.pending_writes)}  # before savepoints
-    takes_back = frozenset(one.requested for one in own.of_action(*_TAKES_BACK) if one.is_completed)
-    return _Rule(known, data.newest_time or "", takes_back)
+    rollbacks = frozenset(one.requested for one in own.of_action(*_ROLLBACKS) if one.is_completed)
+    return _Rule(known, data.newest_time or "", rollbacks)
 
 
 def _check_numbers(table: MetadataTable, partition: str, slices: tuple[FileSlice, ...]) -> None:
-    """All groups are there from the beginning, and a key's group goes by their number: one missing misleads."""
+    """Check that no group is missing: groups are fixed at creation and keys hash to their number."""
     found: dict[str, list[str]] = {}
     by_partition = table.is_by_partition(partition)
     own = group_file_id_prefix(partition)

@@ -1,17 +1,14 @@
-"""Services beside a write: what its options ask for, before it begins and once it is committed.
+"""Inline services: which run before and after a write, in which order, and what becomes of the write if one fails.
 
 ::
 
     before   hoodie.prewrite.cleaner.policy: clean, or roll failed writes back
-    write
-    after    clean ─► archive ─► compaction ─► log compaction ─► clustering
+    after    clean ─► archive           a single writer still holds the table's lock, and they use its state
+             compaction ─► log compaction ─► clustering                            without the lock of the write
 
-The write is visible by then and stays, whatever becomes of the services. They run outside the write's lock, each taking
-it as it needs. What is due is decided from one listing of the timeline; it is listed again only once a service has
-changed it. Cleaning and archiving "beside the write" (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run
-after it like the others: Apache Hudi waits for them after the commit, too.
-
-A service that somebody else is carrying out is theirs: it is passed over without a word.
+The write is visible before the services after it run, and stays whatever they do. Asynchronous cleaning and archiving
+(``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits for them. A
+service that another process runs is skipped.
 
 Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#preWrite``,
 ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
@@ -21,16 +18,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 
-from hudi_fast.config.properties_file import load_properties
-from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import HudiError, HudiWarning, LockTimeoutError, ServiceTakenError
 from hudi_fast.locking.machine import is_held, service_lock_path
 from hudi_fast.services.archiving.run import archive_after_write
-from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write, clean_has_work
+from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
 from hudi_fast.services.clustering.run import cluster_after_write
 from hudi_fast.services.clustering.strategies import plan_strategy_of
 from hudi_fast.services.compaction.log_run import (
@@ -42,32 +35,47 @@ from hudi_fast.services.compaction.plan import schedule_compaction
 from hudi_fast.services.compaction.run import run_compaction, run_pending_compactions
 from hudi_fast.services.compaction.strategies import strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, log_compaction_is_due
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.instant import instant_from_ms
+from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.settings import Settings
 
-__all__ = ["check_inline", "inline_by_default", "serve", "serve_before"]
+__all__ = ["check_inline", "write_with_services"]
 
-_WHO_COMPACTS = (
-    "hoodie.compact.inline",
-    "hoodie.compact.schedule.inline",
-    "hoodie.datasource.compaction.async.enable",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The table after the write, and what it is to be served with."""
-
-    storage: Storage
-    settings: ServiceSettings
-    carriers: Carriers
-    config: TableConfig
-    timeline: Timeline
+_Step = tuple[Callable[[TableSession], object], Callable[[Settings], bool]]
+"""Runs a service if it is due; whether the options of a write ask for it."""
 
 
-def check_inline(settings: ServiceSettings) -> None:
+def write_with_services(session: TableSession, write: Callable[[], WriteResult | None]) -> WriteResult | None:
+    """THE ORCHESTRATION of every write: services before, the write, services after.
+
+    Args:
+        session: the call; its table need not exist.
+        write: writes to the session's table; None when there was nothing to write.
+
+    Returns:
+        What ``write`` returned.
+
+    Raises:
+        HudiError: the write failed; or a service after it failed and the options let that fail the call. A note says
+            then that the write is committed.
+        OSError: a service after the write failed because of storage; with the same note.
+    """
+    settings = session.settings
+    check_inline(settings)
+    if settings.services.enabled and settings.clean.before_write != "NONE":
+        with without_waiting(session):
+            clean_before_write(session)
+    with session.keeping_turn():
+        result = write()
+        if result is None or not result.instant or not settings.services.enabled:
+            return result
+        _run_due(session, result.instant, _WITHIN_TURN)
+    _run_due(session, result.instant, _AFTER_TURN)
+    return result
+
+
+def check_inline(settings: Settings) -> None:
     """Refuse services after the write that could not be planned, before anything is written.
 
     Raises:
@@ -81,133 +89,78 @@ def check_inline(settings: ServiceSettings) -> None:
         plan_strategy_of(settings.clustering)
 
 
-def inline_by_default(settings: ServiceSettings) -> ServiceSettings:
-    """As Apache Hudi's data source has it: compact after a write unless the options say who does."""
-    options = settings.compaction
-    if not options.explicit.isdisjoint(_WHO_COMPACTS):
-        return settings
-    return replace(settings, compaction=replace(options, inline=True))
-
-
-def serve_before(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> None:
-    """Run what the options of a write ask for before it begins.
-
-    Args:
-        storage: the table's storage; there need not be a table.
-        settings: the options of the write.
-        carriers: who does the work.
-
-    Raises:
-        HudiError: it failed; the write must not begin.
-    """
-    if settings.services.enabled and settings.clean.before_write != "NONE":
-        clean_before_write(storage, replace(settings, waits=False), carriers)
-
-
-def serve(storage: Storage, settings: ServiceSettings, instant: str, carriers: Carriers) -> None:
-    """Run the services that the options of a write ask for and that are due.
-
-    Args:
-        storage: the table's storage.
-        settings: the options of the write.
-        instant: the write; empty when nothing was committed.
-        carriers: who does the work.
-
-    Raises:
-        HudiError: a service failed, and the options do not say to go on; the write itself is committed.
-        OSError: likewise, because of storage.
-    """
-    steps = [run for run, wanted in _STEPS if wanted(settings)]
-    if not instant or not settings.services.enabled or not steps:
-        return
-    settings, table = replace(settings, waits=False), None
-    for step in steps:
+def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
+    """Run the services that the options ask for and that are due."""
+    for run, is_wanted in steps:
+        if not is_wanted(session.settings):
+            continue
         try:
-            table = table or _look(storage, settings, carriers)
-            if step(table):
-                table = None
-        except (LockTimeoutError, ServiceTakenError):  # somebody else is at it
-            table = None
+            with without_waiting(session):
+                run(session)
+        except (LockTimeoutError, ServiceTakenError):  # another process runs it
+            session.changed()
         except (HudiError, OSError) as error:
-            table = None
-            note = f"The write {instant} of {storage.uri} is committed; what failed is a service after it."
-            if settings.services.failures_raise:
+            session.changed()
+            note = f"The write {instant} of {session.storage.uri} is committed; a service after it failed."
+            if session.settings.services.failures_raise:
                 error.add_note(note)
                 raise
-            warnings.warn(f"{note} {error}", HudiWarning, stacklevel=3)
+            warnings.warn(f"{note} {error}", HudiWarning, stacklevel=4)
 
 
-def _look(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> _Table:
-    config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    return _Table(storage, settings, carriers, config, load_timeline(storage, config))
+# ---- the steps
 
 
-# ---- the steps: each says whether it may have changed the timeline
+def _compact(session: TableSession) -> None:
+    """Execute pending compactions, then one more if it is due. Due is decided without the lock."""
+    settings, options, state = session.settings, session.settings.compaction, session.state
+    pending = bool(state.timeline.pending_compactions)
+    if not state.config.is_mor or (pending and not options.inline):
+        return
+    if pending:
+        run_pending_compactions(session)
+    else:
+        now = instant_from_ms(time.time_ns() // 1_000_000, state.config.timezone)
+        if not compaction_is_due(state.config, state.timeline, now, options):
+            return
+    if options.inline and _is_running(session, "compaction"):
+        return
+    planned = schedule_compaction(session, if_due=True)
+    if planned is not None and settings.compaction.inline:
+        run_compaction(session, planned)
 
 
-def _clean(table: _Table) -> bool:
-    if not clean_has_work(table.config, table.timeline, table.settings):
-        return False
-    clean_after_write(table.storage, table.settings, table.carriers)
-    return True
-
-
-def _archive(table: _Table) -> bool:
-    if len(table.timeline.instants) <= table.settings.archive.max_commits:
-        return False
-    return archive_after_write(table.storage, table.settings) is not None
-
-
-def _compact(table: _Table) -> bool:
-    """What waits goes first; whether there is anything to do is looked up without the lock."""
-    storage, settings, options = table.storage, table.settings, table.settings.compaction
-    waiting = bool(table.timeline.pending_compactions)
-    if not table.config.is_mor or (waiting and not options.inline):
-        return False
-    if waiting:
-        run_pending_compactions(storage, settings, table.carriers.compact)
-    now = instant_from_ms(time.time_ns() // 1_000_000, table.config.timezone)
-    if not waiting and not compaction_is_due(table.config, table.timeline, now, options):
-        return False
-    if options.inline and _is_running(table, "compaction"):
-        return waiting
-    planned = schedule_compaction(storage, settings, if_due=True)
-    if planned is not None and options.inline:
-        run_compaction(storage, planned, settings, table.carriers.compact)
-    return waiting or planned is not None
-
-
-def _compact_logs(table: _Table) -> bool:
-    storage, settings = table.storage, table.settings
-    if not table.config.is_mor:
-        return False
-    waiting = bool(table.timeline.pending_log_compactions)
-    if waiting:
-        run_pending_log_compactions(storage, settings, table.carriers.compact)
-    if not log_compaction_is_due(storage, table.config, table.timeline, settings.compaction.log_blocks_threshold):
-        return waiting
-    planned = schedule_log_compaction(storage, settings, if_due=True)
+def _compact_logs(session: TableSession) -> None:
+    state = session.state
+    if not state.config.is_mor:
+        return
+    if state.timeline.pending_log_compactions:
+        run_pending_log_compactions(session)
+    threshold = session.settings.compaction.log_blocks_threshold
+    if not log_compaction_is_due(session.storage, state.config, state.timeline, threshold):
+        return
+    planned = schedule_log_compaction(session, if_due=True)
     if planned is not None:
-        run_log_compaction(storage, planned, settings, table.carriers.compact)
-    return waiting or planned is not None
+        run_log_compaction(session, planned)
 
 
-def _cluster(table: _Table) -> bool:
-    if table.settings.clustering.inline and _is_running(table, "clustering"):
-        return False
-    return bool(cluster_after_write(table.storage, table.settings, table.carriers))
+def _cluster(session: TableSession) -> None:
+    if session.settings.clustering.inline and _is_running(session, "clustering"):
+        return
+    cluster_after_write(session)
 
 
-def _is_running(table: _Table, service: str) -> bool:
-    """Whether somebody else is at it: a plan that is left to wait would be in the way of writers."""
-    return is_held(table.storage, service_lock_path(service))
+def _is_running(session: TableSession, service: str) -> bool:
+    """Whether another process runs the service. A plan that is left pending would block writers."""
+    return is_held(session.storage, service_lock_path(service))
 
 
-_STEPS: tuple[tuple[Callable[[_Table], bool], Callable[[ServiceSettings], bool]], ...] = (
-    (_clean, lambda settings: settings.clean.automatic),
-    (_archive, lambda settings: settings.archive.automatic),
+_WITHIN_TURN: tuple[_Step, ...] = (
+    (clean_after_write, lambda settings: settings.clean.automatic),
+    (archive_after_write, lambda settings: settings.archive.automatic),
+)
+_AFTER_TURN: tuple[_Step, ...] = (
     (_compact, lambda settings: settings.compaction.inline or settings.compaction.schedule_inline),
     (_compact_logs, lambda settings: settings.compaction.log_inline),
     (_cluster, lambda settings: settings.clustering.inline or settings.clustering.schedule_inline),
 )
-"""Each with whether the options of a write ask for it, in the order in which they run."""

@@ -1,32 +1,29 @@
-"""Whether a pending service is being carried out by another program: signs of life (Hudi's heartbeats)."""
+"""Whether another process runs a pending service, by its heartbeat."""
 
 from __future__ import annotations
 
 from hudi_fast.errors import ServiceTakenError
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path, is_alive
+from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive
 from hudi_fast.timeline.instant import Instant
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["require_abandoned"]
 
-_BY_DEFAULT = HeartbeatRule()
 
-
-def require_abandoned(storage: Storage, instant: Instant, rule: HeartbeatRule = _BY_DEFAULT) -> None:
-    """Leave a service alone that another program is carrying out.
+def require_abandoned(session: TableSession, instant: Instant) -> None:
+    """Refuse to take over a service that another process runs.
 
     Args:
-        storage: the table's storage.
-        instant: the pending service; the caller holds the lock that carrying it out takes.
-        rule: for how long a sign of life counts.
+        session: the call, under the lock that running the service takes.
+        instant: the pending service.
 
     Raises:
-        ServiceTakenError: it has shown signs of life.
+        ServiceTakenError: its heartbeat is live.
     """
-    if not is_alive(storage, instant.requested, rule):
-        return
-    raise ServiceTakenError(
-        f"The {instant.action} {instant.requested} of {storage.uri} is being carried out by another writer, which gave "
-        f"a sign of life in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
-        "end."
-    )
+    storage, rule = session.storage, session.heartbeat_rule
+    if is_alive(storage, instant.requested, rule):
+        raise ServiceTakenError(
+            f"The {instant.action} {instant.requested} of {storage.uri} is run by another process, which sent a "
+            f"heartbeat in the last {rule.lasts_ms / 1000:g} s ({heartbeat_path(instant.requested)}). Wait for it to "
+            "end."
+        )

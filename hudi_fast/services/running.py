@@ -1,183 +1,116 @@
-"""The life of a service that writes files while writers go on; every one of them is made of these steps.
+"""The steps of a table service that writes files while writers continue.
 
 ::
 
-    begin_service    the table's lock: signs of life ─► requested ─► inflight ─► marker folder      -> may make files
-    guarded          whatever fails from here on is rolled back                     -> as if it had not begun
-    commit_service   the table's lock: reconcile markers ─► the metadata table ─► completed (visible, at once)
+    begin_service    the table's lock: heartbeat ─► requested ─► inflight ─► marker folder      -> files may be made
+    (the work)       no lock; a failure rolls the service back                  (rolled_back_on_failure)
+    commit_service   the table's lock: reconcile markers ─► metadata table ─► completed         -> visible, atomically
 
 Source: ``BaseHoodieTableServiceClient`` (Hudi 1.2.0).
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TypeVar
 
-from hudi_fast.errors import CommitError, CommitStateUnknownError, LockError, LockTimeoutError, ServiceTakenError
-from hudi_fast.locking.machine import machine_lock
-from hudi_fast.locking.table_lock import Lock
-from hudi_fast.metadata_table.updates.runner import in_threads
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work_plan import service_plan
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule
+from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
+from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import make_marker_folder
-from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
-from hudi_fast.writing.plan import WritePlan
-from hudi_fast.writing.transaction import (
-    Transaction,
-    abandon,
-    commit,
-    left_pending,
-    noted_on,
-    require_not_undone,
-)
+from hudi_fast.writing.metadata_commit import columns_with_stats, ensure_metadata, maintain_metadata, record_in_metadata
+from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.transaction import Transaction, publish, recover, require_not_undone, undone_on_failure
 
-__all__ = ["begin_service", "commit_service", "guarded", "service_lock", "with_metadata"]
-
-_Result = TypeVar("_Result")
-_BY_DEFAULT = HeartbeatRule()
+__all__ = ["begin_service", "commit_service", "file_plan", "recover_with_metadata", "stats_by_partition"]
 
 
-def with_metadata(state: TableState, clock: InstantClock, settings: ServiceSettings) -> TableState:
-    """The state once the metadata table is as a service's settings want it; under the table's lock."""
-    return ensure_metadata(state, service_plan(state, settings), settings.write.metadata, clock, in_threads())
-
-
-@contextlib.contextmanager
-def service_lock(storage: Storage, settings: ServiceSettings, path: str) -> Iterator[None]:
-    """The lock that a service holds as long as it runs; only one of a kind runs at a time.
+def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
+    """How a service makes files; see :func:`hudi_fast.writing.draft.draft_files`.
 
     Args:
-        storage: the table's storage.
-        settings: whether to wait for it, and how long.
-        path: of the lock.
-
-    Raises:
-        LockTimeoutError: somebody else held it for longer than the options wait.
-        ServiceTakenError: somebody else holds it, and the settings do not wait.
+        session: the call.
+        planned: requested time of the service, if it is on the timeline: the plan has that instant then, the columns of
+            that time, and the columns whose ranges are recorded.
     """
-    with contextlib.ExitStack() as held:
-        try:
-            held.enter_context(machine_lock(storage, settings.service_lock_seconds, path))
-        except LockTimeoutError as error:
-            if settings.waits:
-                raise
-            raise ServiceTakenError(f"Somebody else runs a service of that kind on {storage.uri}: {error}") from error
-        yield
+    settings, state = session.settings, session.state
+    plan = draft_files(state, settings.write, settings.merger, planned)
+    if planned is None:
+        return plan
+    measured = columns_with_stats(state, plan, settings.write.metadata)
+    return replace(plan, files=replace(plan.files, stats_columns=measured), instant=planned)
 
 
-def begin_service(
-    state: TableState, instant: Instant, clock: InstantClock, operation: str, rule: HeartbeatRule = _BY_DEFAULT
-) -> Transaction:
-    """Mark a requested service as being carried out, by :func:`guarded`: files may be made from now on.
+def recover_with_metadata(session: TableSession) -> TableState:
+    """The table after failed writes were rolled back and its metadata table is as the options want it.
+
+    Under the table's lock.
+    """
+    recover(session)
+    return ensure_metadata(session, file_plan(session))
+
+
+def begin_service(session: TableSession, instant: Instant, operation: str) -> Transaction:
+    """Move a requested service to inflight; files may be made from now on. Under the table's lock.
 
     Args:
-        state: the table.
+        session: the call.
         instant: the service.
-        clock: gives times.
         operation: as commit metadata names it.
-        rule: how often it gives signs of life until :func:`guarded` returns.
 
     Raises:
-        CommitError: storage failed; nothing has begun.
+        CommitError: storage failed; the service has not begun.
     """
-    storage, config = state.storage, state.config
-    heart = Heartbeat(storage, instant.requested, rule)
-    heart.start()
+    storage, config = session.storage, session.state.config
+    heartbeat = Heartbeat(storage, instant.requested, session.heartbeat_rule)
+    heartbeat.start()
     try:
         to_inflight(storage, config, instant)
-        inflight = replace(instant, state=State.INFLIGHT)
-        transaction = Transaction(storage, config, inflight, clock, operation, heart)
-        _undone_on_failure(transaction, lambda: make_marker_folder(storage, instant.requested), None)
+        transaction = Transaction(
+            session=session,
+            instant=replace(instant, state=State.INFLIGHT),
+            operation=operation,
+            heartbeat=heartbeat,
+        )
+        with undone_on_failure(transaction):
+            make_marker_folder(storage, instant.requested)
     except BaseException:
-        heart.stop()
+        heartbeat.stop()
         raise
     return transaction
 
 
-def guarded(transaction: Transaction, execute: Callable[[], _Result], lock: Lock | None) -> _Result:
-    """What ``execute`` returns; if it fails the service is rolled back. Its signs of life end then.
-
-    Args:
-        transaction: the service.
-        execute: does the work and commits it.
-        lock: the table's, to roll back under; None: the caller holds it.
-
-    Raises:
-        CommitError: storage failed.
-        LockError: the lock was lost, or could not be had again. The service stays inflight, and is rolled back by
-            whoever finds it without signs of life.
-    """
-    try:
-        return _undone_on_failure(transaction, execute, lock)
-    finally:
-        if transaction.heart is not None:
-            transaction.heart.stop()
-
-
-def _undone_on_failure(transaction: Transaction, execute: Callable[[], _Result], lock: Lock | None) -> _Result:
-    try:
-        return execute()
-    except CommitStateUnknownError:
-        raise
-    except LockError as error:
-        raise left_pending(transaction, error) from error
-    except OSError as error:
-        _abandon(transaction, lock, error)
-        raise CommitError(
-            f"The {transaction.instant.action} {transaction.instant.requested} of {transaction.storage.uri} failed "
-            f"because of storage: {error}. The table is as before; run it again."
-        ) from error
-    except BaseException as error:
-        _abandon(transaction, lock, error)
-        raise
-
-
-def commit_service(
-    transaction: Transaction,
-    state: TableState,
-    plan: WritePlan,
-    metadata: CommitMetadata,
-    settings: ServiceSettings,
-) -> None:
+def commit_service(transaction: Transaction, plan: FilePlan, metadata: CommitMetadata) -> None:
     """Make a service visible, in the metadata table too; under the table's lock.
 
     Args:
         transaction: the service.
-        state: the table as it is now.
-        plan: how the service wrote files.
+        plan: how the service made files.
         metadata: its commit metadata.
-        settings: of the metadata table.
 
     Raises:
-        CommitConflictError: somebody rolls it back, or it gave no signs of life for so long that others may have taken
-            it over.
+        CommitConflictError: another process rolls it back, or may have taken it over because its heartbeat expired.
     """
-    if transaction.heart is not None:
-        transaction.heart.require_alive()
-    require_not_undone(state, transaction.instant)
-    options, clock = settings.write.metadata, transaction.clock
-
-    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
-        record_in_metadata(state, plan, options, instant.requested, made, clock, in_threads())
-
-    commit(transaction, metadata, [record])
-    maintain_metadata(state, options, clock)
+    session = transaction.session
+    if transaction.heartbeat is not None:
+        transaction.heartbeat.require_alive()
+    require_not_undone(session.state, transaction.instant)
+    publish(transaction, metadata, lambda: _record(session, plan, metadata))
+    session.changed()
+    maintain_metadata(session)
 
 
-def _abandon(transaction: Transaction, lock: Lock | None, cause: BaseException) -> None:
-    """Roll back; if even that fails the next run will, and the first error is the one to report."""
-    instant = transaction.instant
-    with noted_on(cause, f"Rolling the {instant.action} {instant.requested} back"), contextlib.ExitStack() as stack:
-        if lock is not None:
-            transaction.clock.under(stack.enter_context(lock()))
-        abandon(transaction)
+def _record(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> None:
+    record_in_metadata(session, plan, metadata)
+
+
+def stats_by_partition(stats: Iterable[WriteStat]) -> dict[str, list[WriteStat]]:
+    """Write statistics by partition path, in the order of the paths of their files."""
+    found: dict[str, list[WriteStat]] = {}
+    for stat in sorted(stats, key=lambda one: one.path):
+        found.setdefault(stat.partition_path, []).append(stat)
+    return found

@@ -1,4 +1,4 @@
-"""``HudiTable.services``: what keeps a table in shape, as calls: the verbs of every room together."""
+"""``HudiTable.services``: the verbs of all table services."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hudi_fast.services.cleaning.verbs import CleaningVerbs
 from hudi_fast.services.clustering.verbs import ClusteringVerbs
 from hudi_fast.services.compaction.verbs import CompactionVerbs
 from hudi_fast.services.indexing.verbs import IndexVerbs
-from hudi_fast.services.recovery.verbs import UndoVerbs
+from hudi_fast.services.recovery.verbs import RecoveryVerbs
 from hudi_fast.services.repairing.verbs import RepairVerbs
 from hudi_fast.services.scheduling.verbs import SchedulingVerbs
 from hudi_fast.services.upgrading.verbs import UpgradeVerbs
@@ -21,19 +21,18 @@ class TableServices(
     ClusteringVerbs,
     CleaningVerbs,
     ArchivingVerbs,
-    UndoVerbs,
+    RecoveryVerbs,
     IndexVerbs,
     ValidationVerbs,
     RepairVerbs,
     UpgradeVerbs,
     SchedulingVerbs,
 ):
-    """The services of one table. Every call sees the table as it is then.
+    """The services of one table. Each call opens the table again.
 
     Args:
         storage: the table's storage.
-        on_spark: makes of a Spark session what does the work there.
-        merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        merger: merges rows of a table with the merge mode CUSTOM; else None.
 
     Example:
         >>> import pyarrow as pa, tempfile, hudi_fast as hf

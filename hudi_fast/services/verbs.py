@@ -1,18 +1,18 @@
-"""What the verbs of all services have in common; each room has its own in ``verbs.py``.
+"""The base class of the verbs of all services; each service has its own in ``verbs.py``.
 
-:class:`hudi_fast.services.table_services.TableServices` is all of them together. Verbs resolve options and delegate;
-they hold no logic.
+:class:`hudi_fast.services.table_services.TableServices` joins them. Verbs resolve options and delegate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hudi_fast.merging.rules import Merger
-from hudi_fast.services.carriers import Carriers, in_process
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["Options", "ServiceVerbs", "check_plan"]
 
@@ -21,37 +21,33 @@ Options = Mapping[str, Any]
 
 
 def check_plan(plan: object, kind: type) -> None:
-    """Make sure that a plan that a caller hands in, if any, is one of this service's.
+    """Check that a plan, if the caller passes one, belongs to this service.
 
     Args:
         plan: None, or a plan.
-        kind: what it has to be.
+        kind: its expected type.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: it has another type.
     """
     if plan is not None and not isinstance(plan, kind):
         raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass what this service planned.")
 
 
 class ServiceVerbs:
-    """The services of one table. Every call sees the table as it is then.
+    """The services of one table. Each call opens the table again.
 
     Args:
         storage: the table's storage.
-        on_spark: makes of a Spark session what does the work there.
-        merger: merges rows of a table whose merge mode is CUSTOM; None for none.
+        merger: merges rows of a table with the merge mode CUSTOM; else None.
     """
 
-    def __init__(self, storage: Storage, on_spark: Callable[[Any], Carriers], merger: Merger | None = None) -> None:
+    def __init__(self, storage: Storage, merger: Merger | None = None) -> None:
         self._storage = storage
-        self._on_spark = on_spark
         self._merger = merger
 
-    def _settings(self, options: Options | None) -> ServiceSettings:
-        settings = ServiceSettings.from_options(options, self._merger)
+    def _session(self, options: Options | None = None, spark: Any = None) -> TableSession:
+        """The session of a call: on Spark if a Spark session is given, else in this process."""
+        settings = Settings.from_options(options, self._merger)
         settings.check_storage(self._storage)
-        return settings
-
-    def _carriers(self, spark: Any, settings: ServiceSettings) -> Carriers:
-        return in_process(settings.write.threads) if spark is None else self._on_spark(spark)
+        return open_session(self._storage, settings, spark, small_on_driver=False)

@@ -19,6 +19,7 @@ __all__ = [
     "checked_arrow_types",
     "collect",
     "estimated_bytes",
+    "is_local",
     "parallelism",
     "session_conf",
 ]
@@ -125,3 +126,8 @@ def parallelism(spark: Any) -> int:
     if context is not None:
         return max(1, int(context.defaultParallelism))
     return max(1, int(spark.conf.get("spark.default.parallelism", "2")))
+
+
+def is_local(spark: Any) -> bool:
+    """Whether the session has no executors but the driver."""
+    return str(spark.conf.get("spark.master", "local")).startswith("local")

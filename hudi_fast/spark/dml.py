@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from hudi_fast.dml.assignments import assigned, is_upsert
 from hudi_fast.dml.engine import pinned_state
-from hudi_fast.dml.run import ChangeRun, check_update, run_dml
+from hudi_fast.dml.run import check_update, run_dml
 from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, MergeSpec
 from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
@@ -41,6 +41,7 @@ from hudi_fast.view.table_state import column_defaults
 from hudi_fast.writing.dml_rows import ACTION, CHECK, DELETE, GROUP, INSERT, KEY, PATH, UPDATE, UPSERT
 from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["delete_where_on", "merge_on", "update_on"]
 
@@ -78,11 +79,11 @@ class _Change:
         return F.col(f"{self.alias}.`{name}`")
 
 
-def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
+def merge_on(session: TableSession, source: Any, spec: MergeSpec) -> WriteResult:
     """Merge a DataFrame into a table.
 
     Args:
-        run: the table.
+        session: the call.
         source: a DataFrame.
         spec: the merge.
 
@@ -93,30 +94,33 @@ def merge_on(run: ChangeRun, source: Any, spec: MergeSpec) -> WriteResult:
         raise InvalidDataError(f"With Spark the source of a merge is a DataFrame, got {type(source).__name__}.")
     arrow_schema(source)
     _check_spoken(spec)
-    options = run.settings.write
+    options = session.settings.write
     sized_by = None if spec.of_kind(BY_SOURCE) else source
-    with _fitting(run):
+    with _fitting(session):
         return run_dml(
-            run, spec, source.columns, lambda plan, said: SparkEngine(_merged(plan, said, source), options, sized_by)
+            session,
+            spec,
+            source.columns,
+            lambda plan, said: SparkEngine(_merged(plan, said, source), options, sized_by),
         )
 
 
-def update_on(spark: Any, run: ChangeRun, where: Any, set_: Mapping[str, Any]) -> WriteResult:
+def update_on(spark: Any, session: TableSession, where: Any, set_: Mapping[str, Any]) -> WriteResult:
     """Update the rows that SQL text or a Column selects."""
-    return _select(spark, run, check_update(set_), where)
+    return _select(spark, session, check_update(set_), where)
 
 
-def delete_where_on(spark: Any, run: ChangeRun, where: Any) -> WriteResult:
+def delete_where_on(spark: Any, session: TableSession, where: Any) -> WriteResult:
     """Delete the rows that SQL text or a Column selects."""
-    return _select(spark, run, Clause(MATCHED, "delete"), where)
+    return _select(spark, session, Clause(MATCHED, "delete"), where)
 
 
-def _select(spark: Any, run: ChangeRun, clause: Clause, where: Any) -> WriteResult:
+def _select(spark: Any, session: TableSession, clause: Clause, where: Any) -> WriteResult:
     spec = MergeSpec(clauses=(clause,))
     _check_spoken(spec)
-    options = run.settings.write
-    with _fitting(run):
-        return run_dml(run, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
+    options = session.settings.write
+    with _fitting(session):
+        return run_dml(session, spec, (), lambda plan, _: SparkEngine(_selected(spark, plan, spec, where), options))
 
 
 def _check_spoken(spec: MergeSpec) -> None:
@@ -143,7 +147,7 @@ def _set_by(clause: Clause) -> Iterable[tuple[str, Any]]:
 
 
 @contextmanager
-def _fitting(run: ChangeRun) -> Iterator[None]:
+def _fitting(session: TableSession) -> Iterator[None]:
     """A cast that fails is about the rows."""
     try:
         yield
@@ -151,7 +155,7 @@ def _fitting(run: ChangeRun) -> Iterator[None]:
         if not any(name in str(error) for name in _MISFITS):
             raise
         raise InvalidDataError(
-            f"A value for {run.storage.uri} does not fit the column that it is for; the table is as before. {error}"
+            f"A value for {session.storage.uri} does not fit the column that it is for; the table is as before. {error}"
         ) from error
 
 

@@ -121,6 +121,13 @@ class Timeline:
         """The largest requested or completion time: new times must be larger."""
         return max((time for i in self.instants for time in (i.requested, i.completion or "")), default=None)
 
+    def with_instant(self, instant: Instant) -> Timeline:
+        """The timeline after this process changed one instant; it replaces the instant in an earlier state."""
+        key = instant.requested, comparable_action(instant.action)
+        others = [one for one in self.instants if (one.requested, comparable_action(one.action)) != key]
+        instants = sorted([*others, instant], key=lambda one: (one.requested, comparable_action(one.action)))
+        return Timeline(tuple(instants), self.overlapped)
+
     def find(self, requested: str, action: str | None = None) -> Instant | None:
         """The instant with that requested time: of that action, or else the write, or else any."""
         if action is None and requested in self._writes:

@@ -19,26 +19,21 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.errors import CommitError, CommitStateUnknownError, ConfigError, LockError
-from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.metadata_table.updates.runner import in_threads
+from hudi_fast.errors import ConfigError
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.schema.alter import Change, altered
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import SchemaHistory
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.schema.internal_types import arrow_schema, internal_schema
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
-from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState, table_schema
-from hudi_fast.writing.draft import draft_plan
-from hudi_fast.writing.failed_writes import failed_writes, sending_writer_heartbeats
+from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.metadata_commit import ensure_metadata, maintain_metadata, record_in_metadata
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, record_schema, schema_metadata
-from hudi_fast.writing.transaction import Transaction, abandon, begin, clean_up, commit, left_pending, noted_on
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.transaction import Transaction, begin, publish, recover, rolled_back_on_failure
 
 __all__ = ["AlterResult", "alter_table"]
 
@@ -71,41 +66,50 @@ class _Altering:
     """
 
     state: TableState
-    plan: WritePlan
+    plan: FilePlan
 
 
-def alter_table(storage: Storage, changes: Sequence[Change], options: WriteOptions) -> AlterResult:
+def alter_table(session: TableSession, changes: Sequence[Change]) -> AlterResult:
     """Change the columns of a table, all of the changes or none.
 
     Args:
-        storage: the table's storage.
+        session: the call.
         changes: in the order in which they apply.
-        options: locks, clocks and the metadata table.
 
     Raises:
-        ConfigError: a column that is not there or must stay, a name that is taken, a table without columns.
-        SchemaMismatchError: a type that stored values do not become.
+        ConfigError: a column is missing or must stay, a name is taken, or the table has no columns.
+        SchemaMismatchError: stored values cannot become the new type.
         HudiError: as for a write; unless it is ``CommitStateUnknownError`` the table is as before.
     """
-    started = time.monotonic()
-    with table_lock(storage, options.lock) as held:
-        state = open_state(storage)
-        clock = InstantClock(state.config.timezone, options.clock_skew_ms, held=held)
-        altering = _draft(state, changes, options)  # refuses what it can before anything is done
+    started, options = time.monotonic(), session.settings.write
+    with session.locked() as state:
+        if _draft(state, changes, options) is None:  # refuses what it can before anything is changed
+            return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)
+        state = recover(session)
+        state = ensure_metadata(session, draft_files(state, options))
+        altering = _draft(state, changes, options)
         if altering is None:
             return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)
-        failed = failed_writes(options)
-        state = clean_up(state, clock, failed)
-        plan = _plan(state, options, table_schema(state) or pa.schema([]))
-        state = ensure_metadata(state, plan, options.metadata, clock, in_threads())
-        altering = _draft(state, changes, options) or altering
-        requested = clock.next_time(state.timeline.newest_time)
-        with sending_writer_heartbeats(storage, requested, failed):
-            transaction = begin(altering.state, clock, _OPERATION, False, requested)
-            plan = replace(altering.plan, instant=requested)
-            _commit(transaction, replace(altering, plan=plan), options)
-        maintain_metadata(state, options.metadata, clock)
-    return AlterResult(requested, plan.schema, time.monotonic() - started)
+        session.set_state(altering.state)
+        transaction = begin(session, _OPERATION, False)
+        plan = replace(altering.plan, instant=transaction.instant.requested)
+        with rolled_back_on_failure(transaction):
+            _publish(transaction, altering.state, plan)
+        session.changed()
+        maintain_metadata(session)
+    return AlterResult(plan.instant, plan.schema, time.monotonic() - started)
+
+
+def _publish(transaction: Transaction, state: TableState, plan: FilePlan) -> None:
+    session = transaction.session
+    extra = {**session.settings.write.extra_metadata, **schema_metadata(plan)}
+    metadata = CommitMetadata({}, extra, _OPERATION)
+
+    def record() -> None:
+        record_schema(state, plan, session.clock)
+        record_in_metadata(session, plan, metadata)
+
+    publish(transaction, metadata, record)
 
 
 def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) -> _Altering | None:
@@ -114,7 +118,7 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
     if known is None or not len(known):
         raise ConfigError(f"{state.storage.uri} has no columns yet: write rows to it first.")
     history = state.view.history
-    before = internal_schema(known) if history is None else _recovered(state, history, known)
+    before = internal_schema(known) if history is None else _newest_schema(state, history, known)
     after = altered(before, changes, _roles(state), BY_THIS_COMMIT)
     if after.record == before.record:
         return None
@@ -122,21 +126,16 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
     if not versions or versions[-1] is not before:
         versions = (*versions, before)
     state = replace(state, view=replace(state.view, history=SchemaHistory(versions)))
-    plan = replace(_plan(state, options, known), schema=arrow_schema(after, before, known), internal=after)
-    return _Altering(state, plan)
+    plan = draft_files(state, options)
+    table = replace(plan.table, schema=arrow_schema(after, before, known), internal=after)
+    return _Altering(state, replace(plan, table=table))
 
 
-def _recovered(state: TableState, history: SchemaHistory, known: pa.Schema) -> InternalSchema:
+def _newest_schema(state: TableState, history: SchemaHistory, known: pa.Schema) -> InternalSchema:
     """The newest schema; columns that came without the history's knowledge get their ids now."""
     newest = history.versions[-1]
     last = max((int(instant.requested) for instant in state.timeline.writes()), default=newest.version)
     return evolved_ids(newest, known, last)
-
-
-def _plan(state: TableState, options: WriteOptions, known: pa.Schema) -> WritePlan:
-    """A write that neither brings columns nor needs keys."""
-    drafted = replace(options, operation="delete_partition", partitions_to_delete=("*",), index_type="SIMPLE")
-    return replace(draft_plan(state, drafted, known), operation=_OPERATION.lower())
 
 
 def _roles(state: TableState) -> dict[str, str]:
@@ -151,33 +150,3 @@ def _roles(state: TableState) -> dict[str, str]:
             text = f"what the index {name} is made of (drop the index first)"
             roles |= {field: text for field in definition.source_fields if field not in roles}
     return roles
-
-
-def _commit(transaction: Transaction, altering: _Altering, options: WriteOptions) -> None:
-    state, plan, clock = altering.state, altering.plan, transaction.clock
-    metadata = CommitMetadata({}, {**options.extra_metadata, **schema_metadata(plan)}, _OPERATION)
-
-    def record(_storage: Storage, _instant: Instant, made: CommitMetadata) -> None:
-        record_schema(state, plan, clock)
-        record_in_metadata(state, plan, options.metadata, plan.instant, made, clock, in_threads())
-
-    try:
-        commit(transaction, metadata, [record])
-    except CommitStateUnknownError:
-        raise
-    except LockError as error:
-        raise left_pending(transaction, error) from error
-    except OSError as error:
-        _abandon(transaction, error)
-        raise CommitError(
-            f"Altering {state.storage.uri} ({plan.instant}) failed because of storage: {error}. The table is as "
-            "before; run it again."
-        ) from error
-    except BaseException as error:
-        _abandon(transaction, error)
-        raise
-
-
-def _abandon(transaction: Transaction, cause: BaseException) -> None:
-    with noted_on(cause, f"Rolling the ALTER {transaction.instant.requested} back"):
-        abandon(transaction)

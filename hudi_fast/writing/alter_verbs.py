@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.schema.alter import Change
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.schema_versions import schema_changes, schema_versions
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import AlterResult, alter_table
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["SchemaVerbs"]
 
@@ -38,7 +39,7 @@ class SchemaVerbs:
             SchemaMismatchError: a type that stored values do not become.
             HudiError: as for a write.
         """
-        return alter_table(self._storage, changes, WriteOptions.from_options(options or {}))
+        return alter_table(open_session(self._storage, Settings.from_options(options)), changes)
 
     def schema_history(self) -> pa.Table:
         """One row for each column of each version of the schema: version, id, column, type, nullable, comment.

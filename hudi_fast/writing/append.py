@@ -59,15 +59,17 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
         plan.instant,
         work.slice,
         str(work.token),
-        plan.log.max_file_size,
-        bool(plan.stats_columns),
-        plan.cdc is not None,
+        plan.files.log.max_file_size,
+        bool(plan.files.stats_columns),
+        plan.table.cdc is not None,
     )
     with LogOutput(target) as output:
         rows, sources, buried = work.base_rows[kept], work.incoming_rows[kept], buried[kept]
         start = 0
         tables = _log_rows(plan, work, incoming, sources)
-        blocks = data_blocks(tables, _schema(plan), _avro_schema(plan), plan.log, plan.parquet, plan.stats_columns)
+        blocks = data_blocks(
+            tables, _schema(plan), _avro_schema(plan), plan.files.log, plan.files.parquet, plan.files.stats_columns
+        )
         for block in blocks:
             part = slice(start, start + block.rows)
             deletes = int(buried[part].sum())
@@ -118,7 +120,7 @@ def _avro_schema(plan: WritePlan) -> str:
 def _rows_at_once(plan: WritePlan, incoming: Incoming) -> int:
     """A small part of a block, for blocks of Parquet end where such a part does."""
     per_row = incoming.rows.nbytes / max(1, incoming.count) + _META_BYTES
-    return int(min(max(plan.log.max_block_size / 16 / per_row, 1), BATCH_ROWS))
+    return int(min(max(plan.files.log.max_block_size / 16 / per_row, 1), BATCH_ROWS))
 
 
 def _plain(column: pa.Array) -> pa.Array:
@@ -139,7 +141,7 @@ def _headers(plan: WritePlan, slice_: FileSlice, base_rows: Rows) -> dict[Header
     headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.SCHEMA: _avro_schema(plan)}
     if plan.partial is not None:
         headers[HeaderKey.IS_PARTIAL] = "true"
-    if plan.log.positions and slice_.base_file is not None and (base_rows >= 0).all():
+    if plan.files.log.positions and slice_.base_file is not None and (base_rows >= 0).all():
         headers[HeaderKey.RECORD_POSITIONS] = encode_positions(base_rows)
         headers[HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS] = slice_.base_file.instant
     return headers

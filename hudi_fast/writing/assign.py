@@ -122,7 +122,7 @@ def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) 
 
 def combined_rows(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
     """``rows`` without those that lose to another row with the same key."""
-    if plan.changes:
+    if plan.is_dml:
         refuse_repeated(incoming, rows)
         return rows
     if not plan.combines or len(rows) < 2:
@@ -202,7 +202,7 @@ def _assignments(plan: WritePlan, partition: str, slices: Sequence[FileSlice], i
         return [InsertAssignment(None, inserts)] if inserts else []
     fill = files_to_fill(plan, partition, slices) if inserts and plan.operation in ("upsert", "insert") else []
     small = [SmallFile(one.file_id, one.base_file.size) for one in fill if one.base_file is not None]
-    return assign_inserts(inserts, small, plan.average_record_size, plan.sizing)
+    return assign_inserts(inserts, small, plan.files.average_record_size, plan.files.sizing)
 
 
 def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) -> list[FileSlice]:
@@ -216,13 +216,13 @@ def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) 
     small = [
         (one.base_file.size, one)
         for one, key in zip(slices, group, strict=True)
-        if one.base_file is not None and one.base_file.size < plan.sizing.small_file_limit and key not in busy
+        if one.base_file is not None and one.base_file.size < plan.files.sizing.small_file_limit and key not in busy
         if not one.base_file.is_skeleton  # its rows are elsewhere, however many
     ]
     if not plan.config.is_mor:
         return [one for _, one in small]
     small = sorted((each for each in small if not each[1].log_files), key=lambda each: each[0])
-    return [one for _, one in small[: plan.sizing.small_file_candidates]]
+    return [one for _, one in small[: plan.files.sizing.small_file_candidates]]
 
 
 def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:

@@ -144,7 +144,7 @@ def _fixed(
     for number, rows in keyed.split(numbers, count):
         slice_ = by_number.get(number)
         made = bucket_file_id(number, plan.storage.uri, plan.instant, partition)
-        if slice_ is None and settings.met_in and plan.operation in _LOGGED:
+        if slice_ is None and settings.shared_buckets and plan.operation in _LOGGED:
             made = shared_bucket_file_id(number)
             slice_ = FileSlice(partition, made, None, (), plan.instant)
             rows = _without_deletes(keyed.incoming, rows)

@@ -46,7 +46,7 @@ from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.view.file_names import log_file_name
 from hudi_fast.writing import file_columns
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.plan import FilePlan, TaskToken
 
 __all__ = ["ChangeLog", "change_log_of"]
 
@@ -55,7 +55,7 @@ _MOST_WAITING = 16 << 20
 
 
 def change_log_of(
-    plan: WritePlan, partition: str, file_id: str, token: TaskToken, stored: int, remaining: int
+    plan: FilePlan, partition: str, file_id: str, token: TaskToken, stored: int, remaining: int, deletes: bool = False
 ) -> ChangeLog | None:
     """The change log of a new version of a base file; None if it has none.
 
@@ -65,10 +65,11 @@ def change_log_of(
         file_id: the file group.
         token: who writes.
         stored: rows of the version before.
-        remaining: at least that many rows the new version has.
+        remaining: a lower bound of the rows of the new version.
+        deletes: whether the write only deletes.
     """
-    inferred = stored == 0 or (plan.operation == "delete" and not remaining)
-    return None if plan.cdc is None or inferred else ChangeLog(plan, plan.cdc, partition, file_id, token)
+    inferred = stored == 0 or (deletes and not remaining)
+    return None if plan.table.cdc is None or inferred else ChangeLog(plan, plan.table.cdc, partition, file_id, token)
 
 
 class ChangeLog:
@@ -85,7 +86,7 @@ class ChangeLog:
         token: who writes.
     """
 
-    def __init__(self, plan: WritePlan, mode: str, partition: str, file_id: str, token: TaskToken) -> None:
+    def __init__(self, plan: FilePlan, mode: str, partition: str, file_id: str, token: TaskToken) -> None:
         self.sizes: dict[str, int] = {}
         """Bytes of each file that is finished, by its path: what the write stat says."""
         self._plan, self._mode = plan, mode
@@ -160,7 +161,7 @@ class ChangeLog:
 
     def _put(self, data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]) -> None:
         """Let encoded records wait, and write a block whenever one is full."""
-        limit = min(_MOST_WAITING, self._plan.log.max_block_size)
+        limit = min(_MOST_WAITING, self._plan.files.log.max_block_size)
         start, count = 0, len(bounds) - 1
         while start < count:
             end = int(np.searchsorted(bounds, bounds[start] + limit - self._bytes, "right")) - 1
@@ -173,7 +174,7 @@ class ChangeLog:
             start = end
 
     def _flush(self) -> None:
-        if self._writer is not None and self._writer.size > self._plan.log.max_file_size:
+        if self._writer is not None and self._writer.size > self._plan.files.log.max_file_size:
             self._finish_file()
         if self._writer is None:
             self._writer = self._open()

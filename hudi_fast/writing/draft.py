@@ -1,12 +1,12 @@
-"""From options, the pinned table and the incoming schema to a :class:`WritePlan`.
+"""Drafts the plan of a write or table service from the options, the pinned table and the incoming schema.
 
-Everything about a write that can be refused without looking at rows is refused here.
+Refuses everything that can be refused without reading rows.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -33,11 +33,20 @@ from hudi_fast.view.table_state import TableState, column_defaults, commits_newe
 from hudi_fast.writing.bucket import resolve_buckets
 from hudi_fast.writing.dml_rows import ACTION, DML_COLUMNS
 from hudi_fast.writing.partial import partial_columns
-from hudi_fast.writing.plan import RECORD_KEY, BloomSettings, LogSettings, WritePlan, stored_keys
-from hudi_fast.writing.schema_commit import BY_THIS_COMMIT
+from hudi_fast.writing.plan import (
+    RECORD_KEY,
+    BloomSettings,
+    FilePlan,
+    FileSettings,
+    LogSettings,
+    TableSpec,
+    WritePlan,
+    stored_keys,
+)
+from hudi_fast.writing.schema_commit import BY_THIS_COMMIT, stored_columns
 from hudi_fast.writing.sizing import SizingSettings, average_record_size
 
-__all__ = ["draft_plan"]
+__all__ = ["draft_files", "draft_plan"]
 
 _DELETES = frozenset({"delete", "delete_partition"})
 _TAGGED = frozenset({"upsert", "delete"})
@@ -53,20 +62,20 @@ def draft_plan(
         state: the pinned table.
         options: what the user asked for.
         incoming: columns of the rows.
-        merger: merges rows of a table whose merge mode is CUSTOM.
+        merger: merges rows of a table with the merge mode CUSTOM.
 
     Raises:
-        ConfigError: options clash with the table, or name columns that are not there.
+        ConfigError: options contradict the table, or name missing columns.
         SchemaMismatchError: the incoming schema cannot become the table's.
         UnsupportedFeatureError: the table, or the operation on it, is not supported.
     """
     config = state.config
     check_against_table(options, config)
-    changes = ACTION in incoming.names
-    has_keys = changes or "_hoodie_record_key" in incoming.names
-    incoming = _without(incoming, DML_COLUMNS) if changes else incoming
+    is_dml = ACTION in incoming.names
+    has_keys = is_dml or "_hoodie_record_key" in incoming.names
+    incoming = _without(incoming, DML_COLUMNS) if is_dml else incoming
     operation = effective_operation(options, config.record_key_fields, has_keys)
-    _check_supported(state, options, operation)
+    _check_operation(state, options, operation)
     keys = _key_config(state, options)
     if operation in _TAGGED and not config.record_key_fields and RECORD_KEY in incoming.names:
         keys = stored_keys(keys)
@@ -77,46 +86,102 @@ def draft_plan(
         partial = partial_columns(config, options, operation, rules, known, incoming)
     schema = known if partial is not None else _schema(state, options, incoming, operation)
     if not options.partitions_to_delete:
-        _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, changes)
-    stored = _stored_columns(schema, config)
-    file_schema = with_meta(stored)
-    sizing = _sizing(options)
-    commits = (
-        meta
-        for instant, meta in commits_newest_first(state)
-        if instant.action != "replacecommit" and meta.operation_type != "BOOTSTRAP"  # of skeletons: no data columns
-    )
+        _check_columns(config, keys, schema if partial is None else partial.schema, incoming, operation, is_dml)
     return WritePlan(
-        storage=state.storage,
-        config=config,
-        view=state.view,
+        table=_table_spec(state, options, schema, keys, rules),
+        files=_file_settings(state, options),
         operation=operation,
-        schema=schema,
-        file_schema=file_schema,
-        avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
-        key_config=keys,
-        rules=rules,
         index=resolve_buckets(_index(options, config, keys), state, operation),
-        sizing=sizing,
-        average_record_size=average_record_size(commits, sizing),
-        parquet=_parquet(options),
-        bloom=BloomSettings(
-            options.writes_bloom_filter and config.populate_meta_fields,
-            options.bloom_type,
-            options.bloom_entries,
-            options.bloom_fpp,
-            options.bloom_max_entries,
-        ),
-        log=_log(options, config),
         combine=options.combine_before_write,
         duplicates=options.dup_policy,
         sort_mode=options.bulk_insert_sort_mode,
         sort_columns=options.bulk_insert_sort_columns,
         partial=partial,
-        changes=changes,
+        is_dml=is_dml,
         allows_clustering_updates=options.allows_clustering_updates,
-        cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
+    )
+
+
+def draft_files(
+    state: TableState, options: WriteOptions, merger: Merger | None = None, planned: str | None = None
+) -> FilePlan:
+    """The plan of a table service that rewrites stored rows; it has no instant yet.
+
+    Args:
+        state: the pinned table.
+        options: how files are written.
+        merger: merges rows of a table with the merge mode CUSTOM.
+        planned: requested time of a service that was planned earlier. If the schema was altered since, files get the
+            columns of that time, because their names carry that time. None for now.
+
+    Raises:
+        ConfigError: options contradict the table.
+        UnsupportedFeatureError: the table is not supported.
+    """
+    state = _with_columns_of(state, planned)
+    options = replace(options, index_type="SIMPLE")
+    check_against_table(options, state.config)
+    _check_table(state)
+    rules = _rules(state, options, merger or options.merger)
+    if not rules.defaults and not rules.partial_payload:
+        rules = replace(rules, defaults=column_defaults(state))
+    known = table_schema(state)
+    if known is None:
+        raise ConfigError(f"{state.storage.uri} has no commit yet, so there are no files to work on.")
+    schema = known if not state.config.drop_partition_columns else _known_columns(state, known)
+    assert schema is not None
+    return FilePlan(
+        table=_table_spec(state, options, schema, _key_config(state, options), rules),
+        files=_file_settings(state, options),
+    )
+
+
+def _with_columns_of(state: TableState, planned: str | None) -> TableState:
+    history = state.view.history
+    if history is None or planned is None or schema_at(history, planned) is schema_at(history, None):
+        return state
+    return replace(state, view=replace(state.view, history=replace(history, as_of=planned)))
+
+
+def _table_spec(
+    state: TableState, options: WriteOptions, schema: pa.Schema, keys: KeyConfig, rules: MergeRules
+) -> TableSpec:
+    config = state.config
+    stored = stored_columns(schema, config)
+    file_schema = with_meta(stored)
+    return TableSpec(
+        storage=state.storage,
+        config=config,
+        view=state.view,
+        schema=schema,
+        file_schema=file_schema,
+        avro_schema=arrow_to_avro(file_schema, *record_name_of(config.name), meta_fields=True),
+        key_config=keys,
+        rules=rules,
         internal=_internal(state, options, stored),
+        cdc=check_cdc_mode(config.cdc_mode, state.storage.uri) if config.cdc_enabled else None,
+    )
+
+
+def _file_settings(state: TableState, options: WriteOptions) -> FileSettings:
+    config, sizing = state.config, _sizing(options)
+    commits = (
+        metadata
+        for instant, metadata in commits_newest_first(state)
+        if instant.action != "replacecommit" and metadata.operation_type != "BOOTSTRAP"  # skeletons have no data
+    )
+    return FileSettings(
+        sizing=sizing,
+        average_record_size=average_record_size(commits, sizing),
+        parquet=_parquet(options),
+        bloom=BloomSettings(
+            enabled=options.writes_bloom_filter and config.populate_meta_fields,
+            kind=options.bloom_type,
+            entries=options.bloom_entries,
+            error_rate=options.bloom_fpp,
+            max_entries=options.bloom_max_entries,
+        ),
+        log=_log(options, config),
         threads=options.threads or os.cpu_count() or 1,
     )
 
@@ -130,34 +195,45 @@ def _internal(state: TableState, options: WriteOptions, stored: pa.Schema) -> In
     return internal_schema(stored, BY_THIS_COMMIT) if options.schema_on_read and options.reconcile_schema else None
 
 
-def _stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
-    """The columns that files hold; a table may keep its partition columns in the path only."""
-    return schema if not config.drop_partition_columns else _without(schema, config.partition_fields)
-
-
 def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in names])
 
 
-def _check_supported(state: TableState, options: WriteOptions, operation: str) -> None:
-    config, where = state.config, state.storage.uri
-    problems = {
-        f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the table "
-        "with Apache Hudi)": config.version not in WRITE_VERSIONS,
-        f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
-        f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
-        "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
-            "hoodie.allow.operation.metadata.field"
-        )
-        == "true",
-        "hoodie.datasource.overwrite.mode=STATIC": operation == "insert_overwrite"
-        and options.overwrite_mode == "STATIC",
-        "hoodie.merge.allow.duplicate.on.inserts=false": operation == "insert"
-        and not options.merge_allow_duplicate_on_inserts,
-    }
+def _check_table(state: TableState) -> None:
+    """Refuse a table that is not written."""
+    config = state.config
+    _refuse(
+        state,
+        {
+            f"table version {config.version} (only {', '.join(map(str, WRITE_VERSIONS))} are written; upgrade the "
+            "table with Apache Hudi)": config.version not in WRITE_VERSIONS,
+            f"base files in {config.base_file_format}": config.base_file_format != "PARQUET",
+            f"the key generator class {config.key_generator_class}": config.key_generator_class is not None,
+            "the operation column (hoodie.allow.operation.metadata.field)": config.raw.get(
+                "hoodie.allow.operation.metadata.field"
+            )
+            == "true",
+        },
+    )
+
+
+def _check_operation(state: TableState, options: WriteOptions, operation: str) -> None:
+    _check_table(state)
+    _refuse(
+        state,
+        {
+            "hoodie.datasource.overwrite.mode=STATIC": operation == "insert_overwrite"
+            and options.overwrite_mode == "STATIC",
+            "hoodie.merge.allow.duplicate.on.inserts=false": operation == "insert"
+            and not options.merge_allow_duplicate_on_inserts,
+        },
+    )
+
+
+def _refuse(state: TableState, problems: Mapping[str, bool]) -> None:
     found = [text for text, present in problems.items() if present]
     if found:
-        raise UnsupportedFeatureError(f"Writing to {where} is not supported: it needs {'; '.join(found)}.")
+        raise UnsupportedFeatureError(f"Writing to {state.storage.uri} is not supported: it needs {'; '.join(found)}.")
 
 
 def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, operation: str) -> pa.Schema:
@@ -307,7 +383,7 @@ def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> Index
             options.bucket_hash_fields or config.record_key_fields,
             options.bucket_min_count or options.bucket_count,
             options.bucket_max_count or options.bucket_count,
-            met_in=options.lock.mode == "NON_BLOCKING_CONCURRENCY_CONTROL",
+            shared_buckets=options.lock.mode == "NON_BLOCKING_CONCURRENCY_CONTROL",
         )
     return IndexSettings(
         options.index_type,

@@ -1,16 +1,16 @@
-"""Writes that failed: who rolls them back, and which of them are failed at all.
+"""Which pending writes have failed, and when they are rolled back.
 
 =======  ==================================================  ===========================================
 policy   at the start of a write or service                  at the start of a clean
 =======  ==================================================  ===========================================
-EAGER    all pending writes: there is one writer             the same
-LAZY     none: each may be another writer's at work          those whose signs of life have ceased
+EAGER    all pending writes: only one writer is allowed      the same
+LAZY     none: another writer may own each of them           those with an expired heartbeat
 NEVER    none                                                none
 =======  ==================================================  ===========================================
 
-Compactions, log compactions and clusterings are not writes: their plans wait for somebody. A write whose rollback
-somebody carries out is left to them. Newer writes go first, as
-theirs may rest on older ones.
+Compactions, log compactions and clusterings are not writes: their plans stay pending until a process executes them. A
+write with a pending rollback is left to that rollback. Newer writes are rolled back first, because they may depend on
+older ones.
 
 Sources: ``BaseHoodieTableServiceClient#rollbackFailedWrites``, ``#getInstantsToRollback``,
 ``CleanerUtils#rollbackFailedWrites`` (Hudi 1.2.0).
@@ -18,29 +18,26 @@ Sources: ``BaseHoodieTableServiceClient#rollbackFailedWrites``, ``#getInstantsTo
 
 from __future__ import annotations
 
-import contextlib
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.heartbeat import Heartbeat, HeartbeatRule, is_alive, sending_heartbeats
+from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive
 from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.rollback_plan import pending_rollbacks
 
-__all__ = ["FailedWrites", "abandoned_writes", "expired_writes", "failed_writes", "sending_writer_heartbeats"]
+__all__ = ["FailedWrites", "abandoned_writes", "expired_writes", "failed_writes"]
 
 
 @dataclass(frozen=True, slots=True)
 class FailedWrites:
-    """What becomes of pending writes.
+    """How pending writes are judged.
 
     Attributes:
         policy: ``EAGER``, ``LAZY`` or ``NEVER``.
-        heartbeat: when work is taken for dead.
-        clustering_minutes: clusterings that were planned so many minutes ago, and that nobody carries out, go as well;
-            None: they wait for ever.
+        heartbeat: when a heartbeat expires.
+        clustering_minutes: clusterings that were planned so many minutes ago and that no process runs are rolled back,
+            too; None: they stay pending.
     """
 
     policy: str = "EAGER"
@@ -65,15 +62,6 @@ def expired_writes(state: TableState, failed: FailedWrites) -> list[Instant]:
     if failed.policy == "LAZY":
         return [one for one in _pending(state) if not is_alive(state.storage, one.requested, failed.heartbeat)]
     return abandoned_writes(state, failed)
-
-
-def sending_writer_heartbeats(
-    storage: Storage, instant: str, failed: FailedWrites
-) -> AbstractContextManager[Heartbeat | None]:
-    """Signs of life of a write as long as the block runs, if others may look for them; None when nobody does."""
-    if failed.policy != "LAZY":
-        return contextlib.nullcontext()
-    return sending_heartbeats(storage, instant, failed.heartbeat)
 
 
 def _pending(state: TableState) -> list[Instant]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from hudi_fast.formats.varlen import string_array
 from hudi_fast.kernels.seqno import format_sequence_numbers
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 
 __all__ = [
     "CONSTANT_META",
@@ -37,7 +37,7 @@ CONSTANT_META = (PARTITION_PATH, FILE_NAME)
 _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 
-def writer_schema(plan: WritePlan) -> pa.Schema:
+def writer_schema(plan: FilePlan) -> pa.Schema:
     """The Arrow form of ``plan.file_schema`` that tables handed to the Parquet writer have."""
     if not plan.config.populate_meta_fields:
         return plan.file_schema
@@ -59,7 +59,7 @@ def sequence_numbers(instant: str, task: int, first: int, count: int) -> pa.Arra
 
 
 def new_meta_columns(
-    plan: WritePlan, keys: pa.Array, partition: str, file_name: str, task: int, first: int
+    plan: FilePlan, keys: pa.Array, partition: str, file_name: str, task: int, first: int
 ) -> list[pa.Array]:
     """The five meta columns of rows that this write inserts or updates; all null when the table stores none."""
     count = len(keys)
@@ -74,7 +74,7 @@ def new_meta_columns(
     ]
 
 
-def carried_schema(plan: WritePlan) -> pa.Schema:
+def carried_schema(plan: FilePlan) -> pa.Schema:
     """The columns that stored rows bring into a new file: without those that have one value per file, or none."""
     left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
     return pa.schema([field for field in plan.file_schema if field.name not in left_out])
@@ -95,7 +95,7 @@ class CarriedColumns:
     constants: dict[str, str]
 
     @classmethod
-    def of(cls, plan: WritePlan, partition: str, file_name: str) -> Self:
+    def of(cls, plan: FilePlan, partition: str, file_name: str) -> Self:
         """For a file of that name in a partition."""
         stored = plan.config.populate_meta_fields
         constants = dict(zip(CONSTANT_META, (partition, file_name), strict=True)) if stored else {}

@@ -65,7 +65,9 @@ def _create_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming)
 def _create_file(
     plan: WritePlan, work: FileGroupWork, file_id: str, incoming: Incoming, rows: Rows, first_sequence: int
 ) -> WriteStat:
-    ceiling = plan.sizing.max_file_size * (1 + plan.sizing.compression_slack) - 2 * plan.average_record_size
+    ceiling = (
+        plan.files.sizing.max_file_size * (1 + plan.files.sizing.compression_slack) - 2 * plan.files.average_record_size
+    )
     if plan.index.bucket is not None:  # a bucket is one file group, however large
         ceiling = math.inf
     with OutputFile(plan, work, file_id, "CREATE", KeyFooter.for_new_file(plan)) as output:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.parquet.base_file import BaseFileFooter
 from hudi_fast.formats.varlen import single_chunk, varlen_buffers
-from hudi_fast.writing.plan import BloomSettings, WritePlan
+from hudi_fast.writing.plan import BloomSettings, FilePlan
 
 __all__ = ["KeyFooter"]
 
@@ -36,19 +36,19 @@ class KeyFooter:
         self._high: str | None = None
 
     @classmethod
-    def for_new_file(cls, plan: WritePlan) -> KeyFooter:
+    def for_new_file(cls, plan: FilePlan) -> KeyFooter:
         """The footer of a file without a past."""
         enabled = plan.config.populate_meta_fields
-        return cls(_new_filter(plan.bloom) if enabled else None, False, enabled)
+        return cls(_new_filter(plan.files.bloom) if enabled else None, False, enabled)
 
     @classmethod
-    def for_rewritten_file(cls, plan: WritePlan, old: BaseFileFooter, path: str) -> KeyFooter:
+    def for_rewritten_file(cls, plan: FilePlan, old: BaseFileFooter, path: str) -> KeyFooter:
         """The footer of a file that continues another."""
         if not plan.config.populate_meta_fields:
             return cls(None, False, False)
-        if not plan.bloom.enabled or old.bloom_filter is None:
-            return cls(_new_filter(plan.bloom), False, True)
-        bloom = BloomFilter.from_base64(old.bloom_filter, old.bloom_type, plan.bloom.max_entries, where=path)
+        if not plan.files.bloom.enabled or old.bloom_filter is None:
+            return cls(_new_filter(plan.files.bloom), False, True)
+        bloom = BloomFilter.from_base64(old.bloom_filter, old.bloom_type, plan.files.bloom.max_entries, where=path)
         return cls(bloom, True, True)
 
     def carry(self, keys: pa.ChunkedArray) -> None:

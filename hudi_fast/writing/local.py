@@ -6,7 +6,6 @@ Threads serve because the kernels, Parquet encoding and Arrow compute all releas
 from __future__ import annotations
 
 import itertools
-import os
 import uuid
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from hudi_fast.kernels.grouping import group_rows
-from hudi_fast.metadata_table.updates.runner import Runner, in_threads
 from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.global_index import assign_table
@@ -28,7 +26,6 @@ from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 __all__ = ["LocalEngine"]
 
 _ROWS_WORTH_A_FILE = 100_000
-_MOST_THREADS = 8
 
 
 class LocalEngine:
@@ -70,7 +67,7 @@ class LocalEngine:
         partitions = frozenset(name for name, _ in groups)
         if plan.operation == "delete_partition":
             return WriteOutcome([], self._plan_name, self._reason, partitions)
-        with ThreadPoolExecutor(plan.threads, thread_name_prefix="hudi_fast") as pool:
+        with ThreadPoolExecutor(plan.files.threads, thread_name_prefix="hudi_fast") as pool:
             works = _assign(plan, incoming, groups, pool)
             refuse_unknown(plan, incoming, works)
             stats = [
@@ -80,10 +77,6 @@ class LocalEngine:
             ]
         return WriteOutcome(stats, self._plan_name, self._reason, partitions)
 
-    def index_runner(self) -> Runner:
-        """What writes the metadata table: threads of this process."""
-        return in_threads(min(_MOST_THREADS, os.cpu_count() or 1))
-
 
 def _assign(
     plan: WritePlan, incoming: Incoming, groups: list[tuple[str, np.ndarray]], pool: ThreadPoolExecutor
@@ -91,7 +84,7 @@ def _assign(
     """Parallel over partitions where there are enough of them, over the slices of each otherwise."""
     if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
         return assign_table(plan, incoming, pool.map)
-    if len(groups) >= plan.threads:
+    if len(groups) >= plan.files.threads:
         assigned: Iterable[list[FileGroupWork]] = pool.map(
             lambda one: assign_partition(plan, one[1][0], incoming, one[1][1], TaskToken(one[0])), enumerate(groups)
         )
@@ -101,8 +94,8 @@ def _assign(
             for number, (name, rows) in enumerate(groups)
         )
     works = [work for one in assigned for work in one]
-    if plan.operation == "bulk_insert" and len(works) < plan.threads and plan.index.bucket is None:
-        works = [part for work in works for part in _parts(work, plan.threads)]
+    if plan.operation == "bulk_insert" and len(works) < plan.files.threads and plan.index.bucket is None:
+        works = [part for work in works for part in _parts(work, plan.files.threads)]
     return sorted(works, key=lambda work: _cost(work, plan.config.is_mor), reverse=True)
 
 

@@ -256,12 +256,12 @@ def _seen(
 
 def _log_entries(plan: WritePlan, slice_: FileSlice, columns: pa.Schema) -> LogEntries:
     merge = SliceMerge(
-        plan.storage,
-        plan.view.timeline,
-        plan.config.version,
-        plan.rules,
-        plan.view.as_of,
-        plan.stored_key_config,
+        storage=plan.storage,
+        timeline=plan.view.timeline,
+        table_version=plan.config.version,
+        rules=plan.rules,
+        as_of=plan.view.as_of,
+        key_config=plan.stored_key_config,
         history=plan.view.history,
     )
     return read_entries(merge, visible_blocks(merge, slice_), merge_schema(merge, columns, plan.file_schema))

@@ -22,14 +22,13 @@ from dataclasses import replace
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CorruptTableError, HudiError, HudiWarning, UnsupportedFeatureError
-from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.lister import MetadataLister
-from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable, open_metadata
 from hudi_fast.metadata_table.updates.bookkeeping import drop_metadata, drop_partitions, write_definitions
-from hudi_fast.metadata_table.updates.build import asked_indexes, build_partitions, definition_of, measured_columns
+from hudi_fast.metadata_table.updates.build import build_partitions, definition_of, measured_columns, requested_indexes
 from hudi_fast.metadata_table.updates.commit import update_metadata
 from hudi_fast.metadata_table.updates.maintain import (
     clean_metadata,
@@ -38,14 +37,12 @@ from hudi_fast.metadata_table.updates.maintain import (
     finish_pending_metadata,
 )
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.metadata_table.updates.table_delta import TableDelta, delta_of_commit
-from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import CommitMetadata
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.session import TableSession
 
 __all__ = [
     "columns_with_stats",
@@ -68,125 +65,112 @@ _RECORD_SWITCHES = frozenset(
 _BY_DEFINITION = (PartitionKind.SECONDARY_INDEX, PartitionKind.EXPRESSION_INDEX)
 
 
-def ensure_metadata(
-    state: TableState, plan: WritePlan, options: MetadataOptions, clock: InstantClock, runner: Runner
-) -> TableState:
-    """Bring the metadata table into the form that the write wants, before it begins; the state to pin.
+def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOptions | None = None) -> TableState:
+    """Bring the metadata table into the form that the options want, before a write begins; the state to pin.
 
     Args:
-        state: the table, where failed writes have been taken back.
-        plan: of the write: columns of the table, and how its rows merge.
-        options: what the metadata table is to hold.
-        clock: gives times.
-        runner: makes the records of partitions that are built.
+        session: the call, under the table's lock; failed writes were rolled back.
+        plan: columns of the table, and how its rows merge.
+        options: what the metadata table is to hold; None for the session's.
 
     Raises:
-        HudiError: a partition could not be built; nothing has changed but for folders that nobody names.
+        HudiError: a partition could not be built. Nothing has changed but folders that are not in use.
 
     Warns:
-        HudiWarning: a metadata table, or a partition of it, had to go.
+        HudiWarning: the metadata table, or a partition of it, was dropped.
     """
-    storage, config = state.storage, state.config
+    options = session.settings.write.metadata if options is None else options
+    storage, state = session.storage, session.state
+    config = state.config
     if not options.enabled:
-        return load_state(storage) if drop_metadata(storage, config) else state
+        if drop_metadata(storage, config):
+            session.changed()
+        return session.state
     named = config.metadata_partitions
-    table = metadata_without_pending(state, clock)
+    table = metadata_without_pending(session)
     if table is None and named:
         drop_metadata(storage, config)
-        state = load_state(storage)
-    elif table is not None:
-        gone = _going(state, plan, table, options)
-        if gone:
-            drop_partitions(storage, config, gone)
-            state = load_state(storage)
-            table = open_metadata(storage, state.config, state.timeline)
-    asked = asked_indexes(options, config)
+        state = session.set_state(load_state(storage))
+    elif table is not None and (dropped := _to_drop(state, plan, table, options)):
+        drop_partitions(storage, config, dropped)
+        state = session.set_state(load_state(storage))
+        table = open_metadata(storage, state.config, state.timeline)
+    asked = requested_indexes(options, config)
     wanted = {*options.wanted_partitions(config), *asked, *(_known(named) if table is None else ())}
     missing = wanted - set(_dropped(options)) - set(() if table is None else (*table.partitions, *table.building))
     if config.version < _FIRST_WITH_LAYOUT_2 and state.timeline.pending():
-        missing = set()  # Apache Hudi would not either: readers of 0.15 take the newest action for where it begins
+        missing = set()  # as in Apache Hudi: readers of 0.15 take the newest action for the start of the partition
     context = producer_context(state, plan, options, table, wanted)
     if missing:
         last = max((one.requested for one in state.timeline.completed()), default=None)
-        build_partitions(context, sorted(missing), options, last, clock, runner)
+        build_partitions(context, sorted(missing), options, last, session.clock, session.backend.write_records)
     elif table is not None and context.definitions != table.definitions:
         write_definitions(storage, state.config, dict(context.definitions), dict(table.definitions))
     elif table is not None and metadata_of(state) is not table:
-        return replace(state, view=replace(state.view, lister=MetadataLister(table)))
+        return session.set_state(replace(state, view=replace(state.view, lister=MetadataLister(table))))
     else:
         return state
-    return open_state(storage)
+    return session.reload()
 
 
-def record_in_metadata(
-    state: TableState,
-    plan: WritePlan,
-    options: MetadataOptions,
-    instant: str,
-    metadata: CommitMetadata,
-    clock: InstantClock,
-    runner: Runner,
-) -> None:
+def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> MetadataTable | None:
     """Record a commit that is about to become visible; nothing for a table without a metadata table.
 
     Args:
-        state: the table before it.
-        plan: of the write or service.
-        options: for file groups of new data partitions.
-        instant: requested time of the commit.
+        session: the call, under the table's lock; its state is that before the commit.
+        plan: of the write or service; it has its instant.
         metadata: what it did.
-        clock: gives the completion time.
-        runner: makes the records.
+
+    Returns:
+        The metadata table with the commit; None where that has to be opened again.
 
     Raises:
         HudiError: it could not be recorded: the commit must be rolled back.
     """
+    state, options = session.state, session.settings.write.metadata
     table = metadata_of(state)
     if table is None:
         if state.config.metadata_partitions:
             raise CorruptTableError(
-                f"The metadata table of {state.storage.uri} cannot be kept up to date: it is not to be trusted. Write "
-                "to the table with hoodie.metadata.enable, which builds it anew."
+                f"The metadata table of {state.storage.uri} cannot be kept up to date, because it cannot be trusted. "
+                "Write to the table with hoodie.metadata.enable, which builds it again."
             )
-        return
-    change: TableDelta = delta_of_commit(instant, metadata)
+        return None
+    delta: TableDelta = delta_of_commit(plan.instant, metadata)
     context = producer_context(state, plan, options, table, ())
-    update_metadata(context, change, clock, runner, options.partitioned_index_min_groups)
+    return update_metadata(
+        context, delta, session.clock, session.backend.write_records, options.partitioned_index_min_groups
+    )
 
 
-def maintain_metadata(state: TableState, options: MetadataOptions, clock: InstantClock) -> None:
-    """Compact and clean the metadata table if that is due, once a commit is visible.
-
-    Args:
-        state: the table before the commit.
-        options: how often.
-        clock: gives times.
+def maintain_metadata(session: TableSession) -> None:
+    """Compact and clean the metadata table if that is due, after a commit; under the table's lock.
 
     Warns:
         HudiWarning: it failed; the next write tries again.
     """
-    before = metadata_of(state)
-    if before is None or not compaction_due(before, options.compact_after - 1):
-        return
-    storage = state.storage
+    options = session.settings.write.metadata
     try:
-        table = _reopened(storage, state.config)
-        if table is not None and compaction_due(table, options.compact_after):
-            compact_metadata(table, clock)
-            table = _reopened(storage, state.config)
-            if table is not None:
-                clean_metadata(table, clock)
+        table = metadata_of(session.state)
+        if table is None or not compaction_due(table, options.compact_after):
+            return
+        compact_metadata(table, session.clock)
+        session.changed()
+        table = metadata_of(session.state)
+        if table is not None and clean_metadata(table, session.clock) is not None:
+            session.changed()
     except (HudiError, OSError) as error:
+        session.changed()
         warnings.warn(
-            f"The metadata table of {storage.uri} could not be compacted or cleaned: {error} The commit before it is "
-            "complete; the next write tries again.",
+            f"The metadata table of {session.storage.uri} could not be compacted or cleaned: {error} The commit before "
+            "it is complete; the next write tries again.",
             HudiWarning,
             stacklevel=2,
         )
 
 
-def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOptions) -> tuple[str, ...]:
-    """The columns whose ranges a write is to note: those of ``column_stats``, if that is kept.
+def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptions) -> tuple[str, ...]:
+    """The columns whose ranges a write records: those of ``column_stats``, if the table has that partition.
 
     Args:
         state: the table when the write begins.
@@ -202,23 +186,25 @@ def columns_with_stats(state: TableState, plan: WritePlan, options: MetadataOpti
 # ---- what there is
 
 
-def metadata_without_pending(state: TableState, clock: InstantClock) -> MetadataTable | None:
-    """The metadata table without anything pending that nobody will finish; under the table's lock.
+def metadata_without_pending(session: TableSession) -> MetadataTable | None:
+    """The metadata table, after what failed writers left pending in it was finished; under the table's lock.
 
     Args:
-        state: the data table, opened with its metadata table, where failed writes have been taken back.
-        clock: gives times.
+        session: the call; failed writes of the data table were rolled back.
 
     Returns:
         None when there is none, or none that can be trusted and read.
     """
+    state = session.state
     table = metadata_of(state)
     if table is None or not _lists_files(state):
         return None
     try:
-        return _reopened(state.storage, state.config) if finish_pending_metadata(table, clock) else table
+        if not finish_pending_metadata(table, session.clock):
+            return table
+        return open_metadata(state.storage, state.config, load_timeline(state.storage, state.config))
     except CorruptTableError as error:
-        warnings.warn(f"The metadata table of {state.storage.uri} is built anew: {error}", HudiWarning, stacklevel=2)
+        warnings.warn(f"The metadata table of {state.storage.uri} is built again: {error}", HudiWarning, stacklevel=2)
         return None
 
 
@@ -227,10 +213,6 @@ def _lists_files(state: TableState) -> bool:
     lister = state.view.lister
     lister.partitions()
     return not (isinstance(lister, MetadataLister) and lister.lists_folders)
-
-
-def _reopened(storage: Storage, config: TableConfig) -> MetadataTable | None:
-    return open_metadata(storage, config, load_timeline(storage, config))
 
 
 def _known(names: Iterable[str]) -> list[str]:
@@ -267,7 +249,7 @@ def _resting_on(name: str, present: Iterable[str]) -> list[str]:
     return []
 
 
-def _going(state: TableState, plan: WritePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
+def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
     """Partitions that options tell to go, and with a warning those that cannot be kept up."""
     present = [*table.partitions, *table.building]
     asked = [name for name in present if name in _dropped(options)]
@@ -300,7 +282,7 @@ def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> Hudi
 
 
 def producer_context(
-    state: TableState, plan: WritePlan, options: MetadataOptions, table: MetadataTable | None, wanted: Iterable[str]
+    state: TableState, plan: FilePlan, options: MetadataOptions, table: MetadataTable | None, wanted: Iterable[str]
 ) -> ProducerContext:
     """What producers of records need to know of the table.
 
@@ -317,19 +299,11 @@ def producer_context(
     )
     columns = measured_columns(plan.schema, config, stored, options)
     present = () if table is None else (*table.partitions, *table.building)
-    merge = SliceMerge(
-        state.storage,
-        state.timeline,
-        config.version,
-        plan.rules,
-        key_config=plan.stored_key_config,
-        history=state.view.history,
-    )
     return ProducerContext(
         storage=state.storage,
         config=config,
         view=state.view,
-        merge=merge,
+        merge=plan.merge_of(state),
         metadata=table,
         schema=plan.schema,
         indexed_columns=tuple(columns),
@@ -352,5 +326,5 @@ def _definitions(
             continue
         old = kept.get(name)
         kept[name] = made if old is None else replace(old, source_fields=made.source_fields)
-    asked = asked_indexes(options, config)
+    asked = requested_indexes(options, config)
     return {**{name: asked[name] for name in partitions if name in asked}, **kept}

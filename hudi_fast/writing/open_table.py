@@ -22,7 +22,6 @@ from hudi_fast.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.view.listing import PARTITION_MARKERS
@@ -50,10 +49,9 @@ class Target:
     new: Mapping[str, str] | None
     exists: bool
 
-    def state(self) -> TableState:
-        """The state to draft the write against: the table's, or that of the table to come."""
-        if self.new is None:
-            return open_state(self.storage)
+    def new_state(self) -> TableState:
+        """The state of the table that is to be created, to draft the write against."""
+        assert self.new is not None
         config = TableConfig.from_properties(self.new, self.storage.uri)
         timeline = Timeline(())
         return TableState(self.storage, config, timeline, TableView(timeline, _Nothing()))

@@ -23,7 +23,7 @@ from hudi_fast.writing.file_columns import (
 )
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import FileGroupWork, Incoming, WritePlan
+from hudi_fast.writing.plan import FileGroupWork, FilePlan, Incoming
 
 __all__ = ["BATCH_ROWS", "OutputFile", "Rows", "chunks", "new_rows"]
 
@@ -49,7 +49,7 @@ class OutputFile:
         footer: gathers what the footer says of keys.
     """
 
-    def __init__(self, plan: WritePlan, work: FileGroupWork, file_id: str, kind: str, footer: KeyFooter) -> None:
+    def __init__(self, plan: FilePlan, work: FileGroupWork, file_id: str, kind: str, footer: KeyFooter) -> None:
         self.name = base_file_name(file_id, str(work.token), plan.instant)
         self.path = f"{work.partition}/{self.name}" if work.partition else self.name
         self.rows = 0
@@ -76,9 +76,9 @@ class OutputFile:
         """
         if self._writer is None:
             return False
-        if self._writer.bytes_encoded < _NO_ROWS_YET and self._writer.bytes_waiting > ceiling / _LEARN_FROM:
+        if self._writer.bytes_encoded < _NO_ROWS_YET and self._writer.bytes_buffered > ceiling / _LEARN_FROM:
             self._writer.flush()
-        encoded, waiting = self._writer.bytes_encoded, self._writer.bytes_waiting
+        encoded, waiting = self._writer.bytes_encoded, self._writer.bytes_buffered
         known = self._arrow_bytes - waiting
         return encoded + waiting * (encoded / known if known else 1.0) > ceiling
 
@@ -87,8 +87,8 @@ class OutputFile:
         if self._writer is None:
             self._writer = self._open(writer_schema(self._plan).empty_table())
         size = self._writer.close(self.footer.finish())
-        if self._plan.stats_columns:
-            found = ranges_of_footer(self._writer.metadata, self._plan.file_schema, self._plan.stats_columns)
+        if self._plan.files.stats_columns:
+            found = ranges_of_footer(self._writer.metadata, self._plan.file_schema, self._plan.files.stats_columns)
             self.ranges = with_nans(found, self._writer.nan_columns, self._plan.file_schema)
         return size
 
@@ -102,11 +102,13 @@ class OutputFile:
     def _open(self, sample: pa.Table) -> BaseFileWriter:
         plan = self._plan
         chosen = dictionary_columns(sample, [COMMIT_TIME, *CONSTANT_META], [RECORD_KEY, COMMIT_SEQNO])
-        return BaseFileWriter(plan.storage, self.path, writer_schema(plan), plan.parquet, plan.avro_schema, chosen)
+        return BaseFileWriter(
+            plan.storage, self.path, writer_schema(plan), plan.files.parquet, plan.avro_schema, chosen
+        )
 
 
 def new_rows(
-    plan: WritePlan, work: FileGroupWork, incoming: Incoming, rows: Rows, file_name: str, first: int
+    plan: FilePlan, work: FileGroupWork, incoming: Incoming, rows: Rows, file_name: str, first: int
 ) -> pa.Table:
     """Incoming rows with new meta columns, in the writer's schema.
 

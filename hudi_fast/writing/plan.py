@@ -1,11 +1,12 @@
-"""The values that a write is made of. They travel between the steps and, pickled, to workers.
+"""The values of a write. Steps pass them on, and tasks receive them pickled.
 
 ::
 
-    WritePlan       what is true for the whole write: pinned table state, schema, rules, sizes
-    Incoming        the rows to write, with keys, partition paths and delete flags
-    FileGroupWork   which of these rows go into one file group: the unit that is written
-    WriteStat       what became of it (hudi_fast.timeline.commit_metadata)
+    TableSpec      what the table is: pinned view, schemas, keys, merge rules ─┐
+    FileSettings   how files are made: sizes, encodings, filters ──────────────┴─► FilePlan ─► WritePlan: this write
+    Incoming       the rows to write, with keys, partition paths and delete flags
+    FileGroupWork  the rows of one file group: the unit of writing
+    WriteStat      the result (hudi_fast.timeline.commit_metadata)
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from hudi_fast.index.record_index import KeyLocations
 from hudi_fast.index.tagging import IndexSettings
 from hudi_fast.keys.key_generator import KeyConfig
 from hudi_fast.merging.rules import MergeRules
+from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.schema.internal import InternalSchema
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.slices import FileSlice, TableView
+from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.conflicts.early import EarlyDetection
 from hudi_fast.writing.sizing import SizingSettings
 
@@ -34,9 +37,12 @@ __all__ = [
     "RECORD_KEY",
     "BloomSettings",
     "FileGroupWork",
+    "FilePlan",
+    "FileSettings",
     "Incoming",
     "LogSettings",
     "PartialColumns",
+    "TableSpec",
     "TaskToken",
     "WriteOutcome",
     "WritePlan",
@@ -97,71 +103,160 @@ class PartialColumns:
     avro_schema: str
 
 
-@dataclass(frozen=True)
-class WritePlan:
-    """What is true for a whole write.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableSpec:
+    """What the table is, for the whole write.
 
     Attributes:
         storage: the table's storage.
-        config: the table's configuration.
-        view: the pinned state of the table.
-        operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite`` ...
-        schema: data columns of the table once this write is visible.
+        config: ``hoodie.properties``.
+        view: the pinned view of the table's files.
+        schema: data columns of the table once the write is visible.
         file_schema: columns of base files: the five meta columns, then the stored data columns.
         avro_schema: Avro JSON of ``file_schema``.
-        key_config: how record keys and partition paths follow from columns.
+        key_config: how record keys and partition paths are computed.
         rules: how rows with one key merge.
-        index: how keys are looked up.
-        sizing: file sizes.
-        average_record_size: bytes.
-        parquet: encoding of base files.
-        bloom: filters of base files.
-        log: log files.
-        combine: whether rows of the input that share a key are combined first.
-        duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
-        concat: for ``insert``: whether rows are appended to small files without looking for their keys there.
-        sort_mode: for ``bulk_insert``.
-        sort_columns: for ``bulk_insert``: user-given order within files.
-        partial: the columns that rows bring if they update stored rows in part; None for whole rows.
-        changes: whether rows were worked out from stored ones (:mod:`hudi_fast.writing.dml_rows`).
-        stats_columns: columns whose ranges go into write stats, for the metadata table's column statistics.
-        allows_clustering_updates: whether rows may be changed that a pending clustering is going to rewrite.
-        internal: the columns with their ids, on a table with a schema history; None on others.
-        cdc: supplemental logging mode of the change logs that go with rewritten base files; None for no change logs.
-        threads: how many file groups the local engine writes at once.
-        early: how conflicts are looked for before a file group is written; None: they are not.
-        instant: requested time of this write; empty until the write has begun.
+        internal: columns with their ids, for a table with a schema history; else None.
+        cdc: supplemental logging mode of change logs; None for a table without them.
     """
 
     storage: Storage
     config: TableConfig
     view: TableView
-    operation: str
     schema: pa.Schema
     file_schema: pa.Schema
     avro_schema: str
     key_config: KeyConfig
     rules: MergeRules
-    index: IndexSettings
+    internal: InternalSchema | None = None
+    cdc: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileSettings:
+    """How files are made.
+
+    Attributes:
+        sizing: file sizes.
+        average_record_size: bytes.
+        parquet: encoding of base files.
+        bloom: bloom filters of base files.
+        log: log files.
+        threads: file groups that one process writes at once.
+        stats_columns: columns whose ranges are recorded for the metadata table's column statistics.
+    """
+
     sizing: SizingSettings
     average_record_size: int
     parquet: ParquetSettings
     bloom: BloomSettings
     log: LogSettings
+    threads: int = 2
+    stats_columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilePlan:
+    """What a write or a table service needs to make files.
+
+    Attributes:
+        table: what the table is.
+        files: how files are made.
+        instant: requested time; empty until the write or service has begun.
+    """
+
+    table: TableSpec
+    files: FileSettings
+    instant: str = ""
+
+    @property
+    def storage(self) -> Storage:
+        """The table's storage."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """``hoodie.properties``."""
+        return self.table.config
+
+    @property
+    def view(self) -> TableView:
+        """The pinned view of the table's files."""
+        return self.table.view
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Data columns of the table once the write is visible."""
+        return self.table.schema
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """Columns of base files."""
+        return self.table.file_schema
+
+    @property
+    def avro_schema(self) -> str:
+        """Avro JSON of :attr:`file_schema`."""
+        return self.table.avro_schema
+
+    @property
+    def key_config(self) -> KeyConfig:
+        """How record keys and partition paths are computed."""
+        return self.table.key_config
+
+    @property
+    def rules(self) -> MergeRules:
+        """How rows with one key merge."""
+        return self.table.rules
+
+    @property
+    def stored_key_config(self) -> KeyConfig | None:
+        """How to compute keys of stored rows; None when base files hold them."""
+        return None if self.config.populate_meta_fields else self.key_config
+
+    def merge_of(self, state: TableState) -> SliceMerge:
+        """How the file slices of the table merge.
+
+        Args:
+            state: the table.
+        """
+        return SliceMerge(
+            storage=state.storage,
+            timeline=state.timeline,
+            table_version=self.config.version,
+            rules=self.rules,
+            key_config=self.stored_key_config,
+            history=state.view.history,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritePlan(FilePlan):
+    """What is true for a whole write: a :class:`FilePlan`, and what this write does.
+
+    Attributes:
+        operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite`` ...
+        index: how keys are looked up.
+        combine: whether rows of the input that share a key are combined first.
+        duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
+        sort_mode: for ``bulk_insert``.
+        sort_columns: for ``bulk_insert``: user-given order within files.
+        partial: the columns of a partial update; None for whole rows.
+        is_dml: whether rows follow from stored rows (:mod:`hudi_fast.writing.dml_rows`).
+        allows_clustering_updates: whether rows in a pending clustering may change.
+        early: how conflicts are detected before a file group is written; None: they are not.
+    """
+
+    operation: str
+    index: IndexSettings
     combine: bool
     duplicates: str = "none"
-    concat: bool = True
     sort_mode: str = "NONE"
     sort_columns: tuple[str, ...] = ()
     partial: PartialColumns | None = None
-    changes: bool = False
-    stats_columns: tuple[str, ...] = ()
+    is_dml: bool = False
     allows_clustering_updates: bool = False
-    internal: InternalSchema | None = None
-    cdc: str | None = None
-    threads: int = 2
     early: EarlyDetection | None = None
-    instant: str = ""
 
     @property
     def combines(self) -> bool:
@@ -170,20 +265,15 @@ class WritePlan:
 
     @property
     def takes_stored_keys(self) -> bool:
-        """Whether rows bring the keys that the table made for them, and the partition paths where they lie."""
+        """Whether rows carry the record keys that the table generated, and their partition paths."""
         return RECORD_KEY in self.key_config.record_key_fields
 
     @property
     def input_schema(self) -> pa.Schema:
-        """The columns of incoming rows that the write looks at: :attr:`schema`, and before it keys of stored rows."""
+        """The columns of incoming rows that the write reads: :attr:`schema`, after the keys of stored rows."""
         if not self.takes_stored_keys:
             return self.schema
         return pa.schema([*[pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)], *self.schema])
-
-    @property
-    def stored_key_config(self) -> KeyConfig | None:
-        """How to compute keys of stored rows; None when base files hold them."""
-        return None if self.config.populate_meta_fields else self.key_config
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
         InvalidDataError: null or empty keys, nulls where the schema has none, no ordering field.
         SchemaMismatchError: a column cannot be made to fit.
     """
-    if plan.changes:
+    if plan.is_dml:
         return prepare_dml_rows(plan, table)
     if plan.operation == "delete":
         return _prepare_deletes(plan, table)
@@ -82,14 +82,14 @@ def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
         wanted = {name.split(".")[0] for name in _key_columns(plan)}
     else:
         wanted = {*plan.schema.names, *(_key_columns(plan) if plan.takes_stored_keys else ())}
-    if plan.changes:
+    if plan.is_dml:
         wanted |= {*plan.schema.names, *DML_COLUMNS}
     return [name for name in columns if name in wanted]
 
 
 def with_auto_keys(plan: WritePlan, incoming: Incoming, task: int, first_row: int = 0) -> Incoming:
     """Generate record keys ``<instant>_<task>_<row>`` where the table has no key fields."""
-    if incoming.keys is not None and not (plan.changes and incoming.keys.null_count):
+    if incoming.keys is not None and not (plan.is_dml and incoming.keys.null_count):
         return incoming
     keys = record_keys(plan.key_config, incoming.rows, auto_prefix=f"{plan.instant}_{task}", first_row=first_row)
     if incoming.keys is not None:  # of stored rows

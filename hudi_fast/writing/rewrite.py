@@ -78,7 +78,9 @@ def rewrite_file_group(plan: WritePlan, work: FileGroupWork, base: BaseFile, inc
 
 def _change_log(plan: WritePlan, work: FileGroupWork, stored: int, changes: BaseRowUpdates) -> ChangeLog | None:
     remaining = stored - len(changes.dropped) + len(work.inserts)
-    return change_log_of(plan, work.partition, work.file_id, work.token, stored, remaining)
+    return change_log_of(
+        plan, work.partition, work.file_id, work.token, stored, remaining, deletes=plan.operation == "delete"
+    )
 
 
 def _append(

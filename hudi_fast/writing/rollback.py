@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -32,8 +32,7 @@ from hudi_fast.metadata_table.updates.restore import drop_lost_partitions
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.clock import InstantClock
-from hudi_fast.timeline.heartbeat import HeartbeatRule, heartbeat_path, is_alive, sending_heartbeats
+from hudi_fast.timeline.heartbeat import heartbeat_path, is_alive, sending_heartbeats
 from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.timeline.plans import (
     RollbackMetadata,
@@ -50,14 +49,14 @@ from hudi_fast.timeline.transition import (
     revert_to_requested,
     to_inflight,
 )
+from hudi_fast.writing.backend import Backend
 from hudi_fast.writing.markers import delete_markers, make_marker_folder, marked_files
 from hudi_fast.writing.rollback_logs import take_back
 from hudi_fast.writing.rollback_plan import log_of, plan_rollback, read_rollback_plan
+from hudi_fast.writing.session import TableSession
 
 __all__ = [
-    "Deleter",
     "RolledBack",
-    "delete_files",
     "finish_rollbacks",
     "relative_path",
     "request_rollback",
@@ -67,11 +66,7 @@ __all__ = [
 
 _THREADS = 8
 _WAITS_AGAIN = "compaction"
-_ALONE = HeartbeatRule()
 _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
-
-Deleter = Callable[[Storage, Sequence[str]], list[bool]]
-"""Deletes files, given by paths relative to the table; for each whether it was there and is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,129 +87,122 @@ class RolledBack:
         return self.instant.requested
 
 
-def delete_files(storage: Storage, paths: Sequence[str]) -> list[bool]:
-    """Delete files in threads of this process; a few of them without.
+def finish_rollbacks(session: TableSession) -> list[RolledBack | None]:
+    """Finish pending rollbacks, under the table's lock.
 
-    Raises:
-        OSError: storage failed.
-    """
-    if len(paths) <= 1:
-        return [storage.delete_file(path) for path in paths]
-    with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hudi_fast") as pool:
-        return list(pool.map(storage.delete_file, paths))
-
-
-def finish_rollbacks(
-    storage: Storage,
-    config: TableConfig,
-    timeline: Timeline,
-    clock: InstantClock,
-    delete: Deleter = delete_files,
-    rule: HeartbeatRule = _ALONE,
-) -> list[RolledBack | None]:
-    """Finish rollbacks that died, or take them off the timeline: those whose plan was cut off, or is out of date.
-
-    Out of date are those that were made inside a restore which is complete, and those of an attempt at a service that
-    another attempt has completed since.
-
-    Args:
-        storage: the table's storage.
-        config: its configuration.
-        timeline: as it is.
-        clock: gives completion times.
-        delete: deletes files.
-        rule: where several writers may be at work, rollbacks with signs of life are left to those who carry them out.
+    A rollback is removed from the timeline instead when its plan was cut off, or is out of date: it was part of a
+    restore that is complete, or it undoes an attempt of a service that a later attempt has completed. Where several
+    writers are allowed, a rollback with a live heartbeat is left to its process.
 
     Returns:
-        The rollbacks that are complete now; None for one that was taken off the timeline.
+        The completed rollbacks; None for one that was removed from the timeline.
     """
+    storage, state, rule = session.storage, session.state, session.heartbeat_rule
     done: list[RolledBack | None] = []
-    for instant in timeline.pending():
+    for instant in state.timeline.pending():
         if instant.action != "rollback" or (rule.shared and is_alive(storage, instant.requested, rule)):
             continue
-        plan = read_rollback_plan(storage, config, instant)
-        if plan is None or _is_outdated(timeline, instant, plan):
-            delete_instant_files(storage, config, instant)
+        plan = read_rollback_plan(storage, state.config, instant)
+        if plan is None or _is_outdated(state.timeline, instant, plan):
+            delete_instant_files(storage, state.config, instant)
             done.append(None)
         else:
-            keep_plan = True if plan.action == "clustering" else None  # whoever wants it gone rolls it back again
-            done.append(_carry_out(storage, config, instant, plan, clock, delete, keep_plan, rule))
+            keep_plan = True if plan.action == "clustering" else None  # the caller may roll the clustering back itself
+            done.append(_execute(session, state.config, instant, plan, keep_plan))
+    if done:
+        session.changed()
     return done
 
 
-def request_rollback(
-    storage: Storage, config: TableConfig, plan: RollbackPlan, clock: InstantClock, newest: str | None
-) -> Instant:
-    """Put a rollback on the timeline: from now on whoever writes to the table finishes it."""
-    rollback = Instant(clock.next_time(newest, plan.instant), "rollback", State.REQUESTED)
-    return create_requested(storage, config, rollback, encode_rollback_plan(plan))
+def request_rollback(session: TableSession, plan: RollbackPlan) -> Instant:
+    """Put a rollback on the timeline. From now on the next writer finishes it if this process does not."""
+    rollback = Instant(session.clock.next_time(plan.instant), "rollback", State.REQUESTED)
+    return create_requested(session.storage, session.state.config, rollback, encode_rollback_plan(plan))
 
 
-def roll_back(
-    storage: Storage,
-    config: TableConfig,
-    failed: Instant,
-    clock: InstantClock,
-    newest: str | None,
-    delete: Deleter = delete_files,
-    keep_plan: bool | None = None,
-    rule: HeartbeatRule = _ALONE,
-) -> RolledBack:
-    """Undo a write or a planned service, pending or complete.
+def roll_back(session: TableSession, failed: Instant, keep_plan: bool | None = None) -> RolledBack:
+    """Undo a write or a planned service, pending or completed; under the table's lock.
 
     Args:
-        storage: the table's storage, under its lock.
-        config: its configuration.
-        failed: the instant; nothing may rest on it.
-        clock: gives the rollback its times.
-        newest: newest time on the timeline.
-        delete: deletes files.
+        session: the call.
+        failed: the instant; no later instant may depend on it.
         keep_plan: whether it is requested again afterwards; None: a pending compaction is, others are not.
-        rule: where several writers may be at work, the rollback gives signs of life.
-
-    Returns:
-        The completed rollback.
 
     Raises:
         CommitError: a file could not be deleted; the next writer finishes the rollback.
-        CorruptTableError: what the instant did cannot be understood; nothing was done.
+        CorruptTableError: the metadata of the instant cannot be understood; nothing was changed.
     """
-    plan = plan_rollback(storage, config, failed)
-    rollback = request_rollback(storage, config, plan, clock, newest)
-    return _carry_out(storage, config, rollback, plan, clock, delete, keep_plan, rule)
+    state = session.state
+    plan = plan_rollback(session.storage, state.config, failed)
+    done = _execute(session, state.config, request_rollback(session, plan), plan, keep_plan)
+    session.changed()
+    return done
 
 
 def undo(
-    storage: Storage,
-    config: TableConfig,
+    session: TableSession,
     rollback: Instant,
     plan: RollbackPlan,
-    clock: InstantClock,
-    delete: Deleter = delete_files,
     keep_plan: bool | None = None,
     list_logs: bool = True,
 ) -> RollbackMetadata:
-    """Carry a rollback out, but for its completion.
+    """Execute a rollback up to its completion; under the table's lock.
 
     Args:
-        storage: the table's storage, under its lock.
-        config: its configuration.
+        session: the call.
         rollback: requested or inflight.
-        plan: what it does.
-        clock: gives times to the metadata table.
-        delete: deletes files.
+        plan: of the rollback.
         keep_plan: as for :func:`roll_back`.
         list_logs: whether log files that stay, before table version 8, are listed in the metadata table.
 
     Returns:
         What was done.
     """
-    started = time.monotonic()
-    clock.require_lock()  # what was taken for dead may be somebody's again
+    return _undo(session, session.state.config, rollback, plan, keep_plan, list_logs)
+
+
+# ---- execution
+
+
+@dataclass
+class _Done:
+    """What has become of one partition; mutable."""
+
+    deleted: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    rollback_logs: dict[str, int] = field(default_factory=dict)
+    failed_logs: dict[str, int] = field(default_factory=dict)
+
+
+def _execute(
+    session: TableSession, config: TableConfig, rollback: Instant, plan: RollbackPlan, keep_plan: bool | None
+) -> RolledBack:
+    storage, rule, clock = session.storage, session.heartbeat_rule, session.clock
+    with sending_heartbeats(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
+        metadata = _undo(session, config, rollback, plan, keep_plan, list_logs=True)
+        inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
+        body = encode_rollback_metadata(metadata)
+        completed = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
+    delete_markers(storage, plan.instant)
+    delete_markers(storage, rollback.requested)
+    storage.delete_file(heartbeat_path(plan.instant))
+    return RolledBack(completed, metadata)
+
+
+def _undo(
+    session: TableSession,
+    config: TableConfig,
+    rollback: Instant,
+    plan: RollbackPlan,
+    keep_plan: bool | None,
+    list_logs: bool,
+) -> RollbackMetadata:
+    started, storage, clock = time.monotonic(), session.storage, session.clock
+    clock.require_lock()  # another process may own the failed write again
     if rollback.state is State.REQUESTED:
         to_inflight(storage, config, rollback)
     _unpublish(storage, config, plan)
-    done = _delete_data(storage, plan, delete)
+    done = _delete_data(storage, plan, session.backend)
     _answer_logs(storage, rollback.requested, plan, done)
     added, removed = _changed_logs(done) if list_logs else ({}, {})
     roll_back_metadata(storage, config, plan.instant, rollback.requested, clock, added, removed)
@@ -230,40 +218,6 @@ def undo(
             for name, one in sorted(done.items())
         ),
     )
-
-
-# ---- carrying it out
-
-
-@dataclass
-class _Done:
-    """What has become of one partition; mutable."""
-
-    deleted: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    rollback_logs: dict[str, int] = field(default_factory=dict)
-    failed_logs: dict[str, int] = field(default_factory=dict)
-
-
-def _carry_out(
-    storage: Storage,
-    config: TableConfig,
-    rollback: Instant,
-    plan: RollbackPlan,
-    clock: InstantClock,
-    delete: Deleter,
-    keep_plan: bool | None,
-    rule: HeartbeatRule,
-) -> RolledBack:
-    with sending_heartbeats(storage, rollback.requested, rule) if rule.shared else contextlib.nullcontext():
-        metadata = undo(storage, config, rollback, plan, clock, delete, keep_plan)
-        inflight = Instant(rollback.requested, "rollback", State.INFLIGHT)
-        body = encode_rollback_metadata(metadata)
-        completed = complete(storage, config, inflight, body, lambda: clock.next_time(rollback.requested))
-    delete_markers(storage, plan.instant)
-    delete_markers(storage, rollback.requested)
-    storage.delete_file(heartbeat_path(plan.instant))
-    return RolledBack(completed, metadata)
 
 
 def _is_outdated(timeline: Timeline, rollback: Instant, plan: RollbackPlan) -> bool:
@@ -297,11 +251,11 @@ def _unpublish(storage: Storage, config: TableConfig, plan: RollbackPlan) -> Non
             storage.delete_file(hashing_path(partition, plan.instant))
 
 
-def _delete_data(storage: Storage, plan: RollbackPlan, delete: Deleter) -> dict[str, _Done]:
+def _delete_data(storage: Storage, plan: RollbackPlan, backend: Backend) -> dict[str, _Done]:
     named = [(one.partition_path, path) for one in plan.requests for path in one.files_to_be_deleted]
     relative = [relative_path(storage, path) for _, path in named]
     done: dict[str, _Done] = {request.partition_path: _Done() for request in plan.requests}
-    for (partition, path), where, was_there in zip(named, relative, delete(storage, relative), strict=True):
+    for (partition, path), where, was_there in zip(named, relative, backend.delete(storage, relative), strict=True):
         if not was_there and storage.exists(where):
             raise CommitError(
                 f"The rollback of the {plan.action} {plan.instant} of {storage.uri} is not complete: the file {where} "

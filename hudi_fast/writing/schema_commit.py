@@ -2,7 +2,7 @@
 
 ::
 
-    WritePlan ─► extra metadata: ``schema`` (Avro), ``latest_schema`` (internal)
+    FilePlan ─► extra metadata: ``schema`` (Avro), ``latest_schema`` (internal)
          └─────► .hoodie/.schema/<instant>: all internal schemas, newest first; before the commit is visible
 
 Every commit leaves the whole history behind, so that it outlives the archiving of those that altered the schema.
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hudi_fast.config.table_config import TableConfig
 from hudi_fast.formats.avro.schema import arrow_to_avro, record_name_of
 from hudi_fast.schema.internal import InternalSchema, schema_json, versions_json
 from hudi_fast.storage.base import Storage
@@ -21,7 +22,7 @@ from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State, instant_file_name
 from hudi_fast.view.schema_history import SCHEMA_COMMIT, SCHEMA_FOLDER, newest_schema_commit
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 
 __all__ = ["BY_THIS_COMMIT", "avro_of_columns", "record_schema", "schema_metadata", "stored_columns"]
 
@@ -31,11 +32,10 @@ BY_THIS_COMMIT = -1
 _LATEST = "latest_schema"
 
 
-def stored_columns(plan: WritePlan) -> pa.Schema:
-    """The columns that files hold; a table may keep its partition columns in the path only."""
-    config = plan.config
-    gone = config.partition_fields if config.drop_partition_columns else ()
-    return pa.schema([field for field in plan.schema if field.name not in gone])
+def stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
+    """The columns that files hold. A table may keep its partition columns in the path only."""
+    dropped = config.partition_fields if config.drop_partition_columns else ()
+    return pa.schema([field for field in schema if field.name not in dropped])
 
 
 def avro_of_columns(columns: pa.Schema, table_name: str) -> str:
@@ -43,18 +43,18 @@ def avro_of_columns(columns: pa.Schema, table_name: str) -> str:
     return arrow_to_avro(columns, *record_name_of(table_name))
 
 
-def schema_metadata(plan: WritePlan) -> dict[str, str]:
+def schema_metadata(plan: FilePlan) -> dict[str, str]:
     """The extra metadata of a commit that tell of the schema.
 
     Args:
         plan: of the write or service, with its instant.
     """
-    known = {"schema": avro_of_columns(stored_columns(plan), plan.config.name)}
+    known = {"schema": avro_of_columns(stored_columns(plan.schema, plan.config), plan.config.name)}
     internal = _internal(plan)
     return known if internal is None else {**known, _LATEST: schema_json(internal)}
 
 
-def record_schema(state: TableState, plan: WritePlan, clock: InstantClock) -> None:
+def record_schema(state: TableState, plan: FilePlan, clock: InstantClock) -> None:
     """Write the schema commit of a write that is about to become visible; nothing for a table without history.
 
     Schema commits of writes that came to nothing go, and old ones: each holds all that was before it.
@@ -79,8 +79,8 @@ def record_schema(state: TableState, plan: WritePlan, clock: InstantClock) -> No
     _write(state.storage, Instant(plan.instant, SCHEMA_COMMIT, State.COMPLETED, completion), layout, body)
 
 
-def _internal(plan: WritePlan) -> InternalSchema | None:
-    made = plan.internal
+def _internal(plan: FilePlan) -> InternalSchema | None:
+    made = plan.table.internal
     if made is None or made.version != BY_THIS_COMMIT:
         return made
     return InternalSchema(int(plan.instant), made.max_column_id, made.record)

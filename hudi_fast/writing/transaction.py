@@ -1,30 +1,35 @@
-"""The life of one write on the timeline.
+"""The life of one write or table service on the timeline.
 
 ::
 
-    clean_up    finish what died writers left                                     -> the state to pin
-    begin       requested ─► inflight ─► marker folder                            -> the write may make files
-    commit      reconcile markers ─► participants ─► still ours? ─► completed     -> visible, at once
-    abandon     roll the write back                                               -> as if it had not been
+    recover     finish what failed writers left                                   -> the state to pin
+    begin       requested ─► inflight ─► marker folder                            -> files may be made
+    publish     reconcile markers ─► record ─► is the lock still held? ─► completed   -> visible, atomically
+    abandon     roll the write back                                               -> the table is as before
 
-All of it runs under the table's lock, and ends at once when that is lost: the clock, of which every change of the
-timeline takes its time, gives none then. Nothing is rolled back without the lock; whoever has it now, or has it next,
-finds a pending instant without signs of life. Where one writer is all there may be, the lock is held in between, too,
-and a pending write that is found belongs to nobody alive; where several may be at work, signs of life tell.
+Everything here runs under the table's lock and stops when the lock is lost: each change of the timeline takes its time
+from the session's clock, which gives none then. Nothing is rolled back without the lock. The next holder of the lock
+finds the pending instant without a live heartbeat.
+
+Where only one writer is allowed, the lock is held from begin to publish, so every pending write that a writer finds has
+failed. Where several writers are allowed, heartbeats tell live writes from failed ones.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from hudi_fast.config.table_config import TableConfig
-from hudi_fast.errors import CommitConflictError, CorruptTableError, LockError
-from hudi_fast.metadata_table.state import open_state
+from hudi_fast.errors import (
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    CorruptTableError,
+    LockError,
+)
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.commit_metadata import CommitMetadata, encode_commit_metadata
 from hudi_fast.timeline.heartbeat import Heartbeat
 from hudi_fast.timeline.instant import Instant, State, comparable_action
@@ -37,175 +42,235 @@ from hudi_fast.writing.markers import delete_leftover_markers, delete_markers, m
 from hudi_fast.writing.pending_clusterings import roll_back_expired
 from hudi_fast.writing.rollback import finish_rollbacks, roll_back
 from hudi_fast.writing.rollback_plan import pending_rollback_of
+from hudi_fast.writing.session import TableSession
 
 __all__ = [
-    "Participant",
     "Transaction",
     "abandon",
     "begin",
-    "clean_up",
-    "commit",
     "left_pending",
     "noted_on",
+    "publish",
+    "recover",
     "refuse_while_restoring",
     "require_not_undone",
+    "rolled_back_on_failure",
+    "undone_on_failure",
     "withdraw",
 ]
 
-_ONE_WRITER = FailedWrites()
 
-Participant = Callable[[Storage, Instant, CommitMetadata], None]
-"""Takes part in a commit just before it becomes visible, for example to update a metadata table."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Transaction:
-    """A write that has begun.
+    """A write or table service that has begun.
 
     Attributes:
-        storage: the table's storage.
-        config: its configuration.
+        session: the call.
         instant: the inflight instant.
-        clock: gives the completion time.
         operation: as commit metadata names it (``UPSERT``).
-        heart: its signs of life; None when it gives none.
+        heartbeat: its heartbeat; None when it sends none.
     """
 
-    storage: Storage
-    config: TableConfig
+    session: TableSession
     instant: Instant
-    clock: InstantClock
     operation: str
-    heart: Heartbeat | None = None
+    heartbeat: Heartbeat | None = None
+
+    @property
+    def storage(self) -> Storage:
+        """The table's storage."""
+        return self.session.storage
 
 
 def refuse_while_restoring(storage: Storage, timeline: Timeline, what: str) -> None:
-    """Make sure that the table is not being restored.
+    """Check that no restore is pending.
 
     Args:
         storage: the table's storage.
         timeline: its active timeline.
-        what: what must not happen, as a sentence that goes on with "before it is done".
+        what: the refused action, as a sentence that continues with "before it is complete".
 
     Raises:
-        CommitConflictError: there is a pending restore.
+        CommitConflictError: a restore is pending.
     """
     restore = timeline.pending_restore
     if restore is not None:
         saved = ", ".join(one.requested for one in timeline.of_action("savepoint")) or "none is left"
         raise CommitConflictError(
-            f"{storage.uri} has a pending restore, {restore.requested}; {what} before it is done. Finish it: "
-            f"services.restore(), `hudi-fast restore`, with the savepoint that it goes to (savepoints: {saved})."
+            f"{storage.uri} has a pending restore, {restore.requested}; {what} before it is complete. Finish it with "
+            f"services.restore() or `hudi-fast restore` and the savepoint that it restores (savepoints: {saved})."
         )
 
 
-def clean_up(state: TableState, clock: InstantClock, failed: FailedWrites = _ONE_WRITER) -> TableState:
-    """Leave no trace of writers that died; the state afterwards.
+def recover(session: TableSession, failed: FailedWrites | None = None) -> TableState:
+    """Undo what failed writers left; the state afterwards. Under the table's lock.
 
     Args:
-        state: the table.
-        clock: gives times.
-        failed: which pending writes are those of writers that died.
+        session: the call.
+        failed: which pending writes have failed; None for the session's settings.
 
     Raises:
-        CommitConflictError: the table is being restored.
+        CommitConflictError: a restore is pending.
     """
-    storage, config, timeline = state.storage, state.config, state.timeline
-    refuse_while_restoring(storage, timeline, "no write may begin")
-    changed = False
-    if finish_rollbacks(storage, config, timeline, clock, rule=failed.heartbeat):
-        timeline, changed = load_timeline(storage, config), True
-    for instant in abandoned_writes(replace(state, timeline=timeline), failed):
-        roll_back(storage, config, instant, clock, timeline.newest_time, rule=failed.heartbeat)
-        changed = True
-    state = open_state(storage) if changed else state
+    refuse_while_restoring(session.storage, session.timeline, "no write may begin")
+    if session.is_recovered:
+        return session.state
+    failed = session.settings.failed_writes if failed is None else failed
+    finish_rollbacks(session)
+    for instant in abandoned_writes(session.state, failed):
+        roll_back(session, instant)
     if failed.clustering_minutes is not None:
-        if roll_back_expired(state, failed.clustering_minutes, clock, failed.heartbeat):
-            state = open_state(storage)
-    delete_leftover_markers(storage, {instant.requested for instant in state.timeline.pending()})
-    return state
+        roll_back_expired(session, failed.clustering_minutes)
+    delete_leftover_markers(session.storage, {instant.requested for instant in session.timeline.pending()})
+    session.is_recovered = True
+    return session.state
 
 
-def begin(
-    state: TableState, clock: InstantClock, operation: str, replaces: bool, requested: str | None = None
-) -> Transaction:
-    """Put the write on the timeline.
+def begin(session: TableSession, operation: str, replaces: bool, requested: str | None = None) -> Transaction:
+    """Put a write on the timeline. It sends heartbeats if failed writes are recognised by them (policy LAZY).
 
     Args:
-        state: the pinned state.
-        clock: gives the requested time.
+        session: the call; the lock is held.
         operation: as commit metadata names it.
-        replaces: whether the write ends file groups, and is a replace commit.
-        requested: the requested time, if it is known already.
+        replaces: whether the write ends file groups, so that it is a replace commit.
+        requested: the requested time; None to take one.
     """
-    storage, config = state.storage, state.config
+    storage, config = session.storage, session.state.config
     action = "replacecommit" if replaces else "deltacommit" if config.is_mor else "commit"
-    time = clock.next_time(state.timeline.newest_time) if requested is None else requested
-    instant = Instant(time, action, State.REQUESTED)
+    instant = Instant(session.next_time() if requested is None else requested, action, State.REQUESTED)
+    heartbeat = None
+    if session.settings.failed_writes.policy == "LAZY":
+        heartbeat = Heartbeat(storage, instant.requested, session.heartbeat_rule)
+        heartbeat.start()
+    try:
+        return _begin(session, instant, operation, heartbeat)
+    except BaseException:
+        if heartbeat is not None:
+            heartbeat.stop()
+        raise
+
+
+def _begin(session: TableSession, instant: Instant, operation: str, heartbeat: Heartbeat | None) -> Transaction:
+    storage, config, replaces = session.storage, session.state.config, instant.action == "replacecommit"
     replacement = (
         RequestedReplace("DELETE_PARTITION", extra_metadata={})
         if operation == "DELETE_PARTITION"
         else RequestedReplace()
     )
     plan = encode_requested_replace(replacement) if replaces else b""
-    clock.require_lock()  # else its time may be older than what others have put on the timeline since it was taken
+    session.clock.require_lock()  # otherwise other instants may be newer than this time
     create_requested(storage, config, instant, plan)
     profile = encode_commit_metadata(CommitMetadata(operation_type=operation), config.layout_version, replaces)
-    transaction = Transaction(storage, config, replace(instant, state=State.INFLIGHT), clock, operation)
+    transaction = Transaction(
+        session=session,
+        instant=replace(instant, state=State.INFLIGHT),
+        operation=operation,
+        heartbeat=heartbeat,
+    )
     try:
         to_inflight(storage, config, instant, profile)
         make_marker_folder(storage, instant.requested)
     except BaseException:
-        with contextlib.suppress(Exception):  # the next writer does it otherwise
+        with contextlib.suppress(Exception):  # otherwise the next writer does it
             withdraw(transaction)
         raise
     return transaction
 
 
-def commit(transaction: Transaction, metadata: CommitMetadata, participants: Sequence[Participant] = ()) -> Instant:
-    """Make the write visible.
+def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable[[], None]) -> Instant:
+    """Make a write visible; under the table's lock.
 
     Args:
         transaction: the write.
         metadata: what it did.
-        participants: called in order before that.
+        record: called just before the write becomes visible, for example to update the metadata table.
 
     Raises:
-        LockError: the lock was lost; nothing is visible, and whoever has it now may be rolling the write back.
+        LockError: the lock was lost. Nothing is visible, and the next holder may be rolling the write back.
         CommitError: it did not become visible.
         CommitStateUnknownError: storage does not say whether it did.
     """
-    storage, config, instant = transaction.storage, transaction.config, transaction.instant
+    session, instant = transaction.session, transaction.instant
+    storage, config, clock = session.storage, session.state.config, session.clock
     _reconcile(storage, instant, metadata)
-    for participant in participants:
-        participant(storage, instant, metadata)
+    record()
     replaces = comparable_action(instant.action) == "replacecommit"
     body = encode_commit_metadata(metadata, config.layout_version, replaces)
-    completed = complete(storage, config, instant, body, lambda: transaction.clock.next_time(instant.requested))
-    with contextlib.suppress(OSError):  # visible already; leftover markers harm nobody
+    completed = complete(storage, config, instant, body, lambda: clock.next_time(instant.requested))
+    with contextlib.suppress(OSError):  # the write is visible; leftover markers are harmless
         delete_markers(storage, instant.requested)
     return completed
 
 
 def abandon(transaction: Transaction) -> None:
-    """Roll back a write that failed in this process.
+    """Roll back a write that failed in this process; under the table's lock.
 
-    Nothing is done to a write that is visible already: an interrupt may come between that and the write's return.
+    A write that is visible already is left alone: an interrupt may arrive after it became visible.
     """
-    storage, config, instant = transaction.storage, transaction.config, transaction.instant
-    timeline = load_timeline(storage, config)
+    session, instant = transaction.session, transaction.instant
+    timeline = session.reload().timeline
     if any(one.requested == instant.requested for one in timeline.writes()):
         return
     keep_plan: bool | None = None
     if comparable_action(instant.action) == "replacecommit":
-        with contextlib.suppress(CorruptTableError):  # others have rolled it back; what it wrote since goes, too
-            keep_plan = True if read_clustering_plan(storage, config, instant) is not None else None
-    roll_back(storage, config, instant, transaction.clock, timeline.newest_time, keep_plan=keep_plan)
+        with contextlib.suppress(CorruptTableError):  # another process has rolled it back already
+            plan = read_clustering_plan(session.storage, session.state.config, instant)
+            keep_plan = True if plan is not None else None
+    roll_back(session, instant, keep_plan)
+
+
+@contextlib.contextmanager
+def rolled_back_on_failure(transaction: Transaction) -> Iterator[None]:
+    """Roll the write or service back if the block fails. Its heartbeat ends with the block.
+
+    Raises:
+        HudiError: as :func:`undone_on_failure`.
+    """
+    try:
+        with undone_on_failure(transaction):
+            yield
+    finally:
+        if transaction.heartbeat is not None:
+            transaction.heartbeat.stop()
+
+
+@contextlib.contextmanager
+def undone_on_failure(transaction: Transaction) -> Iterator[None]:
+    """Roll the write or service back if the block fails.
+
+    Raises:
+        CommitError: storage failed.
+        LockError: the lock was lost, or could not be acquired again. The instant stays pending; the next writer or
+            clean rolls it back.
+    """
+    session, instant = transaction.session, transaction.instant
+    try:
+        yield
+    except CommitStateUnknownError:
+        raise
+    except LockError as error:
+        raise left_pending(transaction, error) from error
+    except OSError as error:
+        _abandon_after(transaction, error)
+        raise CommitError(
+            f"The {transaction.operation.lower()} {instant.requested} of {session.storage.uri} failed because of "
+            f"storage: {error}. The table is as before; run the operation again."
+        ) from error
+    except BaseException as error:
+        _abandon_after(transaction, error)
+        raise
+
+
+def _abandon_after(transaction: Transaction, cause: BaseException) -> None:
+    """Roll back. If that fails, too, the next writer does it, and ``cause`` is the error to report."""
+    instant = transaction.instant
+    with noted_on(cause, f"Rolling back the {instant.action} {instant.requested}"), transaction.session.locked():
+        abandon(transaction)
 
 
 @contextlib.contextmanager
 def noted_on(cause: BaseException, what: str) -> Iterator[None]:
-    """Undoing what failed for ``cause``, the error to report: if the undoing fails too, a note on it says so."""
+    """Add a note to ``cause`` if the block, which undoes what failed, fails as well."""
     try:
         yield
     except Exception as error:
@@ -213,44 +278,46 @@ def noted_on(cause: BaseException, what: str) -> Iterator[None]:
 
 
 def left_pending(transaction: Transaction, error: LockError) -> LockError:
-    """The error of a write or service that lost the lock, or could not have it again, with what becomes of it."""
+    """The error of a write or service that lost the lock, with the consequences for its instant."""
     instant = transaction.instant
     return type(error)(
-        f"{error} Nothing of the {instant.action} {instant.requested} of {transaction.storage.uri} is visible, and "
-        "nothing was rolled back, since others may have the lock: it is left pending. The next clean rolls it back "
+        f"{error} Nothing of the {instant.action} {instant.requested} of {transaction.storage.uri} is visible. It was "
+        "not rolled back, because another process may hold the lock: it stays pending. The next clean rolls it back "
         "(hoodie.clean.failed.writes.policy=LAZY), or the next writer (EAGER). Run the operation again."
     )
 
 
 def require_not_undone(state: TableState, instant: Instant) -> None:
-    """Make sure that nobody is about to roll an instant back that is about to be completed; under the table's lock.
+    """Check that no rollback of an inflight instant is pending; under the table's lock.
 
     Args:
-        state: the table as it is.
+        state: the table under the lock.
         instant: inflight.
 
     Raises:
-        CommitConflictError: somebody took it for dead, and has planned its rollback.
+        CommitConflictError: another process took it for failed and requested its rollback.
     """
     rollback = pending_rollback_of(state.storage, state.config, state.timeline, instant.requested)
     if rollback is not None:
         raise CommitConflictError(
-            f"The {instant.action} {instant.requested} of {state.storage.uri} was taken for dead: the rollback "
-            f"{rollback.requested} of it is pending. Nothing of it is visible; run it again, with a longer "
-            "hoodie.client.heartbeat.interval_in_ms if it gave signs of life too late.",
+            f"The {instant.action} {instant.requested} of {state.storage.uri} was taken for failed: its rollback "
+            f"{rollback.requested} is pending. Nothing of it is visible; run it again, with a longer "
+            "hoodie.client.heartbeat.interval_in_ms if its heartbeat was late.",
             instant.requested,
             rollback.requested,
         )
 
 
 def withdraw(transaction: Transaction) -> None:
-    """Take a write that made no file off the timeline again."""
-    delete_instant_files(transaction.storage, transaction.config, transaction.instant)
-    delete_markers(transaction.storage, transaction.instant.requested)
+    """Remove a write that made no file from the timeline."""
+    session = transaction.session
+    delete_instant_files(session.storage, session.state.config, transaction.instant)
+    delete_markers(session.storage, transaction.instant.requested)
+    session.changed()
 
 
 def _reconcile(storage: Storage, instant: Instant, metadata: CommitMetadata) -> None:
-    """Delete what attempts of tasks wrote that did not win (``HoodieTable.finalizeWrite``, Hudi 1.2.0)."""
+    """Delete files of lost task attempts (``HoodieTable.finalizeWrite``, Hudi 1.2.0)."""
     kept = {path for stat in metadata.write_stats() for path in (stat.path, *(stat.cdc_stats or ()))}
     for path in marked_files(storage, instant.requested):
         if path not in kept:

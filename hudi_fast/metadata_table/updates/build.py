@@ -1,11 +1,11 @@
-"""Building partitions of the metadata table from what the data table holds.
+"""Build partitions of the metadata table from the data table.
 
 ::
 
     each partition   requested ─► inflight ─► folder, an empty log file per group ─► sources ─► base files ─► completed
     then             index definitions ─► the names in the data table's properties
 
-Until its name is there nobody reads a partition; what a build that died left behind goes when it is built again.
+Readers ignore a partition until the properties name it. The files of an abandoned build are deleted by the next build.
 
 Source: metadata reference 2.4 to 2.6, 2.10, 2.13; HoodieBackedTableMetadataWriter#initializeFromFilesystem,
 HoodieTableMetadataUtil#estimateFileGroupCount, Hudi 1.2.0.
@@ -39,7 +39,7 @@ from hudi_fast.metadata_table.updates.bookkeeping import (
 from hudi_fast.metadata_table.updates.commit import finish_delta_commit, start_delta_commit, stored_schema
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log
 from hudi_fast.metadata_table.updates.produce import ProducerContext, record_counts, sources_of_table
-from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.clock import InstantClock
@@ -48,7 +48,6 @@ from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.listing import PARTITION_MARKERS
 
 __all__ = [
-    "asked_indexes",
     "build_order",
     "build_partitions",
     "definition_of",
@@ -56,6 +55,7 @@ __all__ = [
     "initial_instant",
     "measured_columns",
     "open_groups",
+    "requested_indexes",
 ]
 
 _FIRST_WITH_LAYOUT_2 = 8
@@ -65,7 +65,7 @@ _ORDER = tuple(PartitionKind)
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """The metadata table that is being built, and its writers' settings."""
+    """The metadata table to build, and its record schema."""
 
     storage: Storage
     config: TableConfig
@@ -79,46 +79,46 @@ def build_partitions(
     options: MetadataOptions,
     last_completed: str | None,
     clock: InstantClock,
-    runner: Runner,
+    write_records: WriteRecords,
 ) -> TableConfig:
-    """Build partitions, and the metadata table itself if there is none; under the data table's lock.
+    """Build partitions, and the metadata table itself if it does not exist. The caller holds the data table's lock.
 
     Args:
-        context: the data table; its definitions name all indexes that are to be there.
+        context: the data table, with the definitions of all its indexes.
         wanted: partitions to build; none of them is named in the data table's properties.
         options: numbers of file groups.
-        last_completed: requested time of the data table's newest complete action; None when it has none.
+        last_completed: requested time of the data table's newest completed action; None when it has none.
         clock: gives completion times.
-        runner: reads the sources and has their records written.
+        write_records: reads the sources and writes their records.
 
     Returns:
-        The data table's configuration afterwards.
+        The data table's new configuration.
 
     Raises:
-        HudiError: it could not be done; the metadata table is as before, but for folders that nobody names.
+        HudiError: the build failed; the metadata table is unchanged, except for folders that no property names.
     """
     target = _target(context)
     used = {instant.requested for instant in target.timeline.instants}
     for partition in build_order(wanted):
         instant = initial_instant(context.config.layout_version, last_completed, used)
         used.add(instant)
-        _build(context, target, partition, instant, options, clock, runner)
+        _build(context, target, partition, instant, options, clock, write_records)
     old = {} if context.metadata is None else dict(context.metadata.definitions)
     config = write_definitions(context.storage, context.config, dict(context.definitions), old)
     return record_built(context.storage, config, wanted)
 
 
 def build_order(partitions: Iterable[str]) -> list[str]:
-    """Partitions in the order in which they are built: later ones may look at earlier ones."""
+    """Partitions in build order: later ones may read earlier ones."""
     return sorted(partitions, key=lambda name: (_ORDER.index(kind_of(name)), name))
 
 
 def initial_instant(layout: int, last_completed: str | None, used: Iterable[str]) -> str:
-    """The requested time of an initialisation: one that is not used yet.
+    """An unused requested time for an initialisation.
 
     Args:
         layout: timeline layout.
-        last_completed: requested time of the data table's newest complete action; None when it has none.
+        last_completed: requested time of the data table's newest completed action; None when it has none.
         used: requested times on the metadata table's timeline.
     """
     taken = set(used)
@@ -129,7 +129,7 @@ def initial_instant(layout: int, last_completed: str | None, used: Iterable[str]
 
 
 def group_count(records: int, options: MetadataOptions, partitioned: bool = False) -> int:
-    """File groups of a record index or secondary index that begins with so many records."""
+    """Number of file groups of a record index or secondary index with ``records`` initial records."""
     low, high = options.record_index_min_groups, options.record_index_max_groups
     if partitioned:
         low, high = options.partitioned_index_min_groups, options.partitioned_index_max_groups
@@ -141,15 +141,15 @@ def group_count(records: int, options: MetadataOptions, partitioned: bool = Fals
 def measured_columns(
     schema: pa.Schema, config: TableConfig, definitions: Mapping[str, IndexDefinition], options: MetadataOptions
 ) -> list[str]:
-    """The columns of a table that ``column_stats`` speak of, in Hudi's order.
+    """The columns with ``column_stats``, in Hudi's order.
 
-    Columns that files do not hold are none of them: statistics would say that they are null.
+    Columns that files do not store are left out: statistics would report them as null.
 
     Args:
         schema: the table's columns.
         config: of the data table.
         definitions: of its indexes.
-        options: which columns, and how many.
+        options: the list of columns, and their maximum number.
     """
     missing = config.partition_fields if config.drop_partition_columns else ()
     stored = pa.schema([one for one in schema if one.name not in missing])
@@ -160,13 +160,13 @@ def measured_columns(
 def definition_of(
     partition: str, config: TableConfig, columns: Sequence[str], options: MetadataOptions
 ) -> IndexDefinition | None:
-    """The definition that a partition has in ``index.json``; None for kinds that have none.
+    """The ``index.json`` definition of a partition; None for kinds without one.
 
     Args:
         partition: of the metadata table; not a secondary or expression index, whose definitions users give.
         config: of the data table.
         columns: indexed columns of ``column_stats``.
-        options: what kind of record index.
+        options: kind of record index.
     """
     if partition == PartitionKind.COLUMN_STATS:
         meta = sorted(name for name in columns if is_meta_field(name))
@@ -179,8 +179,8 @@ def definition_of(
     return None
 
 
-def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, IndexDefinition]:
-    """The secondary or expression index that options ask for, as a definition under its partition's name.
+def requested_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, IndexDefinition]:
+    """The secondary or expression index that the options request, as a definition by partition name.
 
     Raises:
         ConfigError: an index of that kind needs a later table version.
@@ -190,7 +190,7 @@ def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, In
         return {}
     if config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
-            f"An index on the column {column} needs table version 8 or later; table {config.name} is of version "
+            f"An index on the column {column} needs table version 8 or later; table {config.name} has version "
             f"{config.version}. Leave hoodie.metadata.index.*.column out, or upgrade the table with Apache Hudi."
         )
     name = options.index_name or column.replace(".", "_")
@@ -208,17 +208,17 @@ def asked_indexes(options: MetadataOptions, config: TableConfig) -> dict[str, In
 def open_groups(
     storage: Storage, context: ProducerContext, partition: str, instant: str, options: MetadataOptions
 ) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
-    """Make the folder of a new partition, and the empty log file by which each of its file groups is there.
+    """Create the folder of a new partition, with the empty log file that creates each of its file groups.
 
     Args:
         storage: of the metadata table.
         context: the data table.
-        partition: of the metadata table; it has no folder yet.
-        instant: requested time of the delta commit that the files belong to.
+        partition: of the metadata table; has no folder yet.
+        instant: requested time of the files' delta commit.
         options: numbers of file groups.
 
     Returns:
-        The groups by number; of a partitioned record index also which belong to which data partition.
+        The groups by number; for a partitioned record index also the group numbers of each data partition.
     """
     _make_marker(storage, partition, instant)
     groups, places = _groups(context, partition, options)
@@ -246,18 +246,18 @@ def _build(
     instant: str,
     options: MetadataOptions,
     clock: InstantClock,
-    runner: Runner,
+    write_records: WriteRecords,
 ) -> None:
     storage = target.storage
     if context.metadata is not None:
-        storage.delete_dir(partition)  # what an earlier attempt left
+        storage.delete_dir(partition)  # files of an earlier attempt
     start_delta_commit(storage, target.config, instant)
     try:
         groups, places = open_groups(storage, context, partition, instant, options)
         writer = GroupWriter(
             storage, target.config, instant, target.schema, {partition: groups}, {partition: places}, building=True
         )
-        stats = runner(sources_of_table(context, partition, instant), writer)
+        stats = write_records(sources_of_table(context, partition, instant), writer)
         finish_delta_commit(storage, target.config, instant, stats, target.schema, "BULK_INSERT_PREPPED", clock)
     except BaseException:
         delete_instant_files(storage, target.config, Instant(instant, "deltacommit", State.INFLIGHT))
@@ -268,7 +268,7 @@ def _build(
 def _groups(
     context: ProducerContext, partition: str, options: MetadataOptions
 ) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
-    """The file groups of a new partition; of a partitioned record index also which belong to which data partition."""
+    """The file groups of a new partition; for a partitioned record index also their numbers by data partition."""
     definition = context.definitions.get(partition)
     if partition == PartitionKind.RECORD_INDEX and definition and definition.options.get("isPartitioned") == "true":
         groups: list[GroupTarget] = []

@@ -125,8 +125,8 @@ def column_types(context: ProducerContext, columns: Sequence[str]) -> dict[str, 
 
 
 def in_types(ranges: ColumnRanges, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-    """Ranges of an older file in the table's current types: unknown where a value does not fit; without dropped
-    columns.
+    """Ranges of an older file in the table's current types, without dropped columns; unknown where a value does not
+    fit.
     """
     found = {}
     for name, one in ranges.items():

@@ -1,11 +1,11 @@
-"""A change of the table goes into its metadata table: one delta commit there, complete before the table's own.
+"""Apply a change of the data table to its metadata table: one delta commit, completed before the data table's own.
 
 ::
 
     requested ─► inflight ─► TableDelta ─► sources ─► runner ─► log files ─► completed     at the change's instant
 
-Readers do not count a delta commit of the metadata table while the instant is pending on the data table, so whatever
-dies in between is invisible; :mod:`hudi_fast.metadata_table.updates.rollback` takes it away.
+Readers ignore a delta commit of the metadata table while its instant is pending on the data table, so a failure in
+between stays invisible; :mod:`hudi_fast.metadata_table.updates.rollback` rolls it back.
 
 Source: metadata reference 2.5 to 2.11; HoodieBackedTableMetadataWriter, Hudi 1.2.0.
 """
@@ -21,7 +21,7 @@ from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_schema
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter, empty_group_log, target_of
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.runner import Runner
+from hudi_fast.metadata_table.updates.runner import WriteRecords
 from hudi_fast.metadata_table.updates.table_delta import TableDelta
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, read_instant_body
@@ -48,41 +48,41 @@ _ACTION = "deltacommit"
 
 
 def update_metadata(
-    context: ProducerContext, change: TableDelta, clock: InstantClock, runner: Runner, min_groups: int = 1
-) -> bool:
-    """Record a change of the data table; call it under its lock, before the change becomes visible.
+    context: ProducerContext, change: TableDelta, clock: InstantClock, write_records: WriteRecords, min_groups: int = 1
+) -> MetadataTable | None:
+    """Record a change of the data table. Call it under the table lock, before the change becomes visible.
 
     Args:
-        context: the table before the change; its ``metadata`` says what there is to keep up.
-        change: what the action did.
+        context: the table before the change; its ``metadata`` is the metadata table to update.
+        change: the file changes of the action.
         clock: gives the completion time, which the data table's own must exceed.
-        runner: reads the sources and has their records written.
-        min_groups: file groups that a new data partition gets in a partitioned record index.
+        write_records: reads the sources and writes their records.
+        min_groups: file groups of a new data partition in a partitioned record index.
 
     Returns:
-        False when the table has no metadata table.
+        The metadata table with the delta commit; None when the table has no metadata table.
 
     Raises:
-        HudiError: it could not be done; the change must be rolled back.
+        HudiError: the update failed; the change must be rolled back.
     """
     table = context.metadata
     if table is None:
-        return False
+        return None
     partitions = [*table.partitions, *table.building]
     sources = sources_of_delta(context, change, partitions)
     start_delta_commit(table.storage, table.config, change.instant)
     writer = log_writer(table, change.instant, partitions)
     writer, opened = _with_new_partitions(writer, table, change, min_groups)
-    stats = [*opened, *runner(sources, writer)]
+    stats = [*opened, *write_records(sources, writer)]
     newest = table.timeline.newest_time
-    finish_delta_commit(
+    completed = finish_delta_commit(
         table.storage, table.config, change.instant, stats, writer.schema, "UPSERT_PREPPED", clock, newest
     )
-    return True
+    return table.with_commit(completed, stats)
 
 
 def start_delta_commit(storage: Storage, config: TableConfig, instant: str) -> None:
-    """Put a delta commit on the metadata table's timeline; its files may be made from now on."""
+    """Create an inflight delta commit on the metadata table's timeline; its files may be written after this."""
     requested = Instant(instant, _ACTION, State.REQUESTED)
     create_requested(storage, config, requested)
     to_inflight(storage, config, requested)
@@ -104,12 +104,12 @@ def finish_delta_commit(
         storage: of the metadata table.
         config: of the metadata table.
         instant: requested time.
-        stats: what was written.
-        schema: Avro JSON of the records, meta columns included.
+        stats: of the written files.
+        schema: Avro JSON of the records, with meta columns.
         operation: ``UPSERT_PREPPED``, or ``BULK_INSERT_PREPPED`` of a build.
         clock: gives the completion time.
-        newest: newest time on the timeline of the metadata table: a clock that is behind that of another host must not
-            make this part of a slice that has been compacted; None where ``clock`` knows it.
+        newest: newest time on the metadata table's timeline; None where ``clock`` knows it. Guards against a slow clock
+            of this host: an earlier completion time would put the commit into an already compacted slice.
     """
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in sorted(stats, key=lambda one: one.path):
@@ -121,7 +121,7 @@ def finish_delta_commit(
 
 
 def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) -> GroupWriter:
-    """Writes log files on top of the newest slices of some partitions.
+    """A writer of log files on top of the newest slices of the given partitions.
 
     Raises:
         CorruptTableError: groups of a partition are missing.
@@ -138,9 +138,9 @@ def log_writer(table: MetadataTable, instant: str, partitions: Sequence[str]) ->
 
 
 def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
-    """The record schema that the newest commit of a metadata table names; None when nothing does.
+    """The record schema in the newest commit of a metadata table that has one; else None.
 
-    Tables from version 8 on have one schema alone, and are not looked at.
+    None for tables since version 8, which have a single schema.
     """
     if config.layout_version > 1:
         return None
@@ -156,7 +156,7 @@ def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> 
 
 
 def _places(slices: Sequence[FileSlice]) -> dict[str, tuple[int, ...]]:
-    """What the file ids of each data partition's groups begin with, to their places among all groups."""
+    """Positions of each data partition's groups among all groups, by the prefix of their file ids."""
     places: dict[str, tuple[int, ...]] = {}
     for place, slice_ in enumerate(slices):
         prefix = slice_.file_id.rsplit("-", 2)[0] + "-"
@@ -167,7 +167,7 @@ def _places(slices: Sequence[FileSlice]) -> dict[str, tuple[int, ...]]:
 def _with_new_partitions(
     writer: GroupWriter, table: MetadataTable, change: TableDelta, min_groups: int
 ) -> tuple[GroupWriter, list[WriteStat]]:
-    """The writer with file groups for data partitions that a partitioned record index has not seen yet."""
+    """The writer with file groups for data partitions that are new to a partitioned record index."""
     opened: list[WriteStat] = []
     targets, places = dict(writer.targets), dict(writer.places)
     for name, known in writer.places.items():
@@ -178,7 +178,7 @@ def _with_new_partitions(
             file_ids = [group_file_id(name, group, data_partition) for group in range(min_groups)]
             opened += [empty_group_log(table.storage, name, file_id, change.instant) for file_id in file_ids]
             first = len(targets[name])
-            # A later log file of the same commit: the first one is the empty one.
+            # The empty log file has version 1, so this commit's records go to version 2.
             targets[name] = (*targets[name], *(GroupTarget(one, change.instant, "", 1) for one in file_ids))
             places[name] = {**places[name], prefix: tuple(range(first, first + min_groups))}
     return replace(writer, targets=targets, places=places), opened

@@ -177,15 +177,15 @@ class GroupWriter:
         version = target.log_version + 1 if base_instant == target.base_instant else 1
         name = log_file_name(target.file_id, base_instant, version, f"{group}-0-0")
         headers = {HeaderKey.SCHEMA: self.schema, HeaderKey.INSTANT_TIME: self.instant}
-        gone = pc.is_null(values)
-        deletes = int(pc.sum(gone).as_py() or 0)
+        deleted = pc.is_null(values)
+        deletes = int(pc.sum(deleted).as_py() or 0)
         parts: list[Part] = []
         if deletes < len(keys):
-            kept = keys if not deletes else keys.filter(pc.invert(gone))
+            kept = keys if not deletes else keys.filter(pc.invert(deleted))
             content = encode_hfile(kept, values if not deletes else values.drop_null(), self.schema)
             parts += encode_block(BlockType.HFILE_DATA, headers, content)
         if deletes:
-            parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(gone), partition))
+            parts += encode_block(BlockType.DELETE, headers, _deletes(keys.filter(deleted), partition))
         put = _put if by_write else put_new
         size = put(self.storage, f"{partition}/{name}", parts)
         return WriteStat(
@@ -219,9 +219,9 @@ def target_of(slice_: FileSlice) -> GroupTarget:
 def empty_group_log(storage: Storage, partition: str, file_id: str, instant: str) -> WriteStat:
     """Write the first file of a group, which makes it visible: a log file with an empty delete block."""
     name = log_file_name(file_id, instant, 1, _FIRST_TOKEN)
-    nothing = _deletes(pa.array([], pa.string()), partition)
+    content = _deletes(pa.array([], pa.string()), partition)
     size = _put(
-        storage, f"{partition}/{name}", encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, nothing)
+        storage, f"{partition}/{name}", encode_block(BlockType.DELETE, {HeaderKey.INSTANT_TIME: instant}, content)
     )
     return WriteStat(
         file_id=file_id,

@@ -25,7 +25,7 @@ from hudi_fast.metadata_table.updates.bookkeeping import commit_schema, record_s
 from hudi_fast.metadata_table.updates.commit import stored_schema
 from hudi_fast.metadata_table.updates.compact import compacted_entries
 from hudi_fast.metadata_table.updates.groups import GroupWriter, target_of
-from hudi_fast.metadata_table.updates.rollback import undo_delta_commit
+from hudi_fast.metadata_table.updates.rollback import roll_back_delta_commit
 from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimes
 from hudi_fast.timeline.clock import InstantClock
@@ -58,8 +58,9 @@ _KEPT_COMMITS = 20
 
 
 def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
-    """Finish or roll back pending instants of failed writers; call it after the data table's failed writes are rolled
-    back.
+    """Finish or roll back pending instants of failed writers.
+
+    Call it after the data table's failed writes are rolled back.
 
     Returns:
         Whether anything changed; if so, open the metadata table again.
@@ -74,8 +75,8 @@ def finish_pending_metadata(table: MetadataTable, clock: InstantClock) -> bool:
 
 
 def compaction_due(table: MetadataTable, after: int) -> bool:
-    """Whether to compact log files: ``after`` delta commits since the last compaction, and no pending instant
-    prevents it.
+    """Whether to compact: at least ``after`` delta commits since the last compaction, and no conflicting pending
+    instant.
     """
     timeline = table.timeline
     if timeline.pending_compactions:
@@ -106,8 +107,8 @@ def compact_metadata(table: MetadataTable, clock: InstantClock) -> str | None:
 
 
 def clean_metadata(table: MetadataTable, clock: InstantClock, kept_commits: int = _KEPT_COMMITS) -> str | None:
-    """Delete slices that none of the newest ``kept_commits`` commits needs; returns the instant, None when there are
-    none.
+    """Delete slices that none of the newest ``kept_commits`` commits needs; the instant, or None if there are no such
+    slices.
 
     Where archiving leaves fewer commits on the timeline, all of these are retained.
     """
@@ -142,7 +143,9 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock)
         if _is_initial(config.layout_version, instant.requested):
             delete_instant_files(storage, config, instant)
         else:
-            undo_delta_commit(storage, config, table.timeline, instant.requested, _own_time(table, clock, "006"), clock)
+            roll_back_delta_commit(
+                storage, config, table.timeline, instant.requested, _own_time(table, clock, "006"), clock
+            )
         return True
     if instant.action not in ("rollback", "compaction", "clean"):
         raise CorruptTableError(
@@ -153,7 +156,7 @@ def _finish_pending(table: MetadataTable, instant: Instant, clock: InstantClock)
         body = read_requested_body(storage, config, instant)
         if instant.action == "rollback":
             failed = decode_rollback_plan(body).instant
-            undo_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
+            roll_back_delta_commit(storage, config, table.timeline, failed, instant.requested, clock)
         elif instant.action == "compaction":
             _compact(table, instant, decode_compaction_plan(body), clock)
         else:
@@ -179,9 +182,7 @@ def _last_compaction(timeline: Timeline) -> str | None:
 
 
 def _slices(table: MetadataTable) -> Iterable[FileSlice]:
-    """Slices of complete partitions. A partition under construction is left out: its base files are older than any
-    new compaction.
-    """
+    """Slices of complete partitions; base files of a partition under construction are older than any new compaction."""
     for partition in table.partitions:
         yield from table.groups(partition)
 
@@ -232,11 +233,11 @@ def _outdated(table: MetadataTable, partition: str, earliest: str) -> list[str]:
     for base in bases:
         if base.instant < earliest and table.timeline.is_completed_or_archived(base.instant):
             keep[base.file_id] = max(keep.get(base.file_id, ""), base.instant)
-    gone = [base.path for base in bases if base.instant < keep.get(base.file_id, "")]
+    outdated = [base.path for base in bases if base.instant < keep.get(base.file_id, "")]
     logs = [log for log in map(parse_log_file, entries) if log is not None and log.file_id in keep]
     ended = _completions(table, {log.instant for log in logs})
-    gone += [log.path for log in logs if log.instant in ended and ended[log.instant] < keep[log.file_id]]
-    return sorted(gone)
+    outdated += [log.path for log in logs if log.instant in ended and ended[log.instant] < keep[log.file_id]]
+    return sorted(outdated)
 
 
 def _completions(table: MetadataTable, instants: set[str]) -> dict[str, str]:

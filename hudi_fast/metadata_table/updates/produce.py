@@ -30,7 +30,7 @@ from hudi_fast.metadata_table.updates.produce_expression import (
     ExpressionOfRemoved,
     check_expression,
 )
-from hudi_fast.metadata_table.updates.produce_files import FilesOfChange, FilesOfTable, file_counts
+from hudi_fast.metadata_table.updates.produce_files import FilesOfChange, FilesOfTable, is_data_file
 from hudi_fast.metadata_table.updates.produce_records import KeysOfGroup, KeysOfSlice
 from hudi_fast.metadata_table.updates.produce_secondary import PairsOfGroup, PairsOfSlice, check_secondary
 from hudi_fast.metadata_table.updates.produce_stats import (
@@ -147,10 +147,10 @@ def _of_files(
         return [FilesOfChange(context, change)]
     if kind is PartitionKind.BLOOM_FILTERS:
         bases = [one for one in added if not one.is_log]
-        gone = [(folder, name) for folder, name in removed if not name.startswith(".")]
+        removed_bases = [(folder, name) for folder, name in removed if not name.startswith(".")]
         return [
             *(BloomOfFiles(after, part) for part in in_chunks(bases, _FILES_AT_ONCE)),
-            *(BloomOfRemoved(part) for part in in_chunks(gone, _REMOVED_AT_ONCE)),
+            *(BloomOfRemoved(part) for part in in_chunks(removed_bases, _REMOVED_AT_ONCE)),
         ]
     if kind is PartitionKind.COLUMN_STATS:
         return [
@@ -200,7 +200,7 @@ def _all_files(context: ProducerContext) -> Iterator[AddedFile]:
     for partition in context.view.lister.partitions():
         logs: dict[tuple[str, str], list[LogFile]] = {}
         for entry in context.view.lister.files(partition):
-            if not file_counts(context.view, entry):
+            if not is_data_file(context.view, entry):
                 continue
             base, log = parse_base_file(entry), parse_log_file(entry)
             if base is not None:

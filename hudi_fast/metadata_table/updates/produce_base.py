@@ -112,13 +112,13 @@ class ProducerContext:
         config: its configuration.
         view: the table before the action (building: the current table).
         merge: merge inputs of the same state.
-        metadata: the metadata table before the action; None when there is none yet.
+        metadata: the metadata table before the action; None before its first build.
         schema: data columns of the table after the action.
         indexed_columns: columns of ``column_stats``, including meta columns.
         definitions: index definitions by metadata partition.
         file_id_encoding: encoding of file ids in the record index: 0 as numbers where they are UUIDs, 1 as text.
-        alone: whether no earlier write is pending. Records of an earlier write always precede those of this action,
-            whenever they are written, so a record of this action about a whole partition would hide them.
+        no_earlier_writes: whether no earlier write is pending. Records of an earlier write always precede those of this
+            action, whenever they are written, so a record of this action about a whole partition would hide them.
     """
 
     storage: Storage
@@ -130,7 +130,7 @@ class ProducerContext:
     indexed_columns: tuple[str, ...] = ()
     definitions: Mapping[str, IndexDefinition] = field(default_factory=dict)
     file_id_encoding: int = 0
-    alone: bool = True
+    no_earlier_writes: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def after_change(context: ProducerContext, change: TableDelta) -> ProducerContex
         files.setdefault(one.partition, []).append(FileStat(one.path, one.size, 0, False))
     replaced = {(partition, one): change.instant for partition, ids in change.replaced.items() for one in ids}
 
-    def still(pending: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
+    def others(pending: Mapping[tuple[str, str], str]) -> dict[tuple[str, str], str]:
         return {group: instant for group, instant in pending.items() if instant != change.instant}
 
     view = replace(
@@ -170,11 +170,11 @@ def after_change(context: ProducerContext, change: TableDelta) -> ProducerContex
         timeline=timeline,
         lister=WithFiles(context.view.lister, {name: tuple(found) for name, found in files.items()}),
         replaced={**context.view.replaced, **replaced},
-        pending_compactions=still(context.view.pending_compactions),
-        pending_log_compactions=still(context.view.pending_log_compactions),
+        pending_compactions=others(context.view.pending_compactions),
+        pending_log_compactions=others(context.view.pending_log_compactions),
     )
     earlier = any(one.requested < change.instant for one in context.view.timeline.pending_writes)
-    return replace(context, view=view, merge=replace(context.merge, timeline=timeline), alone=not earlier)
+    return replace(context, view=view, merge=replace(context.merge, timeline=timeline), no_earlier_writes=not earlier)
 
 
 def group_changes(context: ProducerContext, after: ProducerContext, change: TableDelta) -> list[GroupChange]:
@@ -218,14 +218,14 @@ def group_changes(context: ProducerContext, after: ProducerContext, change: Tabl
 def _log_deletes(change: TableDelta) -> dict[tuple[str, str], int]:
     """Number of deletes in each group's new log files, where writers report that all their rows have stored keys."""
     found: dict[tuple[str, str], int] = {}
-    unsaid = {
+    incomplete = {
         (one.partition, one.file_id)
         for one in change.added
         if not one.is_log or one.stat is None or not one.stat.inserts_last
     }
     for one in change.added:
         group = one.partition, one.file_id
-        if one.stat is not None and group not in unsaid:
+        if one.stat is not None and group not in incomplete:
             found[group] = found.get(group, 0) + one.stat.num_deletes
     return found
 

@@ -100,7 +100,7 @@ class ExpressionOfPartition:
         ]
         key = expression_partition_key(name, self.data_partition)
         merged = merge_ranges({name: one} for one in found).get(name)
-        known_of_all = merged is not None and merged.is_known and self.context.alone
+        known_of_all = merged is not None and merged.is_known and self.context.no_earlier_writes
         if merged is not None and known_of_all:
             rows.append(StatRow(key, self.data_partition, name, merged, kind, PARTITION_STATS, True))
         if rows:

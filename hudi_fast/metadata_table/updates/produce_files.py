@@ -28,7 +28,7 @@ from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.listing import StorageLister
 from hudi_fast.view.slices import TableView
 
-__all__ = ["FilesOfChange", "FilesOfTable", "file_counts"]
+__all__ = ["FilesOfChange", "FilesOfTable", "is_data_file"]
 
 _PARTITIONS, _FILES = 1, 2
 _THREADS = 8
@@ -55,15 +55,15 @@ class FilesOfChange:
         names = dict.fromkeys(files, False)
         for partition, removed in change.removed.items():
             files.setdefault(partition, {}).update((name, (0, True)) for name in removed)
-        gone = [partition for partition in change.removed_partitions if partition not in names]
-        for partition in gone:
+        deleted = [partition for partition in change.removed_partitions if partition not in names]
+        for partition in deleted:
             files.pop(partition, None)
             names[partition] = True
         if names or files or change.operation != "CLEAN":
             yield _encoded(names, files, schema)
-        if gone:
-            keys = pa.array([partition or NON_PARTITIONED for partition in gone], pa.string())
-            yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(gone), pa.binary()))
+        if deleted:
+            keys = pa.array([partition or NON_PARTITIONED for partition in deleted], pa.string())
+            yield EncodedRecords(PartitionKind.FILES, keys, pa.nulls(len(deleted), pa.binary()))
 
     def _size(self, path: str, size: int) -> int:
         """The file's size, never 0: read from storage if the write stat has none."""
@@ -91,7 +91,7 @@ class FilesOfTable:
         with ThreadPoolExecutor(_THREADS) as pool:
             listed = list(pool.map(lister.files, partitions))
         files = {
-            partition: {entry.name: (entry.size, False) for entry in entries if file_counts(self.context.view, entry)}
+            partition: {entry.name: (entry.size, False) for entry in entries if is_data_file(self.context.view, entry)}
             for partition, entries in zip(partitions, listed, strict=True)
         }
         yield _encoded(
@@ -99,7 +99,7 @@ class FilesOfTable:
         )
 
 
-def file_counts(view: TableView, entry: FileStat) -> bool:
+def is_data_file(view: TableView, entry: FileStat) -> bool:
     """Whether an entry of a partition folder is a data file or change log of a completed write."""
     file = parse_base_file(entry) or parse_log_file(entry)
     return file is not None and entry.size > 0 and view.timeline.is_completed_or_archived(file.instant)

@@ -113,7 +113,7 @@ class KeysOfGroup:
 
     def read(self, schema: str) -> Iterator[EncodedRecords]:
         """Keys to put, then keys to delete."""
-        put, gone = self._keys()
+        put, deleted = self._keys()
         one = self.change
         if len(put):
             if self.deletes:
@@ -121,10 +121,10 @@ class KeysOfGroup:
             else:
                 put = pc.unique(put)  # clustering merged rows that two writers had inserted
             yield _puts(self.after, put, one.partition, one.file_id, self.instant, self.partitioned, schema)
-        if len(gone):
+        if len(deleted):
             where = one.partition if self.partitioned else None
             yield EncodedRecords(
-                PartitionKind.RECORD_INDEX, gone, pa.nulls(len(gone), pa.binary()), data_partition=where
+                PartitionKind.RECORD_INDEX, deleted, pa.nulls(len(deleted), pa.binary()), data_partition=where
             )
 
     def _keys(self) -> tuple[pa.Array, pa.Array]:
@@ -203,21 +203,22 @@ def _difference(before: pa.Array, after: pa.Array) -> tuple[pa.Array, pa.Array]:
 def _of_log(
     context: ProducerContext, before: FileSlice, after_context: ProducerContext, after: FileSlice
 ) -> tuple[pa.Array, pa.Array]:
-    """Keys to put and to delete for a slice whose log grew: base rows that are no longer hidden, and newly hidden
-    ones.
+    """Keys to put (base rows that the log no longer hides) and to delete (newly hidden ones), for a slice whose log
+    grew.
     """
     with opened(context.storage, before) as reader:
         old = _resolved(context, before, reader)
         new = _resolved(after_context, after, reader)
         hidden_before, hidden = _dropped(old), _dropped(new)
-        gone, back = np.setdiff1d(hidden, hidden_before), np.setdiff1d(hidden_before, hidden)
+        newly_hidden, unhidden = np.setdiff1d(hidden, hidden_before), np.setdiff1d(hidden_before, hidden)
         none = pa.array([], pa.string())
         stored = none
-        if reader is not None and (len(gone) or len(back)):
+        if reader is not None and (len(newly_hidden) or len(unhidden)):
             stored = keys_of(context, reader.read(key_columns(context.merge)).combine_chunks())
-        came, went = _difference(_appended(old), _appended(new))
-        put = [gather_array(stored, back) if len(back) else none, came]
-        return pa.concat_arrays(put), pa.concat_arrays([gather_array(stored, gone) if len(gone) else none, went])
+        added, removed = _difference(_appended(old), _appended(new))
+        put = [gather_array(stored, unhidden) if len(unhidden) else none, added]
+        deleted = [gather_array(stored, newly_hidden) if len(newly_hidden) else none, removed]
+        return pa.concat_arrays(put), pa.concat_arrays(deleted)
 
 
 def _may_delete(context: ProducerContext, slice_: FileSlice) -> bool:

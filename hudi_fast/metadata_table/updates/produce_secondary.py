@@ -89,12 +89,12 @@ class PairsOfGroup:
         """Pairs to put, then pairs to delete."""
         old = _all_pairs(self.before, self.partition, self.change.before)
         new = _all_pairs(self.after, self.partition, self.change.after)
-        came = new.filter(pc.invert(pc.is_in(new, old))) if len(old) else new
-        went = old.filter(pc.invert(pc.is_in(old, new))) if len(new) else old
-        if len(came):
-            yield _records(self.after, self.partition, came, schema)
-        if len(went):
-            yield _records(self.after, self.partition, went, None)
+        added = new.filter(pc.invert(pc.is_in(new, old))) if len(old) else new
+        removed = old.filter(pc.invert(pc.is_in(old, new))) if len(new) else old
+        if len(added):
+            yield _records(self.after, self.partition, added, schema)
+        if len(removed):
+            yield _records(self.after, self.partition, removed, None)
 
 
 def check_secondary(context: ProducerContext, partition: str) -> str:
@@ -158,7 +158,7 @@ def _records(context: ProducerContext, partition: str, pairs: pa.Array, schema: 
     hashed = secondary_routing(pairs) if version != "V1" else None
     if schema is None:
         return EncodedRecords(partition, pairs, pa.nulls(len(pairs), pa.binary()), hashed)
-    alive = pa.repeat(pa.scalar(False), len(pairs))
-    rows = pa.Table.from_arrays([pairs, alive], schema=SECONDARY)
+    not_deleted = pa.repeat(pa.scalar(False), len(pairs))
+    rows = pa.Table.from_arrays([pairs, not_deleted], schema=SECONDARY)
     keys, values = encode_records(PartitionKind.SECONDARY_INDEX, rows, schema)
     return EncodedRecords(partition, keys, values, hashed)

@@ -160,21 +160,21 @@ class StatsOfPartitions:
         names = {one.name for files in self.files.values() for one in files}
         hashed = dict(zip(names, file_hash(list(names)), strict=True))
         rows: list[StatRow] = []
-        gone: list[str] = []
+        deletes: list[str] = []
         for partition, files in sorted(self.files.items()):
             where = partition_hash(partition)
             merged = merge_ranges(self._ranges(one, known.get(where + hashed[one.name]), types) for one in files)
             altered = self._altered(files, types)
             for name in dict.fromkeys([*merged, *altered] if files else types):
                 key, found = partition_stats_key(name, partition), merged.get(name)
-                if found is None or not found.is_known or name in altered or not self.context.alone:
-                    gone.append(key)
+                if found is None or not found.is_known or name in altered or not self.context.no_earlier_writes:
+                    deletes.append(key)
                 else:
                     rows.append(StatRow(key, partition, name, found, types[name], PARTITION_STATS, True))
         kind = PartitionKind.PARTITION_STATS
         if rows:
             yield EncodedRecords(kind, *stat_records(kind, rows, stats_version(self.context, kind), schema))
-        yield from removals(kind, gone)
+        yield from removals(kind, deletes)
 
     def _altered(self, files: Sequence[AddedFile], names: Iterable[str]) -> list[str]:
         """Columns that some of the files store under a former name."""
@@ -197,8 +197,8 @@ class StatsOfPartitions:
         return ranges_of_records(prefix(table, PartitionKind.COLUMN_STATS, prefixes), types)
 
     def _ranges(self, one: AddedFile, recorded: ColumnRanges | None, types: Mapping[str, pa.DataType]) -> ColumnRanges:
-        """The ranges of a file in the table's types: from records if all are known there, else from its write stat
-        or the file.
+        """The ranges of a file in the table's types: from records if all are known, else from its write stat or the
+        file.
         """
         fresh = (one.partition, one.name) in self.written
         if not fresh and recorded is not None and all(found.is_known for found in recorded.values()):

@@ -49,7 +49,7 @@ from hudi_fast.timeline.transition import complete, create_requested, delete_ins
 from hudi_fast.view.file_names import LogFile, log_file_name, parse_base_file, parse_log_file
 from hudi_fast.view.pending import compacted_groups
 
-__all__ = ["list_log_files", "open_for_recovery", "roll_back_metadata", "undo_delta_commit"]
+__all__ = ["list_log_files", "open_for_recovery", "roll_back_delta_commit", "roll_back_metadata"]
 
 _SUFFIX = "006"
 _TOKEN = "1-0-1"
@@ -84,10 +84,10 @@ def roll_back_metadata(
         list_log_files(inner, inner_config, timeline, rollback, added or {}, removed or {}, clock)
     own = rollback + _SUFFIX if config.layout_version < 2 else rollback
     if _holds(timeline, failed) or _pending_rollback(timeline, own):
-        undo_delta_commit(inner, inner_config, timeline, failed, own, clock)
+        roll_back_delta_commit(inner, inner_config, timeline, failed, own, clock)
 
 
-def undo_delta_commit(
+def roll_back_delta_commit(
     storage: Storage, config: TableConfig, timeline: Timeline, failed: str, rollback: str, clock: InstantClock
 ) -> None:
     """Roll back a delta commit of the metadata table, or finish doing so.
@@ -112,7 +112,7 @@ def undo_delta_commit(
         create_requested(storage, config, instant, encode_rollback_plan(RollbackPlan(failed, "deltacommit", requests)))
     if found is None or found.state is State.REQUESTED:
         to_inflight(storage, config, instant)
-    done = _take_back(storage, config, files, failed, rollback)
+    done = _execute_rollback(storage, config, files, failed, rollback)
     delete_instant_files(storage, config, Instant(failed, "deltacommit", State.INFLIGHT))
     millis = int((time.monotonic() - started) * 1000)
     body = encode_rollback_metadata(RollbackMetadata(rollback, failed, "deltacommit", millis, done))
@@ -207,7 +207,7 @@ def _request(storage: Storage, config: TableConfig, one: _Logged) -> RollbackReq
     )
 
 
-def _take_back(
+def _execute_rollback(
     storage: Storage, config: TableConfig, files: Sequence[_Logged], failed: str, rollback: str
 ) -> tuple[RollbackPartition, ...]:
     """Delete the files, or append command blocks; returns the result by partition."""
@@ -222,14 +222,14 @@ def _take_back(
             done.append(RollbackPartition(partition, tuple(storage.absolute(one.entry.path) for one in group)))
             continue
         failed_logs = {storage.absolute(one.entry.path): one.entry.size for one in group}
-        block, answers = command_block(rollback, failed), {}
+        block, command_files = command_block(rollback, failed), {}
         for file_id, base, version in sorted(
             {(one.log.file_id, one.log.instant, one.newest) for one in group if one.log}
         ):
             path = f"{partition}/{log_file_name(file_id, base, version + 1, _TOKEN)}"
             put_new(storage, path, [block])
-            answers[storage.absolute(path)] = len(block)
-        done.append(RollbackPartition(partition, (), (), answers, failed_logs))
+            command_files[storage.absolute(path)] = len(block)
+        done.append(RollbackPartition(partition, (), (), command_files, failed_logs))
     return tuple(done)
 
 
@@ -272,9 +272,9 @@ def list_log_files(
 
 def _files_table(added: Mapping[str, Mapping[str, int]], removed: Mapping[str, Iterable[str]]) -> pa.Table:
     """Records of ``files``, ascending by key."""
-    there = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
-    gone = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
-    rows = sorted([*there, *gone])
+    existing = [(path or ".", name, size, False) for path, files in added.items() for name, size in files.items()]
+    deleted = [(path or ".", name, 0, True) for path, names in removed.items() for name in names]
+    rows = sorted([*existing, *deleted])
     count = len(rows)
     return pa.Table.from_arrays(
         [

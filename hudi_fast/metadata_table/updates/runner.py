@@ -1,12 +1,12 @@
-"""Sources are read and their records written, group by group: in threads here, as tasks in spark/metadata.py.
+"""Read sources and write their records, group by group: in threads here, as tasks in spark/metadata.py.
 
 ::
 
     sources ─ read ─► EncodedRecords ─ route ─► by (partition, group) ─► sorted by key, one per key ─► GroupWriter
-                                                  └ beyond a budget: a local Arrow file, mapped back
+                                                  └ above a memory budget: a local Arrow file, memory-mapped
 
-Of several records of a key in one action one stays: a value wins over a delete (the row moved). Two values of a key
-that differ are one key in two places, which no index can hold; they are refused.
+One of several records of a key in one action is kept: a value wins over a delete (the row moved). Two different values
+of a key mean one key in two places, which no index can store; this is an error.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from hudi_fast.merging.gather import gather_array
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords, RecordSource
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["RECORDS", "GroupBins", "GroupWriter", "Runner", "combined", "in_threads", "routed"]
+__all__ = ["RECORDS", "GroupBins", "GroupWriter", "WriteRecords", "combined", "routed", "run_in_threads"]
 
 RECORDS = pa.schema([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-"""Records of one file group: a null value is a delete."""
+"""Records of one file group; a null value is a delete."""
 
 _BUDGET = 512 << 20
-"""Bytes of records that are held in memory before they go to a file."""
+"""Bytes of records held in memory before they are written to a file."""
 
 Bin: TypeAlias = tuple[str, int]
 """Metadata partition and number of the file group."""
@@ -59,21 +59,23 @@ class GroupWriter(Protocol):
         ...
 
 
-Runner: TypeAlias = Callable[[Sequence[RecordSource], GroupWriter], list[WriteStat]]
-"""Reads all sources and has their records written; one stat for each file group that got some."""
+WriteRecords: TypeAlias = Callable[[Sequence[RecordSource], GroupWriter], list[WriteStat]]
+"""Reads all sources and writes their records; one stat for each file group that received records."""
 
 
-def in_threads(threads: int = 2) -> Runner:
-    """A runner that works in threads of this process."""
+def run_in_threads(sources: Sequence[RecordSource], writer: GroupWriter, threads: int = 2) -> list[WriteStat]:
+    """Read sources and write their records in threads of this process.
 
-    def run(sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
-        with GroupBins() as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
-            heaviest_first = sorted(sources, key=lambda one: one.weight, reverse=True)
-            for _ in pool.map(lambda source: _collect(source, writer, bins), heaviest_first):
-                pass
-            return list(pool.map(lambda one: _write(writer, one, bins.take(one)), bins.names()))
-
-    return run
+    Args:
+        sources: of records.
+        writer: of the file groups.
+        threads: how many.
+    """
+    with GroupBins() as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        heaviest_first = sorted(sources, key=lambda one: one.weight, reverse=True)
+        for _ in pool.map(lambda source: _collect(source, writer, bins), heaviest_first):
+            pass
+        return list(pool.map(lambda one: _write(writer, one, bins.take(one)), bins.names()))
 
 
 def routed(records: EncodedRecords, writer: GroupWriter) -> Iterator[tuple[int, pa.Table]]:
@@ -90,14 +92,14 @@ def routed(records: EncodedRecords, writer: GroupWriter) -> Iterator[tuple[int, 
 
 
 def combined(partition: str, records: pa.Table) -> tuple[pa.Array, pa.Array]:
-    """Records of one file group in the order of their keys' bytes, one for each key.
+    """Records of one file group sorted by key bytes, one per key.
 
     Args:
         partition: the metadata partition, for messages.
         records: of :data:`RECORDS`, any order.
 
     Raises:
-        InvalidDataError: two values for one key.
+        InvalidDataError: two different values for one key.
     """
     keys, values = (single_chunk(records.column(number)) for number in range(2))
     order = pc.array_sort_indices(keys).to_numpy().astype(np.int64)
@@ -114,7 +116,7 @@ def combined(partition: str, records: pa.Table) -> tuple[pa.Array, pa.Array]:
 def _one_of_each(
     partition: str, keys: pa.Array, values: pa.Array, same: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:
-    """Numbers of the records that stay: of each run of one key the value, or the first delete."""
+    """Numbers of the records to keep: the value of each key, or its first delete."""
     run = np.cumsum(~same) - 1
     alive = values.is_valid().to_numpy(zero_copy_only=False)
     chosen = np.flatnonzero(~same)
@@ -144,10 +146,10 @@ def _write(writer: GroupWriter, name: Bin, records: pa.Table) -> WriteStat:
 
 
 class GroupBins:
-    """Records by file group, in memory up to a budget, then in one local file. Thread-safe.
+    """Records by file group, in memory up to a budget, above it in one local file. Thread-safe.
 
     Args:
-        budget: bytes to hold.
+        budget: bytes to hold in memory.
     """
 
     def __init__(self, budget: int = _BUDGET) -> None:
@@ -170,7 +172,7 @@ class GroupBins:
                 self._store()
 
     def names(self) -> list[Bin]:
-        """The groups that have records; nothing is added any more."""
+        """The groups that have records; call it after the last :meth:`put`."""
         if self._stream is not None and self._file is not None:
             self._store()
             self._stream.close()

@@ -14,21 +14,18 @@ Sources: ``TimelineArchiverV1``/``V2``, ``HoodieMetadataWriteUtils`` (Hudi 1.2.0
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, LockTimeoutError
-from hudi_fast.locking.table_lock import HeldLock, table_lock
-from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.services.archiving.bounds import Bound
 from hudi_fast.services.archiving.plan import ArchivePlan, Facts, Rules, may_be_due, plan_of, up_to
 from hudi_fast.services.cleaning.last_clean import last_clean
 from hudi_fast.services.compaction.triggers import last_compaction
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.timeline.archive.writer import append_archive, delete_instants, read_instant, state_files
@@ -36,6 +33,8 @@ from hudi_fast.timeline.instant import Instant, State, comparable_action
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.markers import delete_leftover_markers
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["ArchiveResult", "archive", "archive_after_write", "plan_archive"]
 
@@ -73,83 +72,74 @@ class ArchiveResult:
     metadata_instants: int = 0
 
 
-def plan_archive(storage: Storage, settings: ServiceSettings) -> ArchivePlan:
+def plan_archive(session: TableSession) -> ArchivePlan:
     """The instants that would be archived now; nothing is written.
 
     Args:
-        storage: the table's storage.
-        settings: limits, what cleaning retains, and when compaction is due.
+        session: the call; its settings have the limits, what cleaning retains, and when compaction is due.
 
     Raises:
-        CorruptTableError: the timeline cannot be understood.
+        CorruptTableError: the timeline is damaged.
     """
-    return _planned(open_state(storage), settings)
+    return _planned(session.state, session.settings)
 
 
-def archive(storage: Storage, settings: ServiceSettings, plan: ArchivePlan | None = None) -> ArchiveResult:
-    """Archive what is to be archived, of the metadata table's timeline too.
+def archive(session: TableSession, plan: ArchivePlan | None = None) -> ArchiveResult:
+    """Archive instants of the table's timeline and of the metadata table's.
 
     Args:
-        storage: the table's storage.
-        settings: as for :func:`plan_archive`, and how the archive's files are kept.
-        plan: archive exactly these; None: what a plan says now.
+        session: the call; as for :func:`plan_archive`, and how the archive's files are kept.
+        plan: archive exactly these; None to plan now.
 
     Raises:
         CommitConflictError: ``plan`` no longer fits the table. Nothing was changed.
-        CommitError: storage failed; no instant is lost, and the next run goes on.
-        CorruptTableError: the timeline or the archive cannot be understood.
-        LockTimeoutError: others held the table's lock.
+        CommitError: storage failed; no instant is lost, and the next run continues.
+        CorruptTableError: the timeline or the archive is damaged.
+        LockTimeoutError: other processes held the table's lock.
     """
-    started = time.monotonic()
-    with table_lock(storage, settings.write.lock) as held:
-        state = open_state(storage)
-        found = _planned(state, settings)
+    started, storage, options = time.monotonic(), session.storage, session.settings.archive
+    with session.locked() as state:
+        found = _planned(state, session.settings)
         chosen = found if plan is None else _still_fitting(storage, plan, found)
         try:
-            written = _carry_out(storage, state.config, state.timeline, chosen.instants, settings.archive, held)
-            along = _archive_metadata(state, settings, held)
+            written = _execute(storage, state.config, state.timeline, chosen.instants, options, session.require_lock)
+            along = _archive_metadata(session)
         except OSError as error:
             raise CommitError(
                 f"Archiving the timeline of {storage.uri} failed because of storage: {error}. No instant is lost; run "
                 "it again."
             ) from error
+        finally:
+            session.changed()
     times = tuple(one.requested for one in chosen.instants)
     writes = {one.requested for one in state.timeline.writes()}
     return ArchiveResult(
-        times,
-        times[0] if times else "",
-        times[-1] if times else "",
-        len(writes - set(times)),
-        written,
-        chosen.blocked_by,
-        time.monotonic() - started,
-        along,
+        instants=times,
+        first=times[0] if times else "",
+        last=times[-1] if times else "",
+        active=len(writes - set(times)),
+        files_written=written,
+        blocked_by=chosen.blocked_by,
+        seconds=time.monotonic() - started,
+        metadata_instants=along,
     )
 
 
-def archive_after_write(storage: Storage, settings: ServiceSettings) -> ArchiveResult | None:
-    """Archive once a write is visible, if that is wanted and due.
-
-    What is not due, as the timeline alone tells, costs one listing.
-
-    Args:
-        storage: the table's storage.
-        settings: of the write.
+def archive_after_write(session: TableSession) -> ArchiveResult | None:
+    """Archive after a write, if the options ask for it and it is due.
 
     Returns:
-        None when it was not due, there was nothing to archive, or other writers hold the table's lock.
+        None when it was not due, there was nothing to archive, or other processes hold the table's lock.
 
     Raises:
-        CommitError: storage failed; the next run goes on.
-        CorruptTableError: the timeline or the archive cannot be understood.
+        CommitError: storage failed; the next run continues.
+        CorruptTableError: the timeline or the archive is damaged.
     """
-    if not settings.archive.automatic:
-        return None
-    config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    if not may_be_due(config, load_timeline(storage, config), _rules(settings)):
+    settings, state = session.settings, session.state
+    if not settings.archive.automatic or not may_be_due(state.config, state.timeline, _rules(settings)):
         return None
     try:
-        done = archive(storage, settings)
+        done = archive(session)
     except LockTimeoutError:
         return None
     return done if done.instants or done.metadata_instants else None
@@ -158,12 +148,12 @@ def archive_after_write(storage: Storage, settings: ServiceSettings) -> ArchiveR
 # ---- what is to be archived
 
 
-def _rules(settings: ServiceSettings) -> Rules:
+def _rules(settings: Settings) -> Rules:
     compaction, clean = settings.compaction, replace(settings.clean, max_commits_to_clean=None)
     return Rules(settings.archive, clean, compaction.trigger, compaction.max_delta_commits)
 
 
-def _planned(state: TableState, settings: ServiceSettings) -> ArchivePlan:
+def _planned(state: TableState, settings: Settings) -> ArchivePlan:
     rules = _rules(settings)
     if not may_be_due(state.config, state.timeline, rules):
         # What the timeline alone tells is in the plan too, and why.
@@ -208,16 +198,16 @@ def _still_fitting(storage: Storage, plan: ArchivePlan, found: ArchivePlan) -> A
     return plan
 
 
-# ---- doing it
+# ---- execution
 
 
-def _carry_out(
+def _execute(
     storage: Storage,
     config: TableConfig,
     timeline: Timeline,
     instants: Sequence[Instant],
     options: ArchiveOptions,
-    held: HeldLock,
+    require_lock: Callable[[], None],
 ) -> int:
     """Archive instants and delete their files; how many files of the archive were written."""
     if not instants:
@@ -229,14 +219,15 @@ def _carry_out(
         some = [files.get((one.requested, comparable_action(one.action)), []) for one in instants[start:][:_AT_ONCE]]
         there = [one for one in some if any(file.state is State.COMPLETED for file in one)]
         rows = [read_instant(storage, one) for one in there]
-        written += len(append_archive(storage, config, rows, options, held.require))
-        held.require()
+        written += len(append_archive(storage, config, rows, options, require_lock))
+        require_lock()
         delete_instants(storage, there)
     return written
 
 
-def _archive_metadata(state: TableState, settings: ServiceSettings, held: HeldLock) -> int:
+def _archive_metadata(session: TableSession) -> int:
     """The same for the metadata table; how many of its instants were archived."""
+    state, settings = session.state, session.settings
     table = metadata_of(state)
     if table is None:
         return 0
@@ -252,5 +243,5 @@ def _archive_metadata(state: TableState, settings: ServiceSettings, held: HeldLo
         last_clean(table.storage, table.config, table.timeline), data=load_timeline(state.storage, state.config)
     )
     plan = plan_of(table.config, table.timeline, rules, facts)
-    _carry_out(table.storage, table.config, table.timeline, plan.instants, options, held)
+    _execute(table.storage, table.config, table.timeline, plan.instants, options, session.require_lock)
     return len(plan.instants)

@@ -22,7 +22,7 @@ class ArchivingVerbs(ServiceVerbs):
         Raises:
             ConfigError: an option is wrong.
         """
-        return plan_archive(self._storage, self._settings(options))
+        return plan_archive(self._session(options))
 
     def archive(self, options: Options | None = None, plan: ArchivePlan | None = None) -> ArchiveResult:
         """Move the oldest instants from the active timeline to the archived one.
@@ -42,4 +42,4 @@ class ArchivingVerbs(ServiceVerbs):
             LockTimeoutError: others held the table's lock.
         """
         check_plan(plan, ArchivePlan)
-        return archive(self._storage, self._settings(options), plan)
+        return archive(self._session(options), plan)

@@ -27,74 +27,69 @@ from hudi_fast.metadata_table.table import MetadataTable
 from hudi_fast.metadata_table.updates.build import measured_columns
 from hudi_fast.metadata_table.updates.commit import update_metadata
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_delta
-from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.metadata_table.updates.table_delta import change_of_clean
-from hudi_fast.services.running import with_metadata
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.services.running import file_plan
 from hudi_fast.view.table_state import TableState, table_schema
-from hudi_fast.writing.metadata_commit import metadata_without_pending
+from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
+from hudi_fast.writing.session import TableSession
 
-__all__ = ["record_clean", "with_metadata_of_clean"]
+__all__ = ["ensure_metadata_of_clean", "record_clean"]
 
 
-def with_metadata_of_clean(
-    state: TableState, clock: InstantClock, settings: ServiceSettings, checked: bool = False
-) -> TableState:
-    """The state once the metadata table, if there is one, can take a clean in; under the table's lock.
+def ensure_metadata_of_clean(session: TableSession, checked: bool = False) -> TableState:
+    """The state after the metadata table, if there is one, can record a clean; under the table's lock.
 
     Args:
-        state: the table, where failed writes have been taken back.
-        clock: gives times.
-        settings: whether it is to be there.
+        session: the call; failed writes were rolled back.
         checked: whether it was found able to since the clean began.
 
     Raises:
-        HudiError: it could not be built anew; nothing was deleted.
+        HudiError: it could not be built again; nothing was deleted.
     """
+    state, options = session.state, session.settings.write.metadata
     if not state.config.metadata_partitions:
         return state
     known = metadata_of(state)
-    if checked and settings.write.metadata.enabled and known is not None and not known.timeline.pending():
+    if checked and options.enabled and known is not None and not known.timeline.pending():
         return state
-    if settings.write.metadata.enabled:
-        table = metadata_without_pending(state, clock)
-        if table is not None and (checked or _can_keep_up(state, table, settings.write.metadata)):
-            return replace(state, view=replace(state.view, lister=MetadataLister(table)))
-    return with_metadata(state, clock, settings)
+    if options.enabled:
+        table = metadata_without_pending(session)
+        if table is not None and (checked or _can_keep_up(state, table, options)):
+            if table is known:
+                return state
+            return session.set_state(replace(state, view=replace(state.view, lister=MetadataLister(table))))
+    return ensure_metadata(session, file_plan(session))
 
 
 def record_clean(
-    state: TableState,
-    requested: str,
-    removed: Mapping[str, Iterable[str]],
-    removed_partitions: list[str],
-    clock: InstantClock,
-    settings: ServiceSettings,
-) -> TableState:
-    """Record a clean that is about to be completed; the state that it was recorded on. Under the table's lock.
+    session: TableSession, requested: str, removed: Mapping[str, Iterable[str]], removed_partitions: list[str]
+) -> MetadataTable | None:
+    """Record a clean that is about to be completed; under the table's lock.
 
     Args:
-        state: the table as it is now.
+        session: the call.
         requested: the clean.
-        removed: partition path to names of files that are gone.
-        removed_partitions: those that are wholly gone.
-        clock: gives times.
-        settings: of the metadata table.
+        removed: partition path to names of deleted files.
+        removed_partitions: partitions that were deleted as a whole.
+
+    Returns:
+        The metadata table with the clean; None for a table without one.
 
     Raises:
         HudiError: it could not be recorded; the clean stays pending.
     """
-    state = with_metadata_of_clean(state, clock, settings, checked=True)
+    state = ensure_metadata_of_clean(session, checked=True)
     table = metadata_of(state)
     if table is None:
-        return state
-    options = settings.write.metadata
-    change = change_of_clean(
+        return None
+    options = session.settings.write.metadata
+    delta = change_of_clean(
         requested, {name: tuple(files) for name, files in removed.items() if files}, removed_partitions
     )
-    update_metadata(_context(state, table, options), change, clock, in_threads(), options.partitioned_index_min_groups)
-    return state
+    context = _context(state, table, options)
+    return update_metadata(
+        context, delta, session.clock, session.backend.write_records, options.partitioned_index_min_groups
+    )
 
 
 def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptions) -> bool:
@@ -121,7 +116,11 @@ def _context(state: TableState, table: MetadataTable, options: MetadataOptions) 
         config=config,
         view=state.view,
         merge=SliceMerge(
-            state.storage, state.timeline, config.version, MergeRules(COMMIT_TIME), history=state.view.history
+            storage=state.storage,
+            timeline=state.timeline,
+            table_version=config.version,
+            rules=MergeRules(COMMIT_TIME),
+            history=state.view.history,
         ),
         metadata=table,
         schema=schema,

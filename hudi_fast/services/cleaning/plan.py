@@ -5,10 +5,9 @@
     timeline alone ─► may one be due? ─► last clean: is it? what does it leave? ─► earliest commit to retain
         ─► partitions ─► slices of each ─► outdated by the policy, and held by nothing ─► <instant>.clean.requested
 
-The timeline is asked before anything is opened, so a clean that is not due costs one listing. Looking for files takes
-no lock: what is out of date stays so whatever writers do meanwhile, and what a savepoint or a service lays hold of in
-between is found when the plan is carried out. There is one plan at a time, and one that deletes nothing is not
-written, unless ``hoodie.write.empty.clean.interval.hours`` says so.
+Looking for files takes no lock: an outdated slice stays outdated whatever writers do, and files that a savepoint or a
+service starts to need in between are found when the plan is executed. There is one plan at a time. A plan that deletes
+nothing is not written, unless ``hoodie.write.empty.clean.interval.hours`` asks for it.
 
 Sources: ``CleanPlanActionExecutor``, ``CleanPlanner`` (Hudi 1.2.0).
 """
@@ -21,24 +20,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from hudi_fast.config.clean_options import CleanOptions
-from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.services.cleaning.last_clean import SAVEPOINTS_KEY, TAKEN_OVER_KEY, LastClean, last_clean
 from hudi_fast.services.cleaning.partitions import chosen_partitions, touched_partitions
 from hudi_fast.services.cleaning.retained_files import kept_names, retained_files
 from hudi_fast.services.cleaning.retention import BY_VERSIONS, RetainedFiles, earliest_to_retain, outdated
 from hudi_fast.services.cleaning.work import ScheduledClean
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, explained_plan, load_timeline, read_requested_body
+from hudi_fast.timeline.active import Timeline, explained_plan, read_requested_body
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.plans import CleanPlan, decode_clean_plan, encode_clean_plan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import refuse_while_restoring
 
 __all__ = ["clean_may_be_due", "pending_cleans", "read_clean_plan", "schedule_clean"]
@@ -92,52 +89,42 @@ def clean_may_be_due(config: TableConfig, timeline: Timeline, options: CleanOpti
     )
 
 
-def schedule_clean(
-    storage: Storage, settings: ServiceSettings, if_due: bool, dry_run: bool = False
-) -> ScheduledClean | None:
+def schedule_clean(session: TableSession, if_due: bool, dry_run: bool = False) -> ScheduledClean | None:
     """Put a clean on the timeline.
 
     Args:
-        storage: the table's storage.
-        settings: policy and trigger.
+        session: the call; its settings have the policy and the trigger.
         if_due: ask the trigger first.
-        dry_run: write nothing; the plan has no instant.
+        dry_run: only return the plan, without an instant; nothing is written.
 
     Returns:
-        What was planned, or what waits already; None when it is not due, or there is nothing to delete.
+        The plan, or one that is pending already; None when it is not due, or there is nothing to delete.
 
     Raises:
-        CommitConflictError: the table is being restored.
-        CorruptTableError: a file of the timeline cannot be understood.
+        CommitConflictError: a restore is pending.
+        CorruptTableError: a file of the timeline is damaged.
     """
-    options = settings.clean
-    config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    timeline = load_timeline(storage, config)
-    waiting = pending_cleans(storage, config, timeline)
-    if waiting:
-        return waiting[0]
-    outlook = _look_ahead(storage, config, timeline, options, if_due)
+    options, state = session.settings.clean, session.latest()
+    pending = pending_cleans(state)
+    if pending:
+        return pending[0]
+    outlook = _look_ahead(state, options, if_due)
     if outlook is None:
         return None
-    state = open_state(storage)
-    if state.timeline != timeline:
-        outlook = _look_ahead(storage, state.config, state.timeline, options, if_due)
-        if outlook is None:
-            return None
     plan, sizes = _plan(state, outlook, options)
     if not plan.files and not plan.partitions_to_be_deleted and not outlook.is_checkpoint:
         return None
-    return ScheduledClean("", plan, sizes) if dry_run else _put_on_timeline(storage, plan, sizes, settings)
+    return ScheduledClean("", plan, sizes) if dry_run else _put_on_timeline(session, plan, sizes)
 
 
-def pending_cleans(storage: Storage, config: TableConfig, timeline: Timeline) -> list[ScheduledClean]:
-    """Cleans that wait to be carried out, or whose process died over it, oldest first.
+def pending_cleans(state: TableState) -> list[ScheduledClean]:
+    """Pending cleans, abandoned ones included, oldest first.
 
     Raises:
-        CorruptTableError: a plan is gone or cannot be understood.
+        CorruptTableError: a plan is missing or damaged.
     """
-    pending = [one for one in timeline.of_action("clean") if not one.is_completed]
-    plans = ((one, read_clean_plan(storage, config, one)) for one in pending)
+    pending = [one for one in state.timeline.of_action("clean") if not one.is_completed]
+    plans = ((one, read_clean_plan(state.storage, state.config, one)) for one in pending)
     return [ScheduledClean(one.requested, plan) for one, plan in plans if plan is not None]
 
 
@@ -156,10 +143,9 @@ def read_clean_plan(storage: Storage, config: TableConfig, instant: Instant) -> 
 # ---- what is to be done
 
 
-def _look_ahead(
-    storage: Storage, config: TableConfig, timeline: Timeline, options: CleanOptions, if_due: bool
-) -> _Outlook | None:
-    """What is to be done, from the timeline and the bodies on it; None when nothing is."""
+def _look_ahead(state: TableState, options: CleanOptions, if_due: bool) -> _Outlook | None:
+    """What is to be done, from the timeline and its bodies; None when nothing is."""
+    storage, config, timeline = state.storage, state.config, state.timeline
     if not timeline.writes():
         return None
     now = _now_ms()
@@ -274,16 +260,13 @@ def _holds_nothing_else(state: TableState, partition: str, files: set[str]) -> b
 # ---- onto the timeline
 
 
-def _put_on_timeline(
-    storage: Storage, plan: CleanPlan, sizes: dict[str, int], settings: ServiceSettings
-) -> ScheduledClean:
-    with table_lock(storage, settings.write.lock) as held:
-        config = TableConfig.from_properties(load_properties(storage), storage.uri)
-        timeline = load_timeline(storage, config)
-        waiting = pending_cleans(storage, config, timeline)
-        if waiting:
-            return waiting[0]
-        refuse_while_restoring(storage, timeline, "no clean may begin")
-        now = settings.clock(config, held).next_time(timeline.newest_time)
-        create_requested(storage, config, Instant(now, "clean", State.REQUESTED), encode_clean_plan(plan))
+def _put_on_timeline(session: TableSession, plan: CleanPlan, sizes: dict[str, int]) -> ScheduledClean:
+    with session.locked() as state:
+        pending = pending_cleans(state)
+        if pending:
+            return pending[0]
+        refuse_while_restoring(session.storage, state.timeline, "no clean may begin")
+        now = session.next_time()
+        create_requested(session.storage, state.config, Instant(now, "clean", State.REQUESTED), encode_clean_plan(plan))
+        session.changed()
         return ScheduledClean(now, plan, sizes)

@@ -1,15 +1,16 @@
-"""Carrying a planned clean out.
+"""Executing a planned clean.
 
 ::
 
-    begin     the table's lock: clean up, look whether the plan still fits, requested ─► inflight
-    delete    no lock: files, many at once                                          (writers go on)
+    begin     the table's lock: recover, does the plan still fit? requested ─► inflight
+    delete    many files at once, without the lock                                  (writers continue)
     finish    the table's lock: folders of empty partitions, the metadata table, inflight ─► completed
 
-A lock of the services' own is held all the while: it falls when its holder dies, so an inflight clean that is found
-under it belongs to nobody alive, and is carried out again: what is gone already counts as deleted. A file that cannot
-be deleted stays listed, and the clean's metadata names it for the next one: see
-:mod:`hudi_fast.services.cleaning.last_clean`.
+The lock of cleans is held all the while. It ends with its process, so an inflight clean that is found under it was
+abandoned and is executed again: missing files count as deleted. A file that cannot be deleted stays listed, and the
+clean's metadata names it for the next clean: see :mod:`hudi_fast.services.cleaning.last_clean`.
+
+After a write of a single writer the table's lock is still held, and the clean uses the state of the write.
 
 Sources: ``CleanActionExecutor``, ``BaseHoodieTableServiceClient#clean`` (Hudi 1.2.0).
 """
@@ -22,25 +23,18 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hudi_fast.config.properties_file import PROPERTIES_PATH, load_properties
+from hudi_fast.config.properties_file import PROPERTIES_PATH
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitConflictError, CommitError, HudiWarning, ServiceTakenError, UnsupportedFeatureError
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import HeldLock, table_lock
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
-from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.cleaning.metadata import record_clean, with_metadata_of_clean
+from hudi_fast.services.cleaning.metadata import ensure_metadata_of_clean, record_clean
 from hudi_fast.services.cleaning.plan import clean_may_be_due, read_clean_plan, schedule_clean
 from hudi_fast.services.cleaning.retained_files import CheckedPlan, check_plan
 from hudi_fast.services.cleaning.work import CleanResult, FinishedClean, ScheduledClean, combined_result
-from hudi_fast.services.deleting import delete_files
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.running import service_lock
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.active import Timeline, load_timeline
-from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.heartbeat import sending_heartbeats
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import CleanMetadata, CleanPartition, CleanPlan, encode_clean_metadata, encode_clean_plan
@@ -50,118 +44,98 @@ from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.failed_writes import expired_writes
 from hudi_fast.writing.metadata_commit import maintain_metadata
 from hudi_fast.writing.rollback import roll_back
-from hudi_fast.writing.transaction import clean_up
+from hudi_fast.writing.session import TableSession, without_waiting
+from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.transaction import recover
 
 __all__ = ["clean", "clean_after_write", "clean_before_write", "clean_has_work", "run_clean"]
 
 _ACTION = "clean"
 _NO_PLAN = CleanPlan("")
-"""Of a clean whose plan stands on the timeline."""
+"""Stands for a plan that is on the timeline."""
 _LAYOUT_WITH_PLAN_INFLIGHT = 1
-"""Readers of layout 1 look for the plan in the inflight file."""
+"""Readers of layout 1 expect the plan in the inflight file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Begun:
     """A clean that is inflight."""
 
-    state: TableState
     instant: Instant
-    clock: InstantClock
     plan: CleanPlan
     checked: CheckedPlan
     started: float
 
 
-def run_clean(
-    storage: Storage, scheduled: ScheduledClean, settings: ServiceSettings, carriers: Carriers
-) -> FinishedClean:
-    """Carry out a clean that stands on the timeline, as it was planned or not at all.
+def run_clean(session: TableSession, scheduled: ScheduledClean) -> FinishedClean:
+    """Execute a clean that is pending on the timeline, exactly as planned.
 
     Args:
-        storage: the table's storage.
+        session: the call.
         scheduled: which one.
-        settings: how the table is locked.
-        carriers: who deletes.
 
     Raises:
-        ServiceTakenError: it is no longer pending, or another writer is carrying it out.
-        CommitConflictError: since it was planned, a savepoint or a service has laid hold of a file of it, or a query
-            needs one.
-        CommitError: storage failed; it stays pending, and the next clean carries it out.
-        CorruptTableError: the plan names what is no data file of the table. Nothing was deleted.
-        UnsupportedFeatureError: files of a bootstrapped folder are to go, too. Nothing was deleted.
+        ServiceTakenError: it is no longer pending, or another process runs it.
+        CommitConflictError: since it was planned, a savepoint, a service or a query needs a file of it.
+        CommitError: storage failed; it stays pending, and the next clean executes it.
+        CorruptTableError: the plan names a file that is not a data file of the table. Nothing was deleted.
+        UnsupportedFeatureError: the plan deletes files of a bootstrapped folder. Nothing was deleted.
     """
-    with service_lock(storage, settings, service_lock_path(_ACTION)):
-        done = _carry_out(storage, scheduled, settings, carriers, strictly=True)
+    with session.service_lock(service_lock_path(_ACTION)):
+        done = _execute(session, scheduled, strictly=True)
     if done is None:
-        raise _not_pending(storage, scheduled.instant, "taken off the timeline")
+        raise _not_pending(session.storage, scheduled.instant, "removed from the timeline")
     return done
 
 
-def clean(
-    storage: Storage,
-    settings: ServiceSettings,
-    carriers: Carriers,
-    if_due: bool,
-    pending_only: bool = False,
-) -> list[FinishedClean]:
-    """Carry out the cleans that wait on the timeline, oldest first, then plan one and carry that out.
+def clean(session: TableSession, if_due: bool, pending_only: bool = False) -> list[FinishedClean]:
+    """Execute pending cleans, oldest first, then plan one and execute it.
 
-    A file of a waiting plan that may no longer be deleted is passed over with a warning.
+    A file of a pending plan that must stay now is skipped with a warning.
 
     Args:
-        storage: the table's storage.
-        settings: policy and trigger.
-        carriers: who deletes.
+        session: the call.
         if_due: ask the trigger before planning.
         pending_only: plan nothing.
 
     Raises:
-        LockTimeoutError: another clean is at work.
-        ServiceTakenError: another clean is at work, and the settings do not wait for it.
+        LockTimeoutError: another clean is running.
+        ServiceTakenError: another clean is running, and the settings do not wait for it.
         HudiError: as :func:`run_clean`.
     """
     done: list[FinishedClean | None] = []
-    with service_lock(storage, settings, service_lock_path(_ACTION)):
-        timeline = _timeline_of(storage)
+    with session.service_lock(service_lock_path(_ACTION)):
+        timeline = session.latest().timeline
         for instant in timeline.of_action(_ACTION):
             if not instant.is_completed:
-                waiting = ScheduledClean(instant.requested, _NO_PLAN)
-                done.append(_carry_out(storage, waiting, settings, carriers, strictly=False))
+                pending = ScheduledClean(instant.requested, _NO_PLAN)
+                done.append(_execute(session, pending, strictly=False))
         if not pending_only:
             if any(one.action == "rollback" for one in timeline.pending()) or timeline.pending_writes:
-                with table_lock(storage, settings.write.lock) as held:
-                    _recovered(storage, settings, held)
-            planned = schedule_clean(storage, settings, if_due, dry_run=True)
+                with session.locked():
+                    _recover(session)
+            planned = schedule_clean(session, if_due, dry_run=True)
             if planned is not None:
-                done.append(_carry_out(storage, planned, settings, carriers, strictly=False))
+                done.append(_execute(session, planned, strictly=False))
     return [one for one in done if one is not None]
 
 
-def clean_after_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
-    """Clean once a write is visible, if that is wanted and due.
-
-    What is not due, as the timeline alone tells, costs one listing.
-
-    Args:
-        storage: the table's storage.
-        settings: of the write.
-        carriers: who deletes.
+def clean_after_write(session: TableSession) -> CleanResult | None:
+    """Clean after a write, if the options ask for it and it is due.
 
     Returns:
-        None when it was not due, there was nothing to delete, or another clean is at work.
+        None when it was not due, there was nothing to delete, or another clean is running.
 
     Raises:
-        HudiError: it failed; the next clean carries it out.
+        HudiError: it failed; the next clean executes it.
     """
-    return _clean_beside_write(storage, settings, carriers) if settings.clean.automatic else None
+    return _clean_beside_write(session) if session.settings.clean.automatic else None
 
 
-def clean_has_work(config: TableConfig, timeline: Timeline, settings: ServiceSettings) -> bool:
-    """Whether a clean beside a write is worth looking into, as far as the timeline alone tells.
+def clean_has_work(config: TableConfig, timeline: Timeline, settings: Settings) -> bool:
+    """Whether a clean beside a write may have anything to do, as far as the timeline shows.
 
-    Under ``hoodie.clean.failed.writes.policy=LAZY`` pending writes are, too: one that died holds back what may be
+    Under ``hoodie.clean.failed.writes.policy=LAZY`` pending writes count: an abandoned one keeps files from being
     deleted until a clean rolls it back.
 
     Args:
@@ -173,13 +147,8 @@ def clean_has_work(config: TableConfig, timeline: Timeline, settings: ServiceSet
     return clean_may_be_due(config, timeline, settings.clean) or (lazy and bool(timeline.pending_writes))
 
 
-def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
-    """What ``hoodie.prewrite.cleaner.policy`` asks for before a write begins, which holds no lock yet.
-
-    Args:
-        storage: the table's storage; there need not be a table.
-        settings: of the write.
-        carriers: who deletes.
+def clean_before_write(session: TableSession) -> CleanResult | None:
+    """What ``hoodie.prewrite.cleaner.policy`` asks for before a write begins; the table need not exist.
 
     Returns:
         What was cleaned; None for nothing.
@@ -187,114 +156,124 @@ def clean_before_write(storage: Storage, settings: ServiceSettings, carriers: Ca
     Raises:
         HudiError: it failed; the write must not begin.
     """
-    policy = settings.clean.before_write
-    if policy == "NONE" or not storage.exists(PROPERTIES_PATH):
+    policy = session.settings.clean.before_write
+    if policy == "NONE" or not session.storage.exists(PROPERTIES_PATH):
         return None
     if policy == "CLEAN":
-        return _clean_beside_write(storage, settings, carriers)
-    with table_lock(storage, settings.write.lock) as held:
-        _recovered(storage, settings, held)
+        return _clean_beside_write(session)
+    with session.locked():
+        _recover(session)
     return None
 
 
 # ---- inside
 
 
-def _clean_beside_write(storage: Storage, settings: ServiceSettings, carriers: Carriers) -> CleanResult | None:
-    started = time.monotonic()
-    config = TableConfig.from_properties(load_properties(storage), storage.uri)
-    if not clean_has_work(config, load_timeline(storage, config), settings):
+def _clean_beside_write(session: TableSession) -> CleanResult | None:
+    started, state = time.monotonic(), session.state
+    if not clean_has_work(state.config, state.timeline, session.settings):
         return None
     try:
-        done = clean(storage, replace(settings, waits=False), carriers, if_due=True)
+        with without_waiting(session):
+            done = clean(session, if_due=True)
     except ServiceTakenError:
         return None
     return combined_result(done, time.monotonic() - started) if done else None
 
 
-def _carry_out(
-    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, carriers: Carriers, strictly: bool
-) -> FinishedClean | None:
-    """Under the services' own lock; None for a plan that was cut off, which is off the timeline then.
+def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> FinishedClean | None:
+    """Execute a plan under the lock of cleans; None for a plan that was cut off, and is removed then.
 
-    A plan that is not on the timeline yet is put there; that of one that is there is read.
+    A plan without an instant is put on the timeline; that of a pending instant is read.
     """
-    requested = planned.instant
+    storage, requested = session.storage, planned.instant
     try:
         with contextlib.ExitStack() as alive:
-            with table_lock(storage, settings.write.lock) as held:
-                begun = _begin(storage, planned, settings, strictly, held)
+            with session.locked():
+                begun = _begin(session, planned, strictly)
                 if begun is None:
                     return None
                 requested = begun.instant.requested
-                alive.enter_context(sending_heartbeats(storage, requested, settings.failed_writes.heartbeat))
+                alive.enter_context(sending_heartbeats(storage, requested, session.heartbeat_rule))
             paths = [path for some in begun.checked.paths.values() for path in some]
-            deleted = delete_files(storage, paths, carriers.delete)
-            with table_lock(storage, settings.write.lock) as held:
-                begun.clock.under(held)
-                return _finish(storage, begun, set(deleted.failed), settings)
+            failed = _delete(session, paths)
+            with session.locked():
+                return _finish(session, begun, failed)
     except OSError as error:
         raise CommitError(
-            f"The clean {requested} of {storage.uri} failed because of storage: {error}. If it stands on the timeline, "
-            "the next clean carries it out."
+            f"The clean {requested} of {storage.uri} failed because of storage: {error}. If it is on the timeline, the "
+            "next clean executes it."
         ) from error
 
 
-def _begin(
-    storage: Storage, planned: ScheduledClean, settings: ServiceSettings, strictly: bool, held: HeldLock
-) -> _Begun | None:
-    """Make the clean inflight, unless it does not fit the table any more."""
-    started = time.monotonic()
-    state, clock = _recovered(storage, settings, held)
-    instant = _instant_of(state, planned, clock)
+def _delete(session: TableSession, paths: Sequence[str]) -> set[str]:
+    """Delete files; those that still exist, or may exist because storage does not answer."""
+    storage = session.storage
+    done = session.backend.delete(storage, paths)
+    return {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
+
+
+def _may_exist(storage: Storage, path: str) -> bool:
+    try:
+        return storage.exists(path)
+    except OSError:
+        return True
+
+
+def _begin(session: TableSession, planned: ScheduledClean, strictly: bool) -> _Begun | None:
+    """Move the clean to inflight, unless it no longer fits the table."""
+    started, storage = time.monotonic(), session.storage
+    state = _recover(session)
+    instant = _instant_of(session, planned)
     requested = instant.requested
     if instant.state is State.INFLIGHT:
-        require_abandoned(storage, instant, settings.failed_writes.heartbeat)
-        roll_back_metadata(storage, state.config, requested, clock.next_time(state.timeline.newest_time), clock)
-        state = open_state(storage)
+        require_abandoned(session, instant)
+        roll_back_metadata(storage, state.config, requested, session.next_time(), session.clock)
+        state = session.reload()
     plan = read_clean_plan(storage, state.config, instant)
     if plan is None:
         delete_instant_files(storage, state.config, instant)
+        session.changed()
         return None
     if plan.sources:
         raise UnsupportedFeatureError(
             f"The clean {requested} of {storage.uri} was planned to delete files of the folder that the table was "
             "bootstrapped from (hoodie.clean.delete.bootstrap.base.file), which is not supported. Nothing was deleted; "
-            "let Apache Hudi carry it out."
+            "execute it with Apache Hudi."
         )
     checked = check_plan(state, plan, f"{state.config.timeline_folder}/{requested}.clean.requested")
-    _tell_kept(storage, requested, checked, strictly)
-    state = with_metadata_of_clean(state, clock, settings)
+    _report_kept(storage, requested, checked, strictly)
+    state = ensure_metadata_of_clean(session)
+    inflight = replace(instant, state=State.INFLIGHT, file_name=None)
     if instant.state is State.REQUESTED:
         in_layout_1 = state.config.layout_version == _LAYOUT_WITH_PLAN_INFLIGHT
         to_inflight(storage, state.config, instant, encode_clean_plan(plan) if in_layout_1 else b"")
-    return _Begun(state, replace(instant, state=State.INFLIGHT, file_name=None), clock, plan, checked, started)
+        session.transitioned(inflight)
+    return _Begun(instant=inflight, plan=plan, checked=checked, started=started)
 
 
-def _instant_of(state: TableState, planned: ScheduledClean, clock: InstantClock) -> Instant:
-    """The pending clean of a plan; one that is not on the timeline is put there."""
+def _instant_of(session: TableSession, planned: ScheduledClean) -> Instant:
+    """The pending clean of a plan; a plan without an instant is put on the timeline."""
+    state = session.state
     if not planned.instant:
-        instant = Instant(clock.next_time(state.timeline.newest_time), _ACTION, State.REQUESTED)
-        return create_requested(state.storage, state.config, instant, encode_clean_plan(planned.plan))
+        instant = Instant(session.next_time(), _ACTION, State.REQUESTED)
+        return create_requested(session.storage, state.config, instant, encode_clean_plan(planned.plan))
     found = state.timeline.find(planned.instant, _ACTION)
     if found is None or found.action != _ACTION or found.is_completed:
-        raise _not_pending(state.storage, planned.instant, "taken off the timeline" if found is None else "completed")
+        what = "removed from the timeline" if found is None else "completed"
+        raise _not_pending(session.storage, planned.instant, what)
     return found
 
 
-def _recovered(storage: Storage, settings: ServiceSettings, held: HeldLock) -> tuple[TableState, InstantClock]:
-    """The table once writes that failed are rolled back, those among them that are left to cleans; under its lock."""
-    state = open_state(storage)
-    clock = settings.clock(state.config, held)
-    state = clean_up(state, clock, settings.failed_writes)
-    expired = expired_writes(state, settings.failed_writes)
-    for instant in expired:
-        rule = settings.failed_writes.heartbeat
-        roll_back(storage, state.config, instant, clock, state.timeline.newest_time, rule=rule)
-    return open_state(storage) if expired else state, clock
+def _recover(session: TableSession) -> TableState:
+    """The state after failed writes were rolled back, including those left to cleans; under the table's lock."""
+    recover(session)
+    for instant in expired_writes(session.state, session.settings.failed_writes):
+        roll_back(session, instant)
+    return session.state
 
 
-def _tell_kept(storage: Storage, requested: str, checked: CheckedPlan, strictly: bool) -> None:
+def _report_kept(storage: Storage, requested: str, checked: CheckedPlan, strictly: bool) -> None:
     if not checked.kept:
         return
     path, reason = min(checked.kept.items())
@@ -304,22 +283,24 @@ def _tell_kept(storage: Storage, requested: str, checked: CheckedPlan, strictly:
     )
     if strictly:
         raise CommitConflictError(
-            f"{what} Nothing was deleted. Call clean() without a plan: it deletes the others and closes this one."
+            f"{what} Nothing was deleted. Call clean() without a plan: it deletes the other files and completes this "
+            "clean."
         )
     warnings.warn(f"{what} They stay.", HudiWarning, stacklevel=4)
 
 
-def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: ServiceSettings) -> FinishedClean:
+def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedClean:
     """Record what was deleted, in the metadata table too, and complete the clean."""
-    state, clock, requested = open_state(storage), begun.clock, begun.instant.requested
+    state, storage, requested = session.state, session.storage, begun.instant.requested
     instant = state.timeline.find(requested, _ACTION)
     if instant is None or instant.state is not State.INFLIGHT:
-        raise _not_pending(storage, requested, "taken off the timeline" if instant is None else "completed")
-    clock.next_time(state.timeline.newest_time)  # it completes after all of them, and the lock is still ours
+        raise _not_pending(storage, requested, "removed from the timeline" if instant is None else "completed")
+    clock = session.clock
+    clock.next_time(state.timeline.newest_time)  # checks the lock before folders are deleted
     gone_partitions = _delete_partitions(storage, begun.plan.partitions_to_be_deleted, state.timeline)
     parts = _parts(begun, failed, gone_partitions)
     removed = {one.partition_path: one.deleted for one in parts}
-    state = record_clean(state, requested, removed, gone_partitions, clock, settings)
+    recorded = record_clean(session, requested, removed, gone_partitions)
     metadata = CleanMetadata(
         requested,
         begun.plan.earliest_instant_to_retain or "",
@@ -328,14 +309,15 @@ def _finish(storage: Storage, begun: _Begun, failed: set[str], settings: Service
         parts,
         begun.plan.extra_metadata,
     )
-    complete(storage, state.config, begun.instant, encode_clean_metadata(metadata), lambda: clock.next_time(requested))
-    maintain_metadata(state, settings.write.metadata, clock)
+    body, config = encode_clean_metadata(metadata), session.state.config
+    session.committed(complete(storage, config, begun.instant, body, lambda: clock.next_time(requested)), recorded)
+    maintain_metadata(session)
     size = sum(bytes_ for path, bytes_ in begun.checked.sizes.items() if path not in failed)
     return FinishedClean(requested, metadata, size)
 
 
 def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple[CleanPartition, ...]:
-    """What was done in each partition of the plan; what had to stay counts as failed."""
+    """What was done in each partition of the plan; files that had to stay count as failed."""
     kept: dict[str, list[str]] = {}
     for path in begun.checked.kept:
         folder, _, name = path.rpartition("/")
@@ -356,10 +338,10 @@ def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple
 
 
 def _delete_partitions(storage: Storage, partitions: Sequence[str], timeline: Timeline) -> list[str]:
-    """Take the folders of empty partitions away; those that are gone.
+    """Delete the folders of empty partitions; returns the deleted partitions.
 
-    They stay while somebody writes: a file may be made in one at this moment, by a write that began before the clean,
-    and whose records in the metadata table come before those of the clean, too.
+    Folders stay while a write is pending: it may be making a file in one of them, and its records in the metadata table
+    precede those of the clean.
     """
     if timeline.pending_writes:
         return []
@@ -367,17 +349,13 @@ def _delete_partitions(storage: Storage, partitions: Sequence[str], timeline: Ti
 
 
 def _delete_partition(storage: Storage, partition: str) -> bool:
-    """Take a partition's folder away if it holds its marker alone; whether it is gone."""
+    """Delete a partition's folder if it holds only its marker; whether it is deleted."""
     others = [one for one in storage.list_dir(partition) if one.name not in PARTITION_MARKERS]
     if any(not one.name.endswith(".crc") for one in others):
         return False
-    with contextlib.suppress(OSError):  # it stays, and empty as it is harms nobody
+    with contextlib.suppress(OSError):  # an empty folder is harmless
         storage.delete_dir(partition)
     return not storage.exists(partition)
-
-
-def _timeline_of(storage: Storage) -> Timeline:
-    return load_timeline(storage, TableConfig.from_properties(load_properties(storage), storage.uri))
 
 
 def _not_pending(storage: Storage, requested: str, what: str) -> ServiceTakenError:

@@ -32,8 +32,8 @@ class CleaningVerbs(ServiceVerbs):
             CommitConflictError: the table is being restored.
             ConfigError: an option is wrong.
         """
-        settings = self._settings(options)
-        return schedule_clean(self._storage, settings, settings.clean.has_trigger, dry_run)
+        session = self._session(options)
+        return schedule_clean(session, session.settings.clean.has_trigger, dry_run)
 
     def clean(
         self,
@@ -63,10 +63,9 @@ class CleaningVerbs(ServiceVerbs):
         """
         started = time.monotonic()
         check_plan(plan, ScheduledClean)
-        settings = self._settings(options)
-        carriers = self._carriers(spark, settings)
+        session = self._session(options, spark)
         if plan is not None:
-            done = [run_clean(self._storage, plan, settings, carriers)]
+            done = [run_clean(session, plan)]
         else:
-            done = clean(self._storage, settings, carriers, settings.clean.has_trigger, pending_only)
+            done = clean(session, session.settings.clean.has_trigger, pending_only)
         return combined_result(done, time.monotonic() - started)

@@ -6,11 +6,11 @@
       plan     per partition: ranges and sizes of their groups ─► groups to rewrite, the ranges afterwards
       begin    a replace commit: requested ─► inflight
       rewrite  slices, merged ─► a base file for each new range; rows keep commit time and sequence number
-      commit   the new ranges ─► the metadata table ─► completed instant (visible, at once) ─► marks: the ranges count
+      commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: the ranges count
 
 Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.bucket_plans`. This replace commit
-has no plan: if its writer dies the next one rolls it back like any write, and ranges
-that no completed instant made do not count. Groups keep their range unless they are rewritten.
+has no plan: if its writer fails, the next one rolls it back like any write, and ranges without a completed instant do
+not count. Groups keep their range unless they are rewritten.
 
 Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``SingleSparkJobConsistentHashingExecutionStrategy``,
 ``HoodieSparkConsistentBucketIndex.updateLocation`` (Hudi 1.2.0).
@@ -21,8 +21,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -45,21 +44,15 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.kernels.grouping import group_rows
 from hudi_fast.keys.key_generator import record_keys
 from hudi_fast.locking.machine import service_lock_path
-from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.merging.gather import gather
 from hudi_fast.merging.slice_merge import merge_schema
-from hudi_fast.metadata_table.state import open_state
-from hudi_fast.metadata_table.updates.runner import in_threads
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.bucket_ranges import PartitionResize, ResizeBounds, ResizeGroup, plan_partition
 from hudi_fast.services.clustering.work import Finished
 from hudi_fast.services.compaction.plan import require_merge_on_read
-from hudi_fast.services.running import guarded, service_lock, with_metadata
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work_plan import service_merge, service_plan
+from hudi_fast.services.running import file_plan, recover_with_metadata, stats_by_partition
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
-from hudi_fast.timeline.instant import Instant
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
@@ -67,66 +60,57 @@ from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.metadata_commit import maintain_metadata, record_in_metadata
 from hudi_fast.writing.output_file import OutputFile
-from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 from hudi_fast.writing.schema_commit import schema_metadata
-from hudi_fast.writing.transaction import Transaction, begin, clean_up, commit
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.transaction import Transaction, begin, publish, rolled_back_on_failure
 
-__all__ = ["carry_out_resizes", "resize_buckets"]
+__all__ = ["execute_resizes", "resize_buckets"]
 
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
-def resize_buckets(storage: Storage, settings: ServiceSettings) -> list[Finished]:
-    """Split and merge the buckets of a table, those of partitions that a service is planned for left out.
+def resize_buckets(session: TableSession) -> list[Finished]:
+    """Split and merge the buckets of a table, except in partitions that a pending service names.
 
     Args:
-        storage: the table's storage.
-        settings: bounds, and how files are written.
+        session: the call; its settings have the bounds.
 
     Returns:
-        The replace commit; none when all buckets are as they should be.
+        The replace commit; none when all buckets have the right size.
 
     Raises:
         CommitError: it failed; the table is as before.
-        ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options say.
-        UnsupportedFeatureError: no table of consistent hashing.
+        ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options name.
+        UnsupportedFeatureError: the table does not use consistent hashing.
     """
-    lock = partial(table_lock, storage, settings.write.lock)
-    with service_lock(storage, settings, service_lock_path("clustering")), lock() as held:
-        state = open_state(storage)
-        _require_consistent_hashing(storage)
-        require_merge_on_read(state)
-        clock = settings.clock(state.config, held)
-        state = with_metadata(clean_up(state, clock, settings.failed_writes), clock, settings)
-        resizes = list(_plan(state, ResizeBounds.of(settings.write)))
+    with session.service_lock(service_lock_path("clustering")), session.locked():
+        _require_consistent_hashing(session.storage)
+        require_merge_on_read(session.state)
+        state = recover_with_metadata(session)
+        resizes = list(_plan(state, ResizeBounds.of(session.settings.write)))
         if not resizes:
             return []
-        service_plan(state, settings)  # refuses what could not be carried out
-        return [carry_out_resizes(begin(state, clock, "CLUSTER", True), state, resizes, settings)]
+        file_plan(session)  # refuses what cannot be executed
+        return [execute_resizes(begin(session, "CLUSTER", True), resizes)]
 
 
-def carry_out_resizes(
-    transaction: Transaction,
-    state: TableState,
-    resizes: Sequence[PartitionResize],
-    settings: ServiceSettings,
-) -> Finished:
+def execute_resizes(transaction: Transaction, resizes: Sequence[PartitionResize]) -> Finished:
     """Rewrite buckets, and complete the replace commit; under the table's lock.
 
     Args:
         transaction: the replace commit or clustering, begun.
-        state: the pinned table.
         resizes: what happens to which partitions.
-        settings: how files are written.
 
     Raises:
         CommitError: it failed, and was rolled back.
-        ConfigError: other fields were hashed than the options say.
+        ConfigError: other fields were hashed than the options name.
     """
-    instant = transaction.instant.requested
-    plan = replace(service_plan(state, settings, instant), instant=instant)
-    resizing = _Resizing(state, plan, _hashed(settings.write, state))
-    stats = guarded(transaction, lambda: _carry_out(transaction, resizing, resizes, settings), None)
+    session, instant = transaction.session, transaction.instant.requested
+    with rolled_back_on_failure(transaction):
+        plan = file_plan(session, instant)
+        resizing = _Resizing(session.state, plan, _hashed(session.settings.write, session.state))
+        stats = _execute(transaction, resizing, resizes)
     ended = sum(len(group.slices) for resize in resizes for group in resize.groups)
     return Finished(instant, ended, tuple(stats))
 
@@ -147,7 +131,7 @@ def _plan(state: TableState, bounds: ResizeBounds) -> Iterator[PartitionResize]:
 def _require_consistent_hashing(storage: Storage) -> None:
     if not has_hashing(storage):
         raise UnsupportedFeatureError(
-            f"{storage.uri} is no table of consistent hashing: there are no bucket ranges to split and merge."
+            f"{storage.uri} does not use consistent hashing: there are no bucket ranges to split and merge."
         )
 
 
@@ -159,7 +143,7 @@ class _Resizing:
     """What all groups share: the pinned table, how files are written, what is hashed."""
 
     state: TableState
-    plan: WritePlan
+    plan: FilePlan
     hashed: BucketSettings
 
 
@@ -168,55 +152,46 @@ def _hashed(options: WriteOptions, state: TableState) -> BucketSettings:
     return BucketSettings("CONSISTENT_HASHING", options.bucket_count, fields)
 
 
-def _carry_out(
-    transaction: Transaction,
-    resizing: _Resizing,
-    resizes: Sequence[PartitionResize],
-    settings: ServiceSettings,
-) -> list[WriteStat]:
+def _execute(transaction: Transaction, resizing: _Resizing, resizes: Sequence[PartitionResize]) -> list[WriteStat]:
+    session, storage, instant = transaction.session, transaction.storage, transaction.instant.requested
     work = [(resize, group) for resize in resizes for group in resize.groups]
-    with ThreadPoolExecutor(resizing.plan.threads, thread_name_prefix="hudi_fast") as pool:
+    with ThreadPoolExecutor(resizing.plan.files.threads, thread_name_prefix="hudi_fast") as pool:
         tokens = [TaskToken(number) for number in range(len(work))]
         written = pool.map(lambda one, token: _rewrite(resizing, one[0], one[1], token), work, tokens)
         stats = [stat for some in written for stat in some]
-    state, options, clock = resizing.state, settings.write.metadata, transaction.clock
+    metadata = _commit_metadata(resizing, resizes, stats)
 
-    def record(_storage: Storage, instant: Instant, made: CommitMetadata) -> None:
-        record_in_metadata(state, resizing.plan, options, instant.requested, made, clock, in_threads())
+    def record() -> None:
+        _save_ranges(resizes, storage, instant)
+        record_in_metadata(session, resizing.plan, metadata)
 
-    save = partial(_save_ranges, resizes)
-    commit(transaction, _commit_metadata(resizing, resizes, stats), [save, record])
+    publish(transaction, metadata, record)
     for resize in resizes:
         with contextlib.suppress(OSError):  # the completed instant says the same
-            storage, partition = state.storage, resize.before.partition
-            storage.write_bytes(marker_path(partition, transaction.instant.requested), b"")
-    maintain_metadata(state, options, clock)
+            storage.write_bytes(marker_path(resize.before.partition, instant), b"")
+    session.changed()
+    maintain_metadata(session)
     return stats
 
 
-def _save_ranges(
-    resizes: Sequence[PartitionResize], storage: Storage, instant: Instant, _metadata: CommitMetadata
-) -> None:
-    """Write the new ranges down; announced like a data file, so that a rollback deletes them."""
+def _save_ranges(resizes: Sequence[PartitionResize], storage: Storage, instant: str) -> None:
+    """Write the new ranges, with a marker as for a data file, so that a rollback deletes them."""
     for resize in resizes:
         before = resize.before
-        after = HashingMetadata(before.partition, instant.requested, before.sequence + 1, resize.nodes)
-        path = hashing_path(before.partition, instant.requested)
-        create_marker(storage, instant.requested, path, "CREATE")
+        after = HashingMetadata(before.partition, instant, before.sequence + 1, resize.nodes)
+        path = hashing_path(before.partition, instant)
+        create_marker(storage, instant, path, "CREATE")
         storage.write_bytes(path, encode_hashing(after))
 
 
 def _commit_metadata(
     resizing: _Resizing, resizes: Sequence[PartitionResize], stats: Iterable[WriteStat]
 ) -> CommitMetadata:
-    by_partition: dict[str, list[WriteStat]] = {}
-    for stat in sorted(stats, key=lambda one: one.path):
-        by_partition.setdefault(stat.partition_path, []).append(stat)
     replaced = {
         resize.before.partition: [one.file_id for group in resize.groups for one in group.slices] for resize in resizes
     }
     schema = schema_metadata(resizing.plan)
-    return CommitMetadata(by_partition, schema, "CLUSTER", partition_to_replace_file_ids=replaced)
+    return CommitMetadata(stats_by_partition(stats), schema, "CLUSTER", partition_to_replace_file_ids=replaced)
 
 
 def _rewrite(resizing: _Resizing, resize: PartitionResize, group: ResizeGroup, token: TaskToken) -> list[WriteStat]:
@@ -241,7 +216,7 @@ def _rewrite(resizing: _Resizing, resize: PartitionResize, group: ResizeGroup, t
 def _rows(resizing: _Resizing, group: ResizeGroup) -> Iterator[tuple[FileSlice, pa.RecordBatch]]:
     plan = resizing.plan
     wanted = carried_schema(plan)
-    merge = service_merge(resizing.state, plan)
+    merge = plan.merge_of(resizing.state)
     columns = merge_schema(merge, wanted, plan.file_schema)
     scan = SliceScan(plan.storage, plan.config, wanted, wanted, None, merge=merge, merge_columns=columns)
     for slice_ in group.slices:
@@ -249,7 +224,7 @@ def _rows(resizing: _Resizing, group: ResizeGroup) -> Iterator[tuple[FileSlice, 
             yield slice_, batch
 
 
-def _keys(plan: WritePlan, batch: pa.RecordBatch) -> pa.Array:
+def _keys(plan: FilePlan, batch: pa.RecordBatch) -> pa.Array:
     if plan.stored_key_config is None:
         return single_chunk(batch.column(RECORD_KEY))
     return single_chunk(record_keys(plan.stored_key_config, pa.Table.from_batches([batch])))
@@ -269,7 +244,7 @@ def _check_keys(resizing: _Resizing, resize: PartitionResize, slice_: FileSlice,
 class _RangeFile:
     """The base file of one new range; a context manager that deletes what an error leaves behind."""
 
-    def __init__(self, plan: WritePlan, partition: str, node: HashingNode, token: TaskToken) -> None:
+    def __init__(self, plan: FilePlan, partition: str, node: HashingNode, token: TaskToken) -> None:
         work = FileGroupWork(partition, node.file_id, None, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
         self._output = OutputFile(plan, work, node.file_id, "CREATE", KeyFooter.for_new_file(plan))
         self._carried = CarriedColumns.of(plan, partition, self._output.name)

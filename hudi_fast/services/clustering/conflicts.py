@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.services.compaction.triggers import written_since
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.heartbeat import is_fresh
 from hudi_fast.timeline.instant import Instant, State
@@ -27,6 +26,7 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.conflicts.touched import touched_groups
 from hudi_fast.writing.markers import marked_files
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["changed_groups", "require_nobody_at_work", "require_unchanged"]
 
@@ -76,21 +76,18 @@ def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan)
     )
 
 
-def require_nobody_at_work(
-    state: TableState, instant: Instant, plan: ClusteringPlan, settings: ServiceSettings
-) -> None:
+def require_nobody_at_work(session: TableSession, instant: Instant, plan: ClusteringPlan) -> None:
     """Let writers that are at work on file groups of a plan go first, where the options prefer them.
 
     Args:
-        state: the table now, under its lock.
+        session: the call, under the table's lock.
         instant: the pending clustering.
         plan: its plan.
-        settings: which strategy, whether writes that are requested only count, and how long signs of life do.
 
     Raises:
         CommitConflictError: one of them is; the plan waits.
     """
-    lock, rule = settings.write.lock, settings.failed_writes.heartbeat
+    state, lock, rule = session.state, session.settings.write.lock, session.heartbeat_rule
     if lock.strategy != "prefer_writer":
         return
     planned = {(one.partition_path, one.file_id) for group in plan.groups for one in group.slices}

@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from hudi_fast.formats.parquet.base_file import TELLS_NAN, BaseFileFooter, footer_pairs, open_base_file
+from hudi_fast.formats.parquet.base_file import NAN_SAFE_BOUNDS, BaseFileFooter, footer_pairs, open_base_file
 from hudi_fast.formats.parquet.column_ranges import ranges_of_file
 from hudi_fast.formats.parquet.copy import JoinedFile, join_obstacle
 from hudi_fast.formats.parquet.leaf_columns import leaf_columns
@@ -36,7 +36,7 @@ from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import CONSTANT_META, RECORD_KEY
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.markers import create_marker
-from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.plan import FilePlan, TaskToken
 
 __all__ = ["copy_row_groups"]
 
@@ -55,7 +55,7 @@ class _Source:
     schema: pa.Schema
     footer: ParquetFooter
     keys: BaseFileFooter
-    tells_nan: bool
+    has_nan_safe_bounds: bool
 
 
 _Pieces: TypeAlias = dict[int, list[RowGroup]]
@@ -96,7 +96,7 @@ def _source_of(storage: Storage, slice_: FileSlice) -> _Source:
     assert slice_.base_file is not None
     path = slice_.base_file.path
     with open_base_file(storage, path) as reader:
-        return _Source(path, reader.schema, read_footer(storage, path), reader.footer(), reader.tells_nan)
+        return _Source(path, reader.schema, read_footer(storage, path), reader.footer(), reader.has_nan_safe_bounds)
 
 
 def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
@@ -155,20 +155,20 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, toke
             with plan.storage.open_input(sources[number].path) as opened:
                 for group in groups:
                     file.copy(opened, sources[number].footer, group)
-        told = [TELLS_NAN] if all(sources[number].tells_nan for number in pieces) else []
+        told = [NAN_SAFE_BOUNDS] if all(sources[number].has_nan_safe_bounds for number in pieces) else []
         size = file.close({**_keys(plan, sources, pieces), **dict(told)})
     except BaseException:
         file.abort()
         raise
     stat = new_stat(source, file_id, path, file.rows, size, started)
     ranges = None
-    if plan.stats_columns:
+    if plan.files.stats_columns:
         with open_base_file(plan.storage, path) as made:
-            ranges = ranges_of_file(made, plan.stats_columns)
+            ranges = ranges_of_file(made, plan.files.stats_columns)
     return replace(stat, column_ranges=ranges, copied_row_groups=file.row_groups)
 
 
-def _keys(plan: WritePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[bytes, bytes]:
+def _keys(plan: FilePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[bytes, bytes]:
     """The key-value pairs of a new file's footer.
 
     Of files that go into it whole all is known; of others the keys of what goes into it are read.
@@ -181,7 +181,7 @@ def _keys(plan: WritePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[
     for number, groups in pieces.items():
         one = sources[number]
         low, high = one.keys.min_key, one.keys.max_key
-        if number not in whole or (known is None and plan.bloom.enabled):
+        if number not in whole or (known is None and plan.files.bloom.enabled):
             footer.add(single_chunk(_record_keys(plan, one, groups)))
         elif low is None or high is None:
             footer.carry(_record_keys(plan, one, groups))
@@ -190,6 +190,6 @@ def _keys(plan: WritePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[
     return footer_pairs(plan.avro_schema, footer.finish())
 
 
-def _record_keys(plan: WritePlan, source: _Source, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
+def _record_keys(plan: FilePlan, source: _Source, groups: Sequence[RowGroup]) -> pa.ChunkedArray:
     with open_base_file(plan.storage, source.path) as reader:
         return reader.read([RECORD_KEY], [group.number for group in groups]).column(0)

@@ -27,8 +27,6 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 from hudi_fast.index.bucket import bucket_number
 from hudi_fast.index.consistent import has_hashing
-from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.groups import PartitionGroups, group_slices, one_to_a_group, planned_group
 from hudi_fast.services.clustering.ordering import require_sortable
 from hudi_fast.services.clustering.parameters import parameters_of
@@ -36,8 +34,7 @@ from hudi_fast.services.clustering.partitions import last_completed_clustering, 
 from hudi_fast.services.clustering.strategies import CONSISTENT, PlanStrategy, plan_strategy_of
 from hudi_fast.services.compaction.plan import recovered_state
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work_plan import service_plan
+from hudi_fast.services.running import file_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
@@ -46,8 +43,10 @@ from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.pending import pending_clusterings
 from hudi_fast.view.slices import FileSlice, latest_slices
-from hudi_fast.view.table_state import TableState, load_state, read_commit
+from hudi_fast.view.table_state import TableState, read_commit
 from hudi_fast.writing.file_columns import carried_schema
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = [
     "ScheduledClustering",
@@ -65,10 +64,10 @@ _Groups = tuple[tuple[FileSlice, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class ScheduledClustering:
-    """A clustering that stands on the timeline and waits to be carried out.
+    """A pending clustering.
 
     Attributes:
-        instant: its requested time; empty for one that was only thought out.
+        instant: its requested time; empty after a dry run.
         plan: the groups.
     """
 
@@ -109,51 +108,43 @@ _PLAN_SCHEMA = pa.schema(
 )
 
 
-def schedule_clustering(
-    storage: Storage, settings: ServiceSettings, dry_run: bool = False
-) -> ScheduledClustering | None:
+def schedule_clustering(session: TableSession, dry_run: bool = False) -> ScheduledClustering | None:
     """Put a clustering on the timeline.
 
     Args:
-        storage: the table's storage.
-        settings: strategies, their bounds, and when it is due.
-        dry_run: only say what would be planned; nothing is written.
+        session: the call; its settings have the strategies, their bounds and the trigger.
+        dry_run: only return the plan; nothing is written.
 
     Returns:
-        What was planned; None when it is not due, or there is nothing to cluster. Nothing is written then.
+        The plan; None when it is not due, or there is nothing to cluster. Nothing is written then.
 
     Raises:
         ConfigError: an option does not go with the table.
         UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
     """
+    storage, settings = session.storage, session.settings
     plan_strategy_of(settings.clustering)
     if has_hashing(storage):
         raise UnsupportedFeatureError(
-            f"{storage.uri} is a table of consistent hashing: its buckets are split and merged at once, by "
-            "services.cluster(), without a plan that others could carry out."
+            f"{storage.uri} is a table of consistent hashing: services.cluster() splits and merges its buckets "
+            "immediately, without a plan that another process could execute."
         )
     if dry_run:
-        state = open_state(storage)
-        plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
+        plan = _feasible_plan(session)
+        return None if plan is None else ScheduledClustering("", plan)
+    with session.locked():
+        state = recovered_state(session)
+        plan = _feasible_plan(session)
         if plan is None:
             return None
-        _require_feasible(state, settings)
-        return ScheduledClustering("", plan)
-    with table_lock(storage, settings.write.lock) as held:
-        state = open_state(storage)
-        clock = settings.clock(state.config, held)
-        state = recovered_state(state, clock, settings.failed_writes)
-        plan = _due_plan(state, settings, time.time_ns() // 1_000_000)
-        if plan is None:
-            return None
-        _require_feasible(state, settings)
-        now = clock.next_time(state.timeline.newest_time)
+        now = session.next_time()
         body = encode_requested_replace(RequestedReplace("CLUSTER", plan, {}))
         create_requested(storage, state.config, Instant(now, clustering_action(state), State.REQUESTED), body)
+        session.changed()
         return ScheduledClustering(now, plan)
 
 
-def plan_clustering(state: TableState, settings: ServiceSettings, now_ms: int) -> ClusteringPlan | None:
+def plan_clustering(state: TableState, settings: Settings, now_ms: int) -> ClusteringPlan | None:
     """The plan of a clustering: a function of the table's files and timeline; None when there is nothing to cluster.
 
     Args:
@@ -211,10 +202,9 @@ def clustering_is_due(storage: Storage, config: TableConfig, timeline: Timeline,
     return sum(one.requested > last for one in writes) >= enough
 
 
-def waiting_clusterings(storage: Storage) -> list[ScheduledClustering]:
-    """Clusterings that wait to be carried out, or whose process died over it, oldest first."""
-    state = load_state(storage)
-    found = pending_clusterings(storage, state.config, state.timeline)
+def waiting_clusterings(state: TableState) -> list[ScheduledClustering]:
+    """Pending clusterings, abandoned ones included, oldest first."""
+    found = pending_clusterings(state.storage, state.config, state.timeline)
     return [ScheduledClustering(instant.requested, plan) for instant, plan in found]
 
 
@@ -226,19 +216,19 @@ def clustering_action(state: TableState) -> str:
 # ---- inside
 
 
-def _due_plan(state: TableState, settings: ServiceSettings, now_ms: int) -> ClusteringPlan | None:
+def _feasible_plan(session: TableSession) -> ClusteringPlan | None:
+    """The plan if it is due; refuses one that could not be executed, because it would block writers."""
+    state, settings = session.state, session.settings
     if not clustering_is_due(state.storage, state.config, state.timeline, settings.clustering):
         return None
-    return plan_clustering(state, settings, now_ms)
-
-
-def _require_feasible(state: TableState, settings: ServiceSettings) -> None:
-    """A plan that nobody can carry out would be in everybody's way."""
-    require_sortable(carried_schema(service_plan(state, settings)), settings.clustering.sort_columns)
+    plan = plan_clustering(state, settings, time.time_ns() // 1_000_000)
+    if plan is not None:
+        require_sortable(carried_schema(file_plan(session)), settings.clustering.sort_columns)
+    return plan
 
 
 def _partition_groups(
-    state: TableState, names: Sequence[str], strategy: PlanStrategy, settings: ServiceSettings, busy: set[str]
+    state: TableState, names: Sequence[str], strategy: PlanStrategy, settings: Settings, busy: set[str]
 ) -> Iterator[tuple[str, PartitionGroups]]:
     options, size = settings.clustering, settings.write.max_file_size
     if strategy.grouping == CONSISTENT:
@@ -278,7 +268,7 @@ def _columns_of(storage: Storage, slice_: FileSlice) -> str:
         return str(reader.schema.remove_metadata())
 
 
-def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Groups], str]:
+def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], str]:
     """Groups of the files of writes after an instant, in the order of the writes; and the last write looked at.
 
     A file group takes part once, as it is now, where it is first met.
@@ -315,7 +305,7 @@ def _of_commits(state: TableState, settings: ServiceSettings) -> tuple[list[_Gro
     return found, last
 
 
-def _require_no_buckets(state: TableState, settings: ServiceSettings, file_ids: Sequence[str]) -> None:
+def _require_no_buckets(state: TableState, settings: Settings, file_ids: Sequence[str]) -> None:
     """Rows of a bucket index are found by the number of their bucket; in a file group of another name they are not."""
     are_buckets = all(one.startswith("0000") and bucket_number(one) is not None for one in file_ids)
     if settings.write.index_type == "BUCKET" or are_buckets:
@@ -330,7 +320,5 @@ def _base_bytes(slices: Sequence[FileSlice]) -> int:
     return sum(one.base_file.weight for one in slices if one.base_file is not None)
 
 
-def _planned(
-    state: TableState, slices: tuple[FileSlice, ...], outputs: int, settings: ServiceSettings
-) -> ClusteringGroup:
+def _planned(state: TableState, slices: tuple[FileSlice, ...], outputs: int, settings: Settings) -> ClusteringGroup:
     return planned_group(state.storage, slices, outputs, settings.write.max_file_size)

@@ -23,6 +23,7 @@ from hudi_fast.services.clustering.ordered_rows import ordered_rows
 from hudi_fast.services.clustering.rows import GroupInput, group_input, known_keys
 from hudi_fast.services.clustering.work import ClusteringWork
 from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.timeline.service_plans import ClusteringGroup
 from hudi_fast.writing.plan import TaskToken
 
 __all__ = ["ROWS_MEMORY", "rewrite_group", "rewrite_rows"]
@@ -31,12 +32,12 @@ ROWS_MEMORY = 1 << 30
 """Arrow bytes of rows that all groups together hold while they are put in order."""
 
 
-def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[WriteStat]:
-    """Rewrite the slices of one group.
+def rewrite_group(work: ClusteringWork, group: ClusteringGroup, token: TaskToken) -> list[WriteStat]:
+    """Rewrite the file slices of one group.
 
     Args:
         work: the clustering.
-        number: which of its groups.
+        group: of its plan.
         token: who writes.
 
     Returns:
@@ -50,11 +51,11 @@ def rewrite_group(work: ClusteringWork, number: int, token: TaskToken) -> list[W
         CorruptTableError: a file cannot be understood.
         UnsupportedFeatureError: rows have no order by a sort column, or the group has several partitions.
     """
-    source = group_input(work, number)
+    source = group_input(work, group)
     copied = copy_row_groups(source, token)
     if not isinstance(copied, str):
         return copied
-    at_once = min(work.plan.threads, len(work.groups))
+    at_once = min(work.plan.files.threads, work.group_count)
     stats = rewrite_rows(source, token, ROWS_MEMORY // max(at_once, 1))
     return [replace(stat, decoded_because=copied) for stat in stats]
 

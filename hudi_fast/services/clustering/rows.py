@@ -14,10 +14,11 @@ from hudi_fast.formats.parquet.base_file import BaseFileFooter
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.services.clustering.work import ClusteringWork, slices_of
+from hudi_fast.timeline.service_plans import ClusteringGroup
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import carried_schema
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 
 __all__ = ["GroupInput", "KnownKeys", "group_input", "joined_filters", "known_keys", "read_rows"]
 
@@ -48,17 +49,16 @@ class GroupInput:
     @property
     def threads(self) -> int:
         """How many threads may work on this group, if others are worked on at the same time."""
-        return max(self.work.plan.threads // max(len(self.work.groups), 1), 1)
+        return max(self.work.plan.files.threads // max(self.work.group_count, 1), 1)
 
 
-def group_input(work: ClusteringWork, number: int) -> GroupInput:
+def group_input(work: ClusteringWork, group: ClusteringGroup) -> GroupInput:
     """Find the files of a group.
 
     Raises:
         CorruptTableError: one of them is gone.
         UnsupportedFeatureError: the group has slices of several partitions.
     """
-    group = work.groups[number]
     slices = tuple(slices_of(work.plan.storage, group, work.plan.view.history))
     partitions = {one.partition for one in slices}
     if len(partitions) != 1:
@@ -130,7 +130,7 @@ def known_keys(source: GroupInput) -> KnownKeys:
     return KnownKeys(rows, joined)
 
 
-def joined_filters(plan: WritePlan, footers: Iterable[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
+def joined_filters(plan: FilePlan, footers: Iterable[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
     """The filters of whole files as one, looked at one by one.
 
     None where keys have to be hashed: filters are switched off, a file has none, or one of another size or kind.
@@ -139,7 +139,7 @@ def joined_filters(plan: WritePlan, footers: Iterable[tuple[str, BaseFileFooter]
         plan: what filters are to be like.
         footers: of the files, with their paths.
     """
-    settings = plan.bloom
+    settings = plan.files.bloom
     if not settings.enabled or not plan.config.populate_meta_fields:
         return None
     like = BloomFilter.create(settings.entries, settings.error_rate, settings.max_entries, settings.kind)

@@ -34,7 +34,7 @@ class ClusteringVerbs(ServiceVerbs):
             ConfigError: an option is wrong, or does not go with the table.
             UnsupportedFeatureError: an unknown strategy, or a table with a bucket index.
         """
-        return schedule_clustering(self._storage, self._settings(options), dry_run)
+        return schedule_clustering(self._session(options), dry_run)
 
     def cluster(
         self,
@@ -70,10 +70,9 @@ class ClusteringVerbs(ServiceVerbs):
         """
         started = time.monotonic()
         check_plan(plan, ScheduledClustering)
-        settings = self._settings(options)
-        carriers = self._carriers(spark, settings)
+        session = self._session(options, spark)
         if plan is not None:
-            done = [run_clustering(self._storage, plan, settings, carriers.cluster)]
+            done = [run_clustering(session, plan)]
         else:
-            done = cluster(self._storage, settings, carriers, pending_only)
+            done = cluster(session, pending_only)
         return combined_result(done, time.monotonic() - started)

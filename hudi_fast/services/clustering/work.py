@@ -1,16 +1,15 @@
-"""The values that a running clustering is made of. They travel, pickled, to whoever rewrites groups.
+"""The values of a running clustering.
 
 ::
 
-    ClusteringWork        what is true for the whole clustering: how rows merge, how files are written, which groups
-    ClusteringExecutor    rewrites each of its groups, in threads or as Spark tasks
-    slices_of             the file slices of a group, as they are in storage
-    ClusteringResult      what a caller gets to see
+    ClusteringWork      what is true for all groups; tasks receive it pickled
+    slices_of           the file slices of a group, as they are in storage
+    ClusteringResult    what the caller gets
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CorruptTableError
@@ -22,10 +21,9 @@ from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import naming
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 
 __all__ = [
-    "ClusteringExecutor",
     "ClusteringResult",
     "ClusteringWork",
     "Finished",
@@ -53,29 +51,25 @@ class Ordering:
     sample_rows: int = 200_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ClusteringWork:
-    """What rewriting the groups of a plan needs.
+    """What is true for all groups of a clustering.
 
     Attributes:
-        plan: how files are written; its instant is the clustering's.
-        merge: how slices merge.
-        groups: of the clustering plan.
+        plan: how files are made; it has the instant of the clustering.
+        merge: how file slices merge.
+        group_count: groups of the clustering plan; they share memory and threads.
         ordering: of the rows.
         target_bytes: size of a file after which the next one begins.
-        copies: row groups are to be copied as they are stored, where the files allow it.
+        copies: whether row groups are copied as bytes where the files allow it.
     """
 
-    plan: WritePlan
+    plan: FilePlan
     merge: SliceMerge
-    groups: tuple[ClusteringGroup, ...]
+    group_count: int
     ordering: Ordering
     target_bytes: int
     copies: bool = False
-
-
-ClusteringExecutor = Callable[[ClusteringWork], list[WriteStat]]
-"""Rewrites all groups of the work; one stat for each file that was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +160,9 @@ def _slice_of(storage: Storage, planned: ClusteringSlice) -> FileSlice:
     found = [parse_log_file(_entry(storage, planned, path)) for path in planned.log_paths]
     logs: list[LogFile] = sorted((one for one in found if one is not None), key=log_order)
     if len(logs) < len(found) or (base is None and (planned.base_path or not logs)):
-        raise CorruptTableError(f"A clustering plan of {storage.uri} names files that are none of Hudi's: {planned}.")
+        raise CorruptTableError(
+            f"A clustering plan of {storage.uri} names files that are not Hudi data files: {planned}."
+        )
     begins = base.instant if base is not None else min(log.instant for log in logs)
     rows = tuple(log for log in logs if not log.is_cdc)
     return FileSlice(planned.partition_path, planned.file_id, base, rows, begins)

@@ -30,12 +30,13 @@ from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.services.compaction.slices import ScannedLog, log_counters, scan_log
 from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.file_columns import META_COLUMNS, new_meta_columns
 from hudi_fast.writing.log_data import data_blocks, delete_records
 from hudi_fast.writing.log_file import BlockCounts, LogOutput, LogTarget
 from hudi_fast.writing.output_file import Rows, chunks
-from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.plan import FilePlan, TaskToken
 
 __all__ = ["compact_log"]
 
@@ -43,12 +44,12 @@ _SEVERAL_DELETE_VALUES = 9
 """From this table version on the entries of a delete block may have several ordering values."""
 
 
-def compact_log(work: CompactionWork, number: int, token: TaskToken) -> list[WriteStat]:
-    """Merge the log of one slice of the plan into new log files: one, unless it is larger than a log file may be.
+def compact_log(work: CompactionWork, operation: CompactionOperation, token: TaskToken) -> list[WriteStat]:
+    """Merge the log of one file slice into new log files: one, unless it exceeds the maximum size of a log file.
 
     Args:
         work: the log compaction.
-        number: which of its operations.
+        operation: of its plan.
         token: who writes.
 
     Returns:
@@ -60,14 +61,14 @@ def compact_log(work: CompactionWork, number: int, token: TaskToken) -> list[Wri
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
-    slice_ = slice_of(plan.storage, work.operations[number], plan.view.history)
+    slice_ = slice_of(plan.storage, operation, plan.view.history)
     log = scan_log(work, slice_)
     data = pa.schema([field for field in plan.file_schema if field.name not in META_COLUMNS])
     logged = read_entries(merge, log.blocks, merge_schema(merge, data, plan.file_schema))
     entries = fold(merge.rules, logged)
     _check_deletes(plan, entries, slice_)
     scanned = time.monotonic()
-    layout, limit, measured = plan.config.layout_version, plan.log.max_file_size, bool(plan.stats_columns)
+    layout, limit, measured = plan.config.layout_version, plan.files.log.max_file_size, bool(plan.files.stats_columns)
     with LogOutput(LogTarget(plan.storage, layout, plan.instant, slice_, str(token), limit, measured)) as output:
         _write(plan, entries, log, slice_, token, output)
     counters = log_counters(log, logged.count, entries.count, int((scanned - started) * 1000))
@@ -78,7 +79,7 @@ def compact_log(work: CompactionWork, number: int, token: TaskToken) -> list[Wri
 
 
 def _write(
-    plan: WritePlan, entries: LogEntries, log: ScannedLog, slice_: FileSlice, token: TaskToken, output: LogOutput
+    plan: FilePlan, entries: LogEntries, log: ScannedLog, slice_: FileSlice, token: TaskToken, output: LogOutput
 ) -> None:
     replaced = ",".join(sorted({block.instant for block in log.blocks}))
     headers = {HeaderKey.INSTANT_TIME: plan.instant, HeaderKey.COMPACTED_BLOCK_TIMES: replaced}
@@ -91,7 +92,9 @@ def _write(
             avro_schema = arrow_to_avro(schema, *record_name_of(plan.config.name), meta_fields=True)
             partial = {HeaderKey.IS_PARTIAL: "true"}
         rows = _rows(plan, entries, chosen, schema, slice_, token, first)
-        for block in data_blocks(rows, schema, avro_schema, plan.log, plan.parquet, plan.stats_columns):
+        for block in data_blocks(
+            rows, schema, avro_schema, plan.files.log, plan.files.parquet, plan.files.stats_columns
+        ):
             names = headers | partial | {HeaderKey.SCHEMA: avro_schema}
             output.append(block.kind, names, block.content, BlockCounts(updates=block.rows, ranges=block.ranges))
         first += len(chosen)
@@ -120,7 +123,7 @@ def _by_columns(entries: LogEntries) -> Iterator[tuple[frozenset[str] | None, Ro
 
 
 def _rows(
-    plan: WritePlan,
+    plan: FilePlan,
     entries: LogEntries,
     chosen: Rows,
     schema: pa.Schema,
@@ -139,7 +142,7 @@ def _rows(
         first += len(part)
 
 
-def _check_deletes(plan: WritePlan, entries: LogEntries, slice_: FileSlice) -> None:
+def _check_deletes(plan: FilePlan, entries: LogEntries, slice_: FileSlice) -> None:
     """Refuse deletes that a delete block of this table cannot say again."""
     compares = entries.deletes & ~entries.default_ordering
     problem = None

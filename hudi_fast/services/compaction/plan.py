@@ -17,16 +17,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from hudi_fast.errors import ConfigError, CorruptTableError
-from hudi_fast.locking.table_lock import table_lock
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.compaction.strategies import filter_operations, filter_partitions, strategies_of
 from hudi_fast.services.compaction.triggers import compaction_is_due, last_compaction, written_since
 from hudi_fast.services.pending_deletes import PendingDeletes
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.services.work_plan import service_plan
-from hudi_fast.storage.base import Storage
+from hudi_fast.services.running import file_plan
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.commit_metadata import decode_commit_metadata
 from hudi_fast.timeline.instant import Instant, State, instant_from_ms, ms_from_instant
 from hudi_fast.timeline.service_plans import CompactionPlan, encode_compaction_plan
@@ -35,8 +30,9 @@ from hudi_fast.view.file_names import LogFile
 from hudi_fast.view.pending import operation_of, read_compaction_plan
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState, read_commit
-from hudi_fast.writing.failed_writes import FailedWrites
-from hudi_fast.writing.transaction import clean_up
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.transaction import recover
 
 __all__ = [
     "ScheduledCompaction",
@@ -56,7 +52,7 @@ _LONGEST_WRITE_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class ScheduledCompaction:
-    """A compaction or log compaction that stands on the timeline and waits to be carried out.
+    """A pending compaction or log compaction.
 
     Attributes:
         instant: its requested time.
@@ -70,44 +66,43 @@ class ScheduledCompaction:
 
     @property
     def file_groups(self) -> int:
-        """How many file groups it is about."""
+        """How many file groups it merges."""
         return len(self.plan.operations)
 
 
-def schedule_compaction(storage: Storage, settings: ServiceSettings, if_due: bool) -> ScheduledCompaction | None:
+def schedule_compaction(session: TableSession, if_due: bool) -> ScheduledCompaction | None:
     """Put a compaction on the timeline.
 
     Args:
-        storage: the table's storage.
-        settings: strategies, their bounds and the trigger.
+        session: the call; its settings have the strategies, their bounds and the trigger.
         if_due: ask the trigger first.
 
     Returns:
-        What was planned; None when it is not due, or there is nothing to compact. Nothing is written then.
+        The plan; None when it is not due, or there is nothing to compact. Nothing is written then.
 
     Raises:
         ConfigError: the table is not MERGE_ON_READ, or the strategy does not go with its partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
-    with table_lock(storage, settings.write.lock) as held:
-        state = open_state(storage)
+    settings = session.settings
+    with session.locked() as state:
         require_merge_on_read(state)
-        clock = settings.clock(state.config, held)
-        state = recovered_state(state, clock, settings.failed_writes)
-        now = clock.next_time(state.timeline.newest_time)
+        state = recovered_state(session)
+        now = session.next_time()
         if if_due and not compaction_is_due(state.config, state.timeline, now, settings.compaction):
             return None
         plan = plan_compaction(state, now, settings)
         if not plan.operations:
             return None
-        service_plan(state, settings)  # refuses what could not be carried out
+        file_plan(session)  # refuses what cannot be executed
         body = encode_compaction_plan(plan)
-        clock.require_lock()  # planning took its time
-        create_requested(storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
+        session.require_lock()  # planning took its time
+        create_requested(session.storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
+        session.changed()
         return ScheduledCompaction(now, plan)
 
 
-def plan_compaction(state: TableState, now: str, settings: ServiceSettings) -> CompactionPlan:
+def plan_compaction(state: TableState, now: str, settings: Settings) -> CompactionPlan:
     """The plan of a compaction that begins at ``now``: a pure function of the table's files and timeline.
 
     Raises:
@@ -159,7 +154,7 @@ def compactable_slices(
 
 
 def pending_compactions(state: TableState) -> list[ScheduledCompaction]:
-    """Compactions that wait to be carried out, or whose process died over it, oldest first."""
+    """Pending compactions, abandoned ones included, oldest first."""
     return [
         ScheduledCompaction(instant.requested, read_compaction_plan(state.storage, state.config, instant))
         for instant in state.timeline.pending_compactions
@@ -178,10 +173,11 @@ def require_merge_on_read(state: TableState) -> None:
         )
 
 
-def recovered_state(state: TableState, clock: InstantClock, failed: FailedWrites) -> TableState:
-    """The state once what died writers left is rolled back: under the lock a pending write is nobody's any more."""
-    rollbacks = any(instant.action == "rollback" for instant in state.timeline.pending())
-    return clean_up(state, clock, failed) if rollbacks or state.timeline.pending_writes else state
+def recovered_state(session: TableSession) -> TableState:
+    """The state after failed writes, if any are pending, were rolled back; under the table's lock."""
+    timeline = session.timeline
+    rollbacks = any(instant.action == "rollback" for instant in timeline.pending())
+    return recover(session) if rollbacks or timeline.pending_writes else session.state
 
 
 def _was_complete(state: TableState, log: LogFile, now: str) -> bool:

@@ -23,18 +23,19 @@ from hudi_fast.formats.log.blocks import BlockType, LogBlock
 from hudi_fast.formats.parquet.base_file import BaseFileReader
 from hudi_fast.merging.base_merge import entry_replacement, merged_batches
 from hudi_fast.merging.gather import gather
-from hudi_fast.merging.log_scan import blocks_that_count, slice_blocks
+from hudi_fast.merging.log_scan import filter_visible_blocks, slice_blocks
 from hudi_fast.merging.resolve import ResolvedSlice, resolve_slice
 from hudi_fast.merging.slice_merge import merge_schema
 from hudi_fast.services.compaction.work import CompactionWork, slice_of
 from hudi_fast.timeline.commit_metadata import RuntimeStats, WriteStat
+from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.base_files import open_base
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.change_log import ChangeLog, change_log_of
 from hudi_fast.writing.file_columns import RECORD_KEY, CarriedColumns, carried_schema
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.output_file import OutputFile, chunks
-from hudi_fast.writing.plan import FileGroupWork, TaskToken, WritePlan
+from hudi_fast.writing.plan import FileGroupWork, FilePlan, TaskToken
 
 __all__ = ["ScannedLog", "compact_slice", "log_counters", "scan_log"]
 
@@ -42,12 +43,12 @@ _NO_ROWS = np.zeros(0, dtype=np.int64)
 _DATA = frozenset({BlockType.AVRO_DATA, BlockType.HFILE_DATA, BlockType.PARQUET_DATA, BlockType.DELETE})
 
 
-def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteStat:
-    """Merge one slice of the plan into a base file at the compaction's instant.
+def compact_slice(work: CompactionWork, operation: CompactionOperation, token: TaskToken) -> WriteStat:
+    """Merge one file slice into a base file at the compaction's instant.
 
     Args:
         work: the compaction.
-        number: which of its operations.
+        operation: of its plan.
         token: who writes.
 
     Raises:
@@ -56,7 +57,7 @@ def compact_slice(work: CompactionWork, number: int, token: TaskToken) -> WriteS
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
-    slice_ = slice_of(plan.storage, work.operations[number], plan.view.history)
+    slice_ = slice_of(plan.storage, operation, plan.view.history)
     log = scan_log(work, slice_)
     with contextlib.ExitStack() as stack:
         base = slice_.base_file
@@ -122,7 +123,7 @@ def scan_log(work: CompactionWork, slice_: FileSlice) -> ScannedLog:
             kinds[block.kind] += 1
             yield block
 
-    return ScannedLog(blocks_that_count(work.merge, counted()), len(slice_.log_files), kinds)
+    return ScannedLog(filter_visible_blocks(work.merge, counted()), len(slice_.log_files), kinds)
 
 
 def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) -> WriteStat:
@@ -149,7 +150,7 @@ def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) ->
 # ---- the base file
 
 
-def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None) -> OutputFile:
+def _output(plan: FilePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None) -> OutputFile:
     work = FileGroupWork(slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
     if reader is None:
         return OutputFile(plan, work, slice_.file_id, "CREATE", KeyFooter.for_new_file(plan))
@@ -158,7 +159,7 @@ def _output(plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFi
 
 
 def _change_log(
-    plan: WritePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None, resolved: ResolvedSlice
+    plan: FilePlan, slice_: FileSlice, token: TaskToken, reader: BaseFileReader | None, resolved: ResolvedSlice
 ) -> ChangeLog | None:
     stored = 0 if reader is None else reader.num_rows
     remaining = stored - len(resolved.changes.dropped) + len(resolved.appended)

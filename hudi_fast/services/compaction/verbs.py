@@ -38,8 +38,8 @@ class CompactionVerbs(ServiceVerbs):
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table or the strategy is not supported.
         """
-        settings = self._settings(options)
-        return schedule_compaction(self._storage, settings, settings.compaction.has_trigger)
+        session = self._session(options)
+        return schedule_compaction(session, session.settings.compaction.has_trigger)
 
     def compact(
         self,
@@ -66,23 +66,22 @@ class CompactionVerbs(ServiceVerbs):
         """
         started = time.monotonic()
         check_plan(plan, ScheduledCompaction)
-        settings = self._settings(options)
-        execute = self._carriers(spark, settings).compact
+        session = self._session(options, spark)
         if plan is not None:
-            done = [(plan.instant, run_compaction(self._storage, plan, settings, execute))]
+            done = [(plan.instant, run_compaction(session, plan))]
         else:
-            done = run_pending_compactions(self._storage, settings, execute)
+            done = run_pending_compactions(session)
         if plan is None and not pending_only:
-            planned = schedule_compaction(self._storage, settings, settings.compaction.has_trigger)
+            planned = schedule_compaction(session, session.settings.compaction.has_trigger)
             if planned is not None:
-                with contextlib.suppress(ServiceTakenError):  # somebody else has been quicker
-                    done.append((planned.instant, run_compaction(self._storage, planned, settings, execute)))
+                with contextlib.suppress(ServiceTakenError):  # another process was faster
+                    done.append((planned.instant, run_compaction(session, planned)))
         return combined_result("compact", done, time.monotonic() - started)
 
     def plan_log_compact(self, options: Options | None = None) -> ScheduledCompaction | None:
         """Put a log compaction on the timeline; see :meth:`plan_compact`."""
-        settings = self._settings(options)
-        return schedule_log_compaction(self._storage, settings, settings.compaction.has_log_trigger)
+        session = self._session(options)
+        return schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
 
     def log_compact(
         self, options: Options | None = None, spark: Any = None, plan: ScheduledCompaction | None = None
@@ -106,14 +105,13 @@ class CompactionVerbs(ServiceVerbs):
         """
         started = time.monotonic()
         check_plan(plan, ScheduledCompaction)
-        settings = self._settings(options)
-        execute = self._carriers(spark, settings).compact
+        session = self._session(options, spark)
         if plan is not None:
-            done = [(plan.instant, run_log_compaction(self._storage, plan, settings, execute))]
+            done = [(plan.instant, run_log_compaction(session, plan))]
         else:
-            done = run_pending_log_compactions(self._storage, settings, execute)
-            planned = schedule_log_compaction(self._storage, settings, settings.compaction.has_log_trigger)
+            done = run_pending_log_compactions(session)
+            planned = schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
             if planned is not None:
-                with contextlib.suppress(ServiceTakenError):  # somebody else has been quicker
-                    done.append((planned.instant, run_log_compaction(self._storage, planned, settings, execute)))
+                with contextlib.suppress(ServiceTakenError):  # another process was faster
+                    done.append((planned.instant, run_log_compaction(session, planned)))
         return combined_result("log_compact", done, time.monotonic() - started)

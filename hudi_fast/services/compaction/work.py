@@ -1,15 +1,15 @@
-"""The values that a running compaction is made of. They travel, pickled, to whoever merges slices.
+"""The values of a running compaction.
 
 ::
 
-    CompactionWork      what is true for the whole service: how rows merge, how files are written, which slices
-    Executor            runs carry_out once for each of its operations, in threads or as Spark tasks
-    CompactionResult    what a caller gets to see
+    CompactionWork      what is true for all file slices; tasks receive it pickled
+    slice_of            the file slice of an operation, as it is in storage
+    CompactionResult    what the caller gets
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hudi_fast.errors import CorruptTableError
@@ -21,30 +21,24 @@ from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.schema_history import naming
 from hudi_fast.view.slices import FileSlice
-from hudi_fast.writing.plan import WritePlan
+from hudi_fast.writing.plan import FilePlan
 
-__all__ = ["CompactionResult", "CompactionWork", "Executor", "combined_result", "slice_of"]
+__all__ = ["CompactionResult", "CompactionWork", "combined_result", "slice_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CompactionWork:
-    """What merging the slices of a plan needs.
+    """What is true for all file slices of a compaction or log compaction.
 
     Attributes:
-        plan: how files are written; its instant is the service's.
-        merge: how slices merge.
-        operations: the slices.
+        plan: how files are made; it has the instant of the service.
+        merge: how file slices merge.
         action: ``compaction`` (new base files) or ``logcompaction`` (new log files).
     """
 
-    plan: WritePlan
+    plan: FilePlan
     merge: SliceMerge
-    operations: tuple[CompactionOperation, ...]
     action: str = "compaction"
-
-
-Executor = Callable[[CompactionWork], list[WriteStat]]
-"""Carries all operations of the work out; one stat or more for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +111,7 @@ def slice_of(storage: Storage, operation: CompactionOperation, history: SchemaHi
     names = [name for name in operation.log_files if not name.endswith(".cdc")]  # change logs are not merged
     logs = [parse_log_file(_entry(storage, operation, name)) for name in names]
     if (operation.base_file is not None and base is None) or None in logs:
-        raise CorruptTableError(f"A plan of {storage.uri} names files that are none of Hudi's: {operation}.")
+        raise CorruptTableError(f"A plan of {storage.uri} names files that are not Hudi data files: {operation}.")
     named = tuple(log for log in logs if log is not None)
     base = None if base is None else naming(history)(base)
     return FileSlice(operation.partition_path, operation.file_id, base, named, operation.base_instant)

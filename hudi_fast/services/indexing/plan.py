@@ -18,10 +18,9 @@ from dataclasses import dataclass, field, replace
 
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.errors import CommitConflictError
-from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata_table.definitions import IndexDefinition, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind
-from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.updates.build import build_order
 from hudi_fast.services.indexing.request import (
     IndexRequest,
@@ -30,15 +29,14 @@ from hudi_fast.services.indexing.request import (
     definition_text,
     wanted_indexes,
 )
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_requested_body
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.index_plans import IndexPart, decode_index_plan, encode_index_plan
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import TableState
-from hudi_fast.writing.transaction import clean_up
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.transaction import recover
 
 __all__ = [
     "INDEX_LOCK_PATH",
@@ -110,39 +108,38 @@ class IndexWork:
         return self.parts[-1].partition
 
 
-def schedule_index(storage: Storage, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
-    """Put an indexing on the timeline for somebody to carry out.
+def schedule_index(session: TableSession, request: IndexRequest) -> ScheduledIndex | None:
+    """Put an indexing on the timeline for another call to execute.
 
     Args:
-        storage: the table's storage.
+        session: the call.
         request: which index.
-        settings: of the metadata table, locks and clocks.
 
     Returns:
-        The plan; None when the index is there.
+        The plan; None when the index exists.
 
     Raises:
         CommitConflictError: it is planned, or being built, already.
         ConfigError: the table cannot have it.
     """
-    with table_lock(storage, settings.write.lock) as held:
-        state = open_state(storage)
-        clock = settings.clock(state.config, held)
-        planned = schedule_in(clean_up(state, clock, settings.failed_writes), request, settings, clock)
+    with session.locked():
+        recover(session)
+        planned = schedule_in(session, request)
+        session.changed()
         return None if planned is None else replace(planned, waited=True)
 
 
-def schedule_in(
-    state: TableState, request: IndexRequest, settings: ServiceSettings, clock: InstantClock
-) -> ScheduledIndex | None:
-    """The same under the table's lock, which the caller holds.
+def schedule_in(session: TableSession, request: IndexRequest) -> ScheduledIndex | None:
+    """Put an indexing on the timeline; under the table's lock.
 
     Args:
-        state: the table.
+        session: the call.
         request: which index.
-        settings: of the metadata table.
-        clock: gives the requested time.
+
+    Returns:
+        As :func:`schedule_index`.
     """
+    state, settings = session.state, session.settings
     storage, config = state.storage, state.config
     wanted = wanted_indexes(request, config, settings.write.metadata)
     missing = [one for one in wanted.partitions if one not in config.metadata_partitions]
@@ -153,17 +150,18 @@ def schedule_in(
         if planned & set(missing):
             raise CommitConflictError(
                 f"The index {', '.join(sorted(planned & set(missing)))} of {storage.uri} is planned already (indexing "
-                f"{instant.requested}, {instant.state.name.lower()}). Carry that plan out."
+                f"{instant.requested}, {instant.state.name.lower()}). Execute that plan."
             )
     upto = last_write(state)
     parts = tuple(IndexPart(one, upto, _extra(one, wanted)) for one in missing)
     metadata = metadata_of(state)
-    now = clock.next_time(state.timeline.newest_time, None if metadata is None else metadata.timeline.newest_time)
+    newest = None if metadata is None else metadata.timeline.newest_time
+    now = session.clock.next_time(state.timeline.newest_time, newest)
     create_requested(storage, config, Instant(now, _ACTION, State.REQUESTED), encode_index_plan(parts))
     return ScheduledIndex(now, parts)
 
 
-def waiting_for(state: TableState, request: IndexRequest, settings: ServiceSettings) -> ScheduledIndex | None:
+def waiting_for(state: TableState, request: IndexRequest, settings: Settings) -> ScheduledIndex | None:
     """The oldest plan on the timeline for an index that is not there, or for one that it rests on; None for none.
 
     Args:
@@ -195,7 +193,7 @@ def read_index_plan(state: TableState, instant: Instant) -> tuple[IndexPart, ...
     return decode_index_plan(read_requested_body(state.storage, state.config, instant), path)
 
 
-def work_of(state: TableState, planned: ScheduledIndex, settings: ServiceSettings) -> IndexWork:
+def work_of(state: TableState, planned: ScheduledIndex, settings: Settings) -> IndexWork:
     """What a plan says to build.
 
     Args:

@@ -22,7 +22,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
-from hudi_fast.metadata_table.updates.build import asked_indexes
+from hudi_fast.metadata_table.updates.build import requested_indexes
 
 __all__ = [
     "IndexRequest",
@@ -94,7 +94,7 @@ def wanted_indexes(request: IndexRequest, config: TableConfig, options: Metadata
     kind = request.kind
     if kind in _NAMED:
         options = _options_of_named(request, options)
-        definitions = asked_indexes(options, config)
+        definitions = requested_indexes(options, config)
         partition = next(iter(definitions))
     else:
         definitions, partition = {}, kind

@@ -58,11 +58,10 @@ class IndexVerbs(ServiceVerbs):
             UnsupportedFeatureError: the index is of a form that is not supported.
         """
         check_plan(plan, ScheduledIndex)
-        settings = self._settings(options)
-        runner = self._carriers(spark, settings).index
+        session = self._session(options, spark)
         if plan is not None:
-            return run_scheduled_index(self._storage, plan, settings, runner)
-        return build_index(self._storage, _request(kind, columns, name, function, function_options), settings, runner)
+            return run_scheduled_index(session, plan)
+        return build_index(session, _request(kind, columns, name, function, function_options))
 
     def plan_index(
         self,
@@ -79,7 +78,7 @@ class IndexVerbs(ServiceVerbs):
             The plan, to look at or to pass to :meth:`index`; None when the index is there.
         """
         request = _request(kind, columns, name, function, function_options)
-        return schedule_index(self._storage, request, self._settings(options))
+        return schedule_index(self._session(options), request)
 
     def drop_index(self, name: str, options: Options | None = None) -> tuple[str, ...]:
         """Take an index away; the partitions of the metadata table that are gone.
@@ -94,7 +93,7 @@ class IndexVerbs(ServiceVerbs):
         Raises:
             ConfigError: there is no such index, or another one rests on it.
         """
-        return drop_index(self._storage, name, self._settings(options))
+        return drop_index(self._session(options), name)
 
     def indexes(self) -> pa.Table:
         """One row per partition of the metadata table, those that are planned or being built among them."""

@@ -1,15 +1,15 @@
-"""Restoring a table to a savepoint: every instant since is rolled back, newest first.
+"""Restoring a table to a savepoint: every later instant is rolled back, newest first.
 
 ::
 
     the locks of all services, and the table's
         ─► restore requested (which instants) ─► inflight            from here on no write may begin
         ─► each instant: rollback requested ─► inflight ─► it becomes invisible ─► files, metadata table, instant
-        ─► restore completed ─► the rollbacks go off the timeline
-        ─► partitions of the metadata table that could not be taken back are built anew
+        ─► restore completed ─► the rollbacks are removed from the timeline
+        ─► partitions of the metadata table that could not be rolled back are built again
 
-A restore that died is gone on with by the next one to the same savepoint: instants that are gone are passed over, and a
-rollback that is on the timeline is carried out from its plan. Cleans stay, and so does the savepoint.
+The next restore to the same savepoint continues an abandoned one: it skips instants that are gone, and executes
+rollbacks on the timeline from their plans. Cleans and the savepoint stay.
 
 Source: ``BaseHoodieWriteClient#restoreToSavepoint``, ``BaseRestoreActionExecutor`` (Hudi 1.2.0).
 """
@@ -22,9 +22,7 @@ from dataclasses import dataclass, replace
 
 from hudi_fast.errors import CommitConflictError
 from hudi_fast.metadata_table.definitions import load_definitions
-from hudi_fast.metadata_table.state import open_state
 from hudi_fast.metadata_table.updates.restore import drop_lost_partitions, list_restored_logs, lost_partitions
-from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.indexing.drop import finish_pending_indexings
 from hudi_fast.services.liveness import require_abandoned
 from hudi_fast.services.recovery.older_names import require_named_by_slice
@@ -39,10 +37,8 @@ from hudi_fast.services.recovery.restore_plan import (
 from hudi_fast.services.recovery.rollback import storage_errors, touched_files
 from hudi_fast.services.recovery.values import PlannedRestore, RestoreResult
 from hudi_fast.services.recovery.withdraw import ALL_SERVICES, held_locks
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import RollbackMetadata, RollbackPartition, RollbackPlan
 from hudi_fast.timeline.restore_plans import (
@@ -61,88 +57,80 @@ from hudi_fast.writing.rollback import (
     undo,
 )
 from hudi_fast.writing.rollback_plan import log_of, pending_rollbacks, plan_rollback
+from hudi_fast.writing.session import TableSession
 
-__all__ = ["look_at_restore", "run_restore"]
+__all__ = ["plan_of_restore", "run_restore"]
 
 _ACTION = "restore"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Begun:
-    """A restore that is under way.
+    """A restore that is inflight.
 
     Attributes:
-        state: the table as it was when this attempt began.
+        state: the table when this attempt began.
         instant: the restore.
-        plan: what it takes back.
-        clock: gives times.
-        carriers: delete files.
+        plan: the instants to roll back.
     """
 
     state: TableState
     instant: Instant
     plan: RestorePlan
-    clock: InstantClock
-    carriers: Carriers
 
 
-def look_at_restore(storage: Storage, savepoint: str, settings: ServiceSettings) -> PlannedRestore:
-    """What :func:`run_restore` would do; nothing is written.
-
-    Raises:
-        HudiError: as :func:`run_restore` where it refuses.
-    """
-    return _planned(open_state(storage), savepoint, settings)
-
-
-def run_restore(
-    storage: Storage, savepoint: str, settings: ServiceSettings, carriers: Carriers, plan: PlannedRestore | None = None
-) -> RestoreResult:
-    """Take a table back to a savepoint.
+def run_restore(session: TableSession, savepoint: str, plan: PlannedRestore | None = None) -> RestoreResult:
+    """Return a table to a savepoint.
 
     Args:
-        storage: the table's storage.
+        session: the call.
         savepoint: requested time of the savepointed commit.
-        settings: locks, archival, what the metadata table is to hold.
-        carriers: delete files, and build partitions of the metadata table.
-        plan: what it must amount to; None for whatever it does.
+        plan: execute exactly this; None to plan now.
 
     Raises:
-        CommitConflictError: another restore is pending, somebody is at work, or ``plan`` does not fit any more.
+        CommitConflictError: another restore is pending, another process is active, or ``plan`` no longer fits.
         CommitError: storage failed, or a file could not be deleted: restore again.
-        ConfigError: there is no such savepoint, or it is no use; nothing has changed.
-        CorruptTableError: files of the savepoint are gone; nothing has changed.
+        ConfigError: there is no such savepoint, or it cannot be restored; nothing has changed.
+        CorruptTableError: files of the savepoint are missing; nothing has changed.
     """
-    started = time.monotonic()
-    again = "Restore it again: what was begun is gone on with."
-    locks = held_locks(storage, ALL_SERVICES, settings)
-    with storage_errors(f"The restore of {storage.uri} to {savepoint}", again), locks as held:
-        state = open_state(storage)
-        clock = settings.clock(state.config, held)
-        state = _recovered(state, savepoint, settings, clock, carriers)
-        planned = _planned(state, savepoint, settings)
+    started, storage = time.monotonic(), session.storage
+    again = "Restore it again: the next attempt continues."
+    with storage_errors(f"The restore of {storage.uri} to {savepoint}", again), held_locks(session, ALL_SERVICES):
+        _recover(session, savepoint)
+        planned = plan_of_restore(session, savepoint)
         _require_same(storage, plan, planned)
-        begun = _begin(state, planned, clock, carriers)
-        drop_lost_partitions(storage, state.config, _completed_of(state, planned))
-        rollbacks = _undo_all(begun)
-        _finish(begun, rollbacks, time.monotonic() - started)
-        finish_pending_rollbacks(storage, state.config, clock)
-        rebuild_partitions(storage, planned.rebuilt, settings, clock, carriers.index)
+        begun = _begin(session, planned)
+        drop_lost_partitions(storage, begun.state.config, _completed_of(begun.state, planned))
+        rollbacks = _undo_all(session, begun)
+        _finish(session, begun, rollbacks, time.monotonic() - started)
+        session.changed()
+        finish_pending_rollbacks(session)
+        rebuild_partitions(session, planned.rebuilt)
     deleted = sum(len(part.deleted) for one in rollbacks.values() for part in one.partitions)
     undone = tuple(requested for requested, _ in begun.plan.instants)
     return RestoreResult(begun.instant.requested, savepoint, undone, deleted, time.monotonic() - started)
 
 
-# ---- looking
+# ---- planning
 
 
-def _planned(state: TableState, savepoint: str, settings: ServiceSettings) -> PlannedRestore:
+def plan_of_restore(session: TableSession, savepoint: str) -> PlannedRestore:
+    """What :func:`run_restore` would do; nothing is written.
+
+    Args:
+        session: the call.
+        savepoint: requested time of the savepointed commit.
+
+    Raises:
+        HudiError: as :func:`run_restore` where it refuses.
+    """
+    state, settings = session.state, session.settings
     storage, config = state.storage, state.config
-    died = pending_restore(state, savepoint)
+    abandoned = pending_restore(state, savepoint)
     commit = savepointed_commit(state, savepoint, settings)
-    if died is not None and died[1] is not None:
-        going = [found for one in died[1].instants if (found := find_on(state.timeline, *one)) is not None]
-        instants = died[1].instants
+    if abandoned is not None and abandoned[1] is not None:
+        going = [found for one in abandoned[1].instants if (found := find_on(state.timeline, *one)) is not None]
+        instants = abandoned[1].instants
     else:
         going = instants_to_undo(state, commit)
         instants = tuple((one.requested, one.action) for one in going)
@@ -150,17 +138,17 @@ def _planned(state: TableState, savepoint: str, settings: ServiceSettings) -> Pl
         require_named_by_slice(state, going, f"{storage.uri} cannot be restored to {savepoint}")
     for one in going:
         if not one.is_completed:
-            require_abandoned(storage, one, settings.failed_writes.heartbeat)
+            require_abandoned(session, one)
     waiting = {plan.instant: plan for _, plan in _rollbacks_since(state, savepoint)}
     plans = [waiting.get(one.requested) or plan_rollback(storage, config, one, restoring=True) for one in going]
     completed = [one.requested for one in going if one.is_completed]
-    lost = {*lost_partitions(storage, config, completed), *(_dropped_before(state) if died is not None else ())}
+    lost = {*lost_partitions(storage, config, completed), *(_dropped_before(state) if abandoned is not None else ())}
     return PlannedRestore(
         savepoint,
         instants,
         tuple(file for plan in plans for file in touched_files(storage, plan)),
         tuple(sorted(lost)),
-        died[0].requested if died is not None and died[1] is not None else "",
+        abandoned[0].requested if abandoned is not None and abandoned[1] is not None else "",
     )
 
 
@@ -170,7 +158,7 @@ def _completed_of(state: TableState, planned: PlannedRestore) -> list[str]:
 
 
 def _dropped_before(state: TableState) -> set[str]:
-    """Partitions that an attempt which died may have taken away: they are defined still."""
+    """Partitions that an abandoned attempt may have dropped: they still have definitions."""
     present = {*state.config.metadata_partitions, *state.config.metadata_partitions_inflight}
     defined = set(load_definitions(state.storage, state.config))
     if "column_stats" in defined and state.config.version >= 8 and state.config.partition_fields:
@@ -193,51 +181,47 @@ def _require_same(storage: Storage, plan: PlannedRestore | None, found: PlannedR
         {one.file for one in plan.files} ^ {one.file for one in found.files}
     )
     raise CommitConflictError(
-        f"The plan of the restore does not fit {storage.uri} any more: "
+        f"The plan of the restore no longer fits {storage.uri}: "
         f"{', '.join(names[:3]) or 'the savepoint, or the metadata table,'} changed since. Plan it again."
     )
 
 
-# ---- doing
+# ---- execution
 
 
-def _recovered(
-    state: TableState, savepoint: str, settings: ServiceSettings, clock: InstantClock, carriers: Carriers
-) -> TableState:
-    """The table without rollbacks and indexings that died; as it is when a restore that died is gone on with."""
-    storage, config = state.storage, state.config
-    died = pending_restore(state, savepoint)
-    if died is not None and died[1] is not None:
-        return state
-    savepointed_commit(state, savepoint, settings)
-    changed = bool(finish_rollbacks(storage, config, state.timeline, clock, carriers.delete))
-    if died is not None:
-        delete_instant_files(storage, config, died[0])
-        changed = True
-    state = open_state(storage) if changed else state
-    return open_state(storage) if finish_pending_indexings(state, clock, settings.failed_writes.heartbeat) else state
+def _recover(session: TableSession, savepoint: str) -> None:
+    """Finish pending rollbacks and undo abandoned indexings, unless an abandoned restore is continued."""
+    state = session.state
+    abandoned = pending_restore(state, savepoint)
+    if abandoned is not None and abandoned[1] is not None:
+        return
+    savepointed_commit(state, savepoint, session.settings)
+    finish_rollbacks(session)
+    if abandoned is not None:
+        delete_instant_files(session.storage, state.config, abandoned[0])
+        session.changed()
+    finish_pending_indexings(session)
 
 
-def _begin(state: TableState, planned: PlannedRestore, clock: InstantClock, carriers: Carriers) -> _Begun:
+def _begin(session: TableSession, planned: PlannedRestore) -> _Begun:
+    state = session.state
     storage, config, timeline = state.storage, state.config, state.timeline
     plan = RestorePlan(planned.savepoint, planned.instants)
     if planned.resumes:
         instant = find_on(timeline, planned.resumes, _ACTION)
         assert instant is not None
     else:
-        instant = Instant(clock.next_time(timeline.newest_time), _ACTION, State.REQUESTED)
+        instant = Instant(session.next_time(), _ACTION, State.REQUESTED)
         create_requested(storage, config, instant, encode_restore_plan(plan))
     if instant.state is State.REQUESTED:
         to_inflight(storage, config, instant)
-    return _Begun(state, replace(instant, state=State.INFLIGHT, file_name=None), plan, clock, carriers)
+    return _Begun(state=state, instant=replace(instant, state=State.INFLIGHT, file_name=None), plan=plan)
 
 
-def _undo_all(begun: _Begun) -> dict[str, RollbackMetadata]:
-    """What was done by instant, by attempts before this one too."""
-    state, clock = begun.state, begun.clock
-    storage, config = state.storage, state.config
+def _undo_all(session: TableSession, begun: _Begun) -> dict[str, RollbackMetadata]:
+    """What was done by instant, in earlier attempts too."""
+    state, storage = begun.state, session.storage
     waiting = {plan.instant: (one, plan) for one, plan in _rollbacks_since(state, begun.plan.savepoint)}
-    newest = max(state.timeline.newest_time or "", begun.instant.requested)
     done: dict[str, RollbackMetadata] = {}
     for requested, action in begun.plan.instants:
         found = find_on(state.timeline, requested, action)
@@ -248,16 +232,14 @@ def _undo_all(begun: _Begun) -> dict[str, RollbackMetadata]:
         if requested in waiting:
             rollback, plan = waiting[requested]
         else:
-            plan = plan_rollback(storage, config, found, restoring=True)
-            rollback = request_rollback(storage, config, plan, clock, newest)
-        done[requested] = undo(
-            storage, config, rollback, plan, clock, begun.carriers.delete, keep_plan=False, list_logs=False
-        )
+            plan = plan_rollback(storage, state.config, found, restoring=True)
+            rollback = request_rollback(session, plan)
+        done[requested] = undo(session, rollback, plan, keep_plan=False, list_logs=False)
     return done
 
 
 def _done_before(storage: Storage, rollback: Instant, plan: RollbackPlan) -> RollbackMetadata:
-    """What an attempt that died had done, by its plan and markers."""
+    """What an abandoned attempt had done, by its plan and markers."""
     parts: dict[str, RollbackPartition] = {}
     for request in plan.requests:
         part = parts.get(request.partition_path) or RollbackPartition(request.partition_path)
@@ -274,12 +256,12 @@ def _done_before(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Rol
     return RollbackMetadata(rollback.requested, plan.instant, plan.action, 0, tuple(parts.values()))
 
 
-def _finish(begun: _Begun, rollbacks: dict[str, RollbackMetadata], seconds: float) -> None:
-    state, clock, savepoint = begun.state, begun.clock, begun.plan.savepoint
+def _finish(session: TableSession, begun: _Begun, rollbacks: dict[str, RollbackMetadata], seconds: float) -> None:
+    state, clock, savepoint = begun.state, session.clock, begun.plan.savepoint
     storage, config = state.storage, state.config
     newest = load_timeline(storage, config).newest_time
     if config.layout_version < 2:
-        _list_logs(begun, rollbacks, clock.next_time(newest))
+        _list_logs(session, begun, rollbacks, clock.next_time(newest))
     metadata = RestoreMetadata(begun.instant.requested, int(seconds * 1000), begun.plan.instants, rollbacks)
     complete(storage, config, begun.instant, encode_restore_metadata(metadata), lambda: clock.next_time(newest))
     for one in load_timeline(storage, config).of_action("rollback"):
@@ -288,8 +270,8 @@ def _finish(begun: _Begun, rollbacks: dict[str, RollbackMetadata], seconds: floa
     delete_leftover_markers(storage, {one.requested for one in load_timeline(storage, config).pending()})
 
 
-def _list_logs(begun: _Begun, rollbacks: dict[str, RollbackMetadata], requested: str) -> None:
-    """Before table version 8: tell the metadata table which log files there are after all rollbacks together."""
+def _list_logs(session: TableSession, begun: _Begun, rollbacks: dict[str, RollbackMetadata], requested: str) -> None:
+    """Before table version 8: record in the metadata table which log files exist after all rollbacks."""
     storage = begun.state.storage
     added: dict[str, dict[str, int]] = {}
     removed: dict[str, list[str]] = {}
@@ -305,4 +287,4 @@ def _list_logs(begun: _Begun, rollbacks: dict[str, RollbackMetadata], requested:
                     removed.setdefault(part.partition_path, []).append(name)
                 else:
                     added.setdefault(part.partition_path, {})[name] = found.size
-    list_restored_logs(storage, begun.state.config, requested, added, removed, begun.clock)
+    list_restored_logs(storage, begun.state.config, requested, added, removed, session.clock)

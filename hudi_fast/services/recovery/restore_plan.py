@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from hudi_fast.errors import CommitConflictError, ConfigError, CorruptTableError
 from hudi_fast.services.recovery.savepoints import read_savepoint
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import Timeline, read_requested_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -24,13 +23,14 @@ from hudi_fast.timeline.instant import Instant, comparable_action
 from hudi_fast.timeline.restore_plans import RestorePlan, decode_restore_plan
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["find_on", "instants_to_undo", "pending_restore", "require_restorable", "savepointed_commit"]
 
 _WRITES = ("commit", "deltacommit", "replacecommit")
 
 
-def savepointed_commit(state: TableState, savepoint: str, settings: ServiceSettings) -> Instant:
+def savepointed_commit(state: TableState, savepoint: str, settings: Settings) -> Instant:
     """The commit that the table is to be taken back to.
 
     Args:

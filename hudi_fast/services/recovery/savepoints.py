@@ -1,12 +1,12 @@
-"""Savepoints: a commit whose files the cleaner leaves alone, so that the table can be restored to it.
+"""Savepoints: commits whose files no clean deletes, so that the table can be restored to them.
 
 ::
 
     make     the table's lock: is it complete, and within what cleans retain? ─► its slices ─► inflight ─► completed
     delete   the completed file, then the inflight one
 
-A savepoint has its commit's own requested time. One that fails is taken away; where the process died, both are repeated
-by whoever finds them half done: an inflight savepoint keeps nothing.
+A savepoint has the requested time of its commit. A failed one is removed. An abandoned inflight savepoint keeps no
+files; the next call makes or deletes it again.
 
 Source: ``SavepointActionExecutor``, ``SavepointHelpers`` (Hudi 1.2.0).
 """
@@ -20,10 +20,8 @@ import pyarrow as pa
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitStateUnknownError, ConfigError, LockError
-from hudi_fast.locking.table_lock import table_lock
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.recovery.values import SavepointResult
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline, read_instant_body, read_requested_body
 from hudi_fast.timeline.instant import Instant, State
@@ -38,6 +36,7 @@ from hudi_fast.timeline.transition import complete, delete_instant_files, revert
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state, read_commit
 from hudi_fast.writing.rollback_plan import pending_rollback_of
+from hudi_fast.writing.session import TableSession
 from hudi_fast.writing.transaction import noted_on
 
 __all__ = ["delete_savepoint", "make_savepoint", "read_savepoint", "savepoints_table"]
@@ -56,24 +55,20 @@ _COLUMNS = pa.schema(
 )
 
 
-def make_savepoint(
-    storage: Storage, instant: str | None, user: str, comment: str, settings: ServiceSettings
-) -> SavepointResult:
+def make_savepoint(session: TableSession, instant: str | None, user: str, comment: str) -> SavepointResult:
     """Keep the files of a commit.
 
     Args:
-        storage: the table's storage.
+        session: the call.
         instant: requested time of the commit; None for the newest completed one.
         user: noted in the savepoint.
-        comment: likewise.
-        settings: locks.
+        comment: noted in the savepoint.
 
     Raises:
         ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain it.
     """
-    started = time.monotonic()
-    with table_lock(storage, settings.write.lock) as held:
-        state = open_state(storage)
+    started, storage = time.monotonic(), session.storage
+    with session.locked() as state:
         config, timeline = state.config, state.timeline
         commit = _commit_of(state, instant)
         _require_retained(state, commit)
@@ -81,17 +76,18 @@ def make_savepoint(
         found = _savepoint_of(timeline, commit.requested)
         if found is not None and found.is_completed:
             raise ConfigError(f"The commit {commit.requested} of {storage.uri} has a savepoint already.")
-        if found is not None:  # whoever was making it died
+        if found is not None:  # an abandoned attempt
             delete_instant_files(storage, config, found)
         files: dict[str, tuple[str, ...]] = {}
         size = 0
         for partition, named in _files_at(state, commit):
             files[partition] = tuple(named)
             size += sum(named.values())
-        clock = settings.clock(config, held)
+        clock = session.clock
         savepoint = Instant(commit.requested, _ACTION, State.INFLIGHT)
         body = encode_savepoint(SavepointMetadata(files, user, time.time_ns() // 1_000_000, comment))
         _publish(storage, config, savepoint, body, lambda: clock.next_time(timeline.newest_time))
+        session.changed()
     count = sum(len(names) for names in files.values())
     return SavepointResult(commit.requested, count, size, time.monotonic() - started)
 
@@ -99,14 +95,14 @@ def make_savepoint(
 def _publish(
     storage: Storage, config: TableConfig, savepoint: Instant, body: bytes, completion: Callable[[], str]
 ) -> None:
-    """Make the savepoint complete; if that fails nothing of it is left, unless others may have the lock."""
+    """Complete the savepoint. If that fails, it is removed, unless another process may hold the lock."""
     try:
         to_inflight(storage, config, savepoint)
         complete(storage, config, savepoint, body, completion)
     except (CommitStateUnknownError, LockError):
         raise
     except BaseException as error:
-        with noted_on(error, f"Taking the savepoint of {savepoint.requested} away"):
+        with noted_on(error, f"Removing the savepoint of {savepoint.requested}"):
             left = _savepoint_of(load_timeline(storage, config), savepoint.requested)
             if left is not None and not left.is_completed:
                 delete_instant_files(storage, config, left)
@@ -122,23 +118,24 @@ def _require_not_undone(state: TableState, commit: Instant) -> None:
         )
 
 
-def delete_savepoint(storage: Storage, instant: str, settings: ServiceSettings) -> None:
-    """Take a savepoint away; the cleaner may have its files from now on.
+def delete_savepoint(session: TableSession, instant: str) -> None:
+    """Delete a savepoint. Cleans may delete its files from now on.
 
     Raises:
-        ConfigError: there is none, or the table is being restored to it.
+        ConfigError: there is none, or a restore is pending.
     """
-    with table_lock(storage, settings.write.lock) as held:
-        state = load_state(storage)
+    storage = session.storage
+    with session.locked() as state:
         found = _savepoint_of(state.timeline, instant)
         if found is None:
             raise ConfigError(f"The commit {instant} of {storage.uri} has no savepoint{_others(state.timeline)}.")
         if state.timeline.pending_restore is not None:
-            raise ConfigError(f"{storage.uri} is being restored; finish the restore before a savepoint is taken away.")
-        held.require()
+            raise ConfigError(f"{storage.uri} has a pending restore; finish it before you delete a savepoint.")
+        session.require_lock()
         if found.is_completed:
             found = revert_to_inflight(storage, state.config, found)
         delete_instant_files(storage, state.config, found)
+        session.changed()
 
 
 def savepoints_table(storage: Storage) -> pa.Table:
@@ -157,7 +154,7 @@ def savepoints_table(storage: Storage) -> pa.Table:
 
 
 def read_savepoint(state: TableState, savepoint: Instant) -> SavepointMetadata:
-    """What a completed savepoint keeps; CorruptTableError if that cannot be understood."""
+    """The body of a completed savepoint; CorruptTableError if it is damaged."""
     path = f"{state.config.timeline_folder}/{savepoint.file_name}"
     return decode_savepoint(read_instant_body(state.storage, state.config, savepoint), path)
 

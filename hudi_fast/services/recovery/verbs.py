@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hudi_fast.services.recovery.restore import look_at_restore, run_restore
-from hudi_fast.services.recovery.rollback import look_at_rollback, run_rollback
+from hudi_fast.services.recovery.restore import plan_of_restore, run_restore
+from hudi_fast.services.recovery.rollback import plan_of_rollback, run_rollback
 from hudi_fast.services.recovery.savepoints import delete_savepoint, make_savepoint, savepoints_table
 from hudi_fast.services.recovery.values import (
     PlannedRestore,
@@ -18,10 +18,10 @@ from hudi_fast.services.recovery.values import (
 )
 from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
 
-__all__ = ["UndoVerbs"]
+__all__ = ["RecoveryVerbs"]
 
 
-class UndoVerbs(ServiceVerbs):
+class RecoveryVerbs(ServiceVerbs):
     """Rollback, savepoints and restore."""
 
     def plan_rollback(self, instant: str | None = None, options: Options | None = None) -> PlannedRollback:
@@ -35,7 +35,7 @@ class UndoVerbs(ServiceVerbs):
             CommitConflictError: the table is being restored.
             ConfigError: the instant cannot be rolled back.
         """
-        return look_at_rollback(self._storage, instant, self._settings(options))
+        return plan_of_rollback(self._session(options), instant)
 
     def rollback(
         self,
@@ -64,8 +64,7 @@ class UndoVerbs(ServiceVerbs):
             LockTimeoutError: the service is being carried out.
         """
         check_plan(plan, PlannedRollback)
-        settings = self._settings(options)
-        return run_rollback(self._storage, instant, settings, self._carriers(spark, settings), plan)
+        return run_rollback(self._session(options, spark), instant, plan)
 
     def savepoint(
         self, instant: str | None = None, user: str = "", comment: str = "", options: Options | None = None
@@ -81,7 +80,7 @@ class UndoVerbs(ServiceVerbs):
         Raises:
             ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain its files.
         """
-        return make_savepoint(self._storage, instant, user, comment, self._settings(options))
+        return make_savepoint(self._session(options), instant, user, comment)
 
     def delete_savepoint(self, instant: str, options: Options | None = None) -> None:
         """Take a savepoint away; the cleaner may have its files from now on.
@@ -93,7 +92,7 @@ class UndoVerbs(ServiceVerbs):
         Raises:
             ConfigError: there is none, or a restore is pending.
         """
-        delete_savepoint(self._storage, instant, self._settings(options))
+        delete_savepoint(self._session(options), instant)
 
     def savepoints(self) -> pa.Table:
         """One row per savepoint, oldest first: ``instant, completion, made, user, comment, partitions, files``."""
@@ -109,7 +108,7 @@ class UndoVerbs(ServiceVerbs):
         Raises:
             HudiError: as :meth:`restore` where it refuses.
         """
-        return look_at_restore(self._storage, savepoint, self._settings(options))
+        return plan_of_restore(self._session(options), savepoint)
 
     def restore(
         self,
@@ -139,5 +138,4 @@ class UndoVerbs(ServiceVerbs):
             LockTimeoutError: a writer or service is at work.
         """
         check_plan(plan, PlannedRestore)
-        settings = self._settings(options)
-        return run_restore(self._storage, savepoint, settings, self._carriers(spark, settings), plan)
+        return run_restore(self._session(options, spark), savepoint, plan)

@@ -1,15 +1,15 @@
-"""Plans of services taken off the timeline, or made to wait again, by name.
+"""Removing pending services from the timeline, or setting them back to requested.
 
 ::
 
-    compaction       inflight: its base files go and it waits again, since writers may have logged to the slices that
-                     begin at it; requested: its plan goes
-    log compaction, clustering       their files go, and their plans
-    indexing         its partitions of the metadata table go, and its plan
-    clean            requested: its plan goes; inflight: it can only be finished, for it has begun to delete
+    compaction       inflight: its base files are deleted and it is requested again, because writers may have logged to
+                     the slices that begin at it; requested: its plan is removed
+    log compaction, clustering       their files are deleted, and their plans removed
+    indexing         its partitions of the metadata table are dropped, and its plan removed
+    clean            requested: its plan is removed; inflight: it can only be finished, because it has deleted files
 
-Each under the lock that carrying the service out takes, so nobody on this machine is at it; the heartbeats of others
-are looked at.
+Each step holds the lock that running the service takes, so no process of this machine runs it. Heartbeats show those
+of other machines.
 
 Source: ``BaseHoodieTableServiceClient#rollback``, ``HoodieTable#rollbackInflightCompaction``, ``CompactionAdminClient``
 (Hudi 1.2.0).
@@ -22,23 +22,20 @@ from collections.abc import Iterator
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.locking.table_lock import HeldLock, table_lock
 from hudi_fast.services.indexing.drop import undo_indexing
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH, ScheduledIndex, read_index_plan
 from hudi_fast.services.liveness import require_abandoned
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.pending import read_compaction_plan
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["ALL_SERVICES", "held_locks", "service_of", "withdraw_plan"]
 
 ALL_SERVICES = ("compaction", "logcompaction", "clustering", "clean", "indexing")
-"""Services whose work must not go on while the table is taken back."""
+"""Services that must not run during a restore."""
 
 _LOCKS = {
     "compaction": service_lock_path("compaction"),
@@ -50,7 +47,7 @@ _LOCKS = {
 
 
 def service_of(state: TableState, target: Instant) -> str | None:
-    """The service that a pending instant is of; None for a write, and for what is complete."""
+    """The service of a pending instant; None for a write or a completed instant."""
     if target.is_completed:
         return None
     if any(one.requested == target.requested for one in state.pending_services):
@@ -59,39 +56,41 @@ def service_of(state: TableState, target: Instant) -> str | None:
 
 
 @contextlib.contextmanager
-def held_locks(storage: Storage, services: tuple[str, ...], settings: ServiceSettings) -> Iterator[HeldLock]:
-    """Hold the locks of some services, then the table's.
+def held_locks(session: TableSession, services: tuple[str, ...]) -> Iterator[TableState]:
+    """Hold the locks of some services, then the table's; yields the table.
 
     Raises:
-        LockTimeoutError: somebody is carrying one of them out.
+        LockTimeoutError: another process runs one of them.
     """
     with contextlib.ExitStack() as stack:
         for service in sorted({*services} & _LOCKS.keys()):
-            stack.enter_context(machine_lock(storage, settings.service_lock_seconds, _LOCKS[service]))
-        yield stack.enter_context(table_lock(storage, settings.write.lock))
+            seconds = session.settings.service_lock_seconds
+            stack.enter_context(machine_lock(session.storage, seconds, _LOCKS[service]))
+        yield stack.enter_context(session.locked())
 
 
-def withdraw_plan(state: TableState, target: Instant, service: str, rule: HeartbeatRule) -> bool:
-    """Take a service off the timeline if that is all that there is to do; under its lock and the table's.
+def withdraw_plan(session: TableSession, target: Instant, service: str) -> bool:
+    """Remove a service from the timeline if it has made no files; under its lock and the table's.
 
     Args:
-        state: the table.
+        session: the call.
         target: pending.
-        service: that it is of.
-        rule: for how long a sign of life counts.
+        service: that it belongs to.
 
     Returns:
-        False when it has files to undo as well.
+        False when it has files to delete as well.
 
     Raises:
-        CommitConflictError: another program is carrying it out.
+        CommitConflictError: another process runs it.
         ConfigError: it must be finished.
     """
+    state = session.state
     storage, config = state.storage, state.config
-    require_abandoned(storage, target, rule)
+    require_abandoned(session, target)
     if service == "indexing":
         parts = read_index_plan(state, target)
         undo_indexing(storage, ScheduledIndex(target.requested, parts))
+        session.changed()
         return True
     if target.state is State.INFLIGHT and service == "clean":
         raise ConfigError(
@@ -103,6 +102,7 @@ def withdraw_plan(state: TableState, target: Instant, service: str, rule: Heartb
     if service == "compaction" and config.layout_version < 2:
         _require_nothing_on_top(state, target)
     delete_instant_files(storage, config, target)
+    session.changed()
     return True
 
 
@@ -113,7 +113,7 @@ def _require_nothing_on_top(state: TableState, compaction: Instant) -> None:
         for log in map(parse_log_file, state.storage.list_dir(partition)):
             if log is not None and log.instant == compaction.requested:
                 raise ConfigError(
-                    f"The compaction {compaction.requested} of {state.storage.uri} cannot be taken off the timeline: "
-                    f"writers have logged to slices that begin at it ({log.path}). Carry it out with "
+                    f"The compaction {compaction.requested} of {state.storage.uri} cannot be removed from the "
+                    f"timeline: writers have logged to slices that begin at it ({log.path}). Execute it with "
                     "services.compact(pending_only=True)."
                 )

@@ -6,7 +6,6 @@ from hudi_fast.services.repairing.findings import RepairPlan, RepairResult
 from hudi_fast.services.repairing.plan import plan_repair
 from hudi_fast.services.repairing.run import run_repair
 from hudi_fast.services.verbs import Options, ServiceVerbs, check_plan
-from hudi_fast.writing.failed_writes import failed_writes
 
 __all__ = ["RepairVerbs"]
 
@@ -28,7 +27,7 @@ class RepairVerbs(ServiceVerbs):
         Raises:
             CorruptTableError: ``hoodie.properties`` cannot be understood.
         """
-        return plan_repair(self._storage, failed_writes(self._settings(options).write).heartbeat)
+        return plan_repair(self._storage, self._session(options).heartbeat_rule)
 
     def repair(self, options: Options | None = None, plan: RepairPlan | None = None) -> RepairResult:
         """Remove what can be removed without harm; never a file that a query, a savepoint or a pending service needs.
@@ -43,4 +42,4 @@ class RepairVerbs(ServiceVerbs):
             LockTimeoutError: others write to the table.
         """
         check_plan(plan, RepairPlan)
-        return run_repair(self._storage, self._settings(options), plan)
+        return run_repair(self._session(options), plan)

@@ -18,12 +18,12 @@ import pyarrow as pa
 
 from hudi_fast.locking.machine import LOCK_PATH, is_held, service_lock_path
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import HeartbeatRule, is_alive, is_fresh
 from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.view.pending import pending_clusterings, read_compaction_plan
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["PendingService", "pending_services", "pending_table"]
 
@@ -79,7 +79,7 @@ class PendingService:
     seconds: float
 
 
-def pending_services(state: TableState, settings: ServiceSettings) -> list[PendingService]:
+def pending_services(state: TableState, settings: Settings) -> list[PendingService]:
     """Services that are pending, oldest first.
 
     Args:

@@ -1,23 +1,21 @@
-"""Carrying out what waits on the timeline, whatever its kind, oldest first.
+"""Executing pending services of all kinds, oldest first.
 
 ::
 
-    pending services ─► each by the function of its room, under that room's locks ─► results
+    pending services ─► each by the function of its service, under that service's lock ─► results
 
-Every step of a service can be repeated, so one that died is taken over like one that waits. Somebody else may carry one
-out meanwhile: then it is theirs.
+Every step of a service can be repeated, so an abandoned one is executed like any pending one. A service that another
+process runs is skipped.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
 
 from hudi_fast.errors import CommitConflictError, CorruptTableError, HudiError, ServiceTakenError
-from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.cleaning.run import clean
 from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.services.cleaning.work import combined_result as combined_cleans
@@ -28,15 +26,13 @@ from hudi_fast.services.clustering.work import combined_result as combined_clust
 from hudi_fast.services.compaction.log_run import run_log_compaction
 from hudi_fast.services.compaction.plan import ScheduledCompaction
 from hudi_fast.services.compaction.run import run_compaction
-from hudi_fast.services.compaction.work import CompactionResult, Executor, combined_result
+from hudi_fast.services.compaction.work import CompactionResult, combined_result
 from hudi_fast.services.indexing.plan import ScheduledIndex, read_index_plan
 from hudi_fast.services.indexing.run import IndexResult, run_scheduled_index
 from hudi_fast.services.scheduling.pending import PendingService, pending_services
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.view.pending import read_clustering_plan, read_compaction_plan
-from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.session import TableSession, without_waiting
 
 __all__ = ["PendingResult", "run_pending_services"]
 
@@ -46,94 +42,84 @@ PendingResult = CompactionResult | ClusteringResult | CleanResult | IndexResult
 """What the verb of a service gives."""
 
 
-def run_pending_services(
-    storage: Storage, settings: ServiceSettings, carriers: Carriers, services: Collection[str] = ()
-) -> list[PendingResult]:
-    """Carry out the services that wait, or that died.
+def run_pending_services(session: TableSession, services: Collection[str] = ()) -> list[PendingResult]:
+    """Execute pending services, abandoned ones included.
 
     Args:
-        storage: the table's storage.
-        settings: how files are written, locks and clocks.
-        carriers: who does the work.
-        services: those to carry out, as :class:`~hudi_fast.services.scheduling.pending.PendingService` names them;
-            empty for all.
+        session: the call.
+        services: which, as :class:`~hudi_fast.services.scheduling.pending.PendingService` names them; empty for all.
 
     Returns:
-        What those did that were carried out, oldest first; before table version 8 indexes last: none is built while
-        anything else waits.
+        The results, oldest first; before table version 8 indexes last: none is built while anything else is pending.
 
     Raises:
-        HudiError: one failed, and waits again; a note says how many were carried out before it.
+        HudiError: one failed, and is pending again; a note says how many were executed before it.
     """
     done: list[PendingResult] = []
-    state = load_state(storage)
+    state = session.state
     last = ("index",) if state.config.layout_version < 2 else ()
-    for one in sorted(pending_services(state, settings), key=lambda one: one.service in last):
+    for one in sorted(pending_services(state, session.settings), key=lambda one: one.service in last):
         run = _RUNS.get(one.service)
         if run is None or one.alive or (services and one.service not in services):
             continue
         try:
-            done.append(run(storage, one, replace(settings, waits=False), carriers))
+            session.changed()
+            with without_waiting(session):
+                done.append(run(session, one))
         except HudiError as error:
-            if _is_gone(storage, one, error):
+            if _is_resolved(session, one, error):
                 continue
-            error.add_note(f"Before the {one.service} {one.instant.requested} {len(done)} pending services were done.")
+            error.add_note(f"Before the {one.service} {one.instant.requested} {len(done)} pending services were run.")
             raise
     return done
 
 
-def _is_gone(storage: Storage, one: PendingService, error: HudiError) -> bool:
-    """Whether it is somebody else's, or was taken off the timeline because writers have made its plan untrue."""
+def _is_resolved(session: TableSession, one: PendingService, error: HudiError) -> bool:
+    """Whether another process runs or completed it, or it was rolled back because writers made its plan outdated."""
     if isinstance(error, CommitConflictError) and not isinstance(error, ServiceTakenError):
-        return all(other.requested != one.instant.requested for other in load_state(storage).timeline.pending())
+        return all(other.requested != one.instant.requested for other in session.reload().timeline.pending())
     return isinstance(error, ServiceTakenError)
 
 
-def _compact(storage: Storage, one: PendingService, settings: ServiceSettings, carriers: Carriers) -> CompactionResult:
-    return _merge_logs(storage, one, settings, carriers, run_compaction)
+def _compact(session: TableSession, one: PendingService) -> CompactionResult:
+    return _merge_logs(session, one, run_compaction)
 
 
-def _compact_logs(
-    storage: Storage, one: PendingService, settings: ServiceSettings, carriers: Carriers
-) -> CompactionResult:
-    return _merge_logs(storage, one, settings, carriers, run_log_compaction)
+def _compact_logs(session: TableSession, one: PendingService) -> CompactionResult:
+    return _merge_logs(session, one, run_log_compaction)
 
 
 def _merge_logs(
-    storage: Storage,
-    one: PendingService,
-    settings: ServiceSettings,
-    carriers: Carriers,
-    run: Callable[[Storage, ScheduledCompaction, ServiceSettings, Executor], list[WriteStat]],
+    session: TableSession, one: PendingService, run: Callable[[TableSession, ScheduledCompaction], list[WriteStat]]
 ) -> CompactionResult:
-    started = time.monotonic()
-    plan = _plan(one, lambda: read_compaction_plan(storage, load_state(storage).config, one.instant))
+    started, state = time.monotonic(), session.state
+    plan = _plan(one, lambda: read_compaction_plan(state.storage, state.config, one.instant))
     planned = ScheduledCompaction(one.instant.requested, plan, one.instant.action)
-    stats = run(storage, planned, settings, carriers.compact)
+    stats = run(session, planned)
     return combined_result(one.service, [(planned.instant, stats)], time.monotonic() - started)
 
 
-def _cluster(storage: Storage, one: PendingService, settings: ServiceSettings, carriers: Carriers) -> ClusteringResult:
-    started = time.monotonic()
-    plan = _plan(one, lambda: read_clustering_plan(storage, load_state(storage).config, one.instant))
+def _cluster(session: TableSession, one: PendingService) -> ClusteringResult:
+    started, state = time.monotonic(), session.state
+    plan = _plan(one, lambda: read_clustering_plan(state.storage, state.config, one.instant))
     if plan is None:
-        raise ServiceTakenError(f"The clustering {one.instant.requested} is not pending any more.")
-    done = run_clustering(storage, ScheduledClustering(one.instant.requested, plan), settings, carriers.cluster)
+        raise ServiceTakenError(f"The clustering {one.instant.requested} is no longer pending.")
+    done = run_clustering(session, ScheduledClustering(one.instant.requested, plan))
     return combined_clusterings([done], time.monotonic() - started)
 
 
-def _clean(storage: Storage, one: PendingService, settings: ServiceSettings, carriers: Carriers) -> CleanResult:
-    """All that wait: a clean carries out those before it in any case."""
+def _clean(session: TableSession, one: PendingService) -> CleanResult:
+    """Executes all pending cleans."""
     started = time.monotonic()
-    done = clean(storage, settings, carriers, if_due=False, pending_only=True)
+    done = clean(session, if_due=False, pending_only=True)
     if not done:
-        raise ServiceTakenError(f"The clean {one.instant.requested} is not pending any more.")
+        raise ServiceTakenError(f"The clean {one.instant.requested} is no longer pending.")
     return combined_cleans(done, time.monotonic() - started)
 
 
-def _index(storage: Storage, one: PendingService, settings: ServiceSettings, carriers: Carriers) -> IndexResult:
-    parts = _plan(one, lambda: read_index_plan(load_state(storage), one.instant))
-    return run_scheduled_index(storage, ScheduledIndex(one.instant.requested, parts), settings, carriers.index)
+def _index(session: TableSession, one: PendingService) -> IndexResult:
+    parts = _plan(one, lambda: read_index_plan(session.state, one.instant))
+    return run_scheduled_index(session, ScheduledIndex(one.instant.requested, parts))
 
 
 def _plan(one: PendingService, read: Callable[[], _Plan]) -> _Plan:
@@ -142,11 +128,10 @@ def _plan(one: PendingService, read: Callable[[], _Plan]) -> _Plan:
         return read()
     except CorruptTableError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise ServiceTakenError(f"The {one.service} {one.instant.requested} is not pending any more.") from error
+            raise ServiceTakenError(f"The {one.service} {one.instant.requested} is no longer pending.") from error
         raise
 
 
-_Run = Callable[[Storage, PendingService, ServiceSettings, Carriers], PendingResult]
-_RUNS: Mapping[str, _Run] = MappingProxyType(
+_RUNS: Mapping[str, Callable[[TableSession, PendingService], PendingResult]] = MappingProxyType(
     {"compact": _compact, "log_compact": _compact_logs, "cluster": _cluster, "clean": _clean, "index": _index}
 )

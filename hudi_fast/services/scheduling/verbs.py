@@ -32,7 +32,7 @@ class SchedulingVerbs(ServiceVerbs):
         Raises:
             CorruptTableError: a plan cannot be understood.
         """
-        return pending_table(pending_services(load_state(self._storage), self._settings(options)))
+        return pending_table(pending_services(load_state(self._storage), self._session(options).settings))
 
     def run_pending(self, options: Options | None = None, spark: Any = None) -> list[PendingResult]:
         """Carry out what waits on the timeline, oldest first, and take over what died; nothing new is planned.
@@ -50,5 +50,4 @@ class SchedulingVerbs(ServiceVerbs):
         Raises:
             HudiError: one failed, and waits again; those before it stay, and a note says how many they were.
         """
-        settings = self._settings(options)
-        return run_pending_services(self._storage, settings, self._carriers(spark, settings))
+        return run_pending_services(self._session(options, spark))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hudi_fast.config.archive_options import ArchiveOptions
 from hudi_fast.config.metadata_options import MetadataOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
@@ -26,21 +25,20 @@ from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
 from hudi_fast.metadata_table.updates.bookkeeping import drop_partitions, has_metadata_folder, write_definitions
 from hudi_fast.metadata_table.updates.maintain import compact_metadata
-from hudi_fast.services.running import with_metadata
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.running import file_plan
 from hudi_fast.services.upgrading.move import move_table, sweep
 from hudi_fast.services.upgrading.plan import leaving_partitions
 from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.metadata_commit import metadata_without_pending
+from hudi_fast.writing.metadata_commit import ensure_metadata, metadata_without_pending
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["as_it_is", "check_metadata", "drop_leaving", "move_metadata", "opened", "version_definitions"]
 
 
 def opened(storage: Storage) -> TableState:
-    """The table with its metadata table, where that can be trusted: without a word where it cannot."""
+    """The table with its metadata table, if that can be trusted; no warning if it cannot."""
     state = load_state(storage)
     if not state.config.metadata_partitions:
         return state
@@ -71,21 +69,22 @@ def as_it_is(config: TableConfig, options: MetadataOptions) -> MetadataOptions:
     )
 
 
-def drop_leaving(state: TableState, version: int) -> TableState:
-    """Take away the metadata partitions that the version has no place for; the table afterwards.
+def drop_leaving(session: TableSession, version: int) -> TableState:
+    """Drop the metadata partitions that the version does not have; the table afterwards.
 
     Args:
-        state: the table, under its lock.
-        version: the version that it is to have.
+        session: the call, under the table's lock.
+        version: the new version.
     """
-    going = leaving_partitions(state, version)
-    if not going:
+    state = session.state
+    leaving = leaving_partitions(state, version)
+    if not leaving:
         return state
     storage = state.storage
-    config = drop_partitions(storage, state.config, going)
+    config = drop_partitions(storage, state.config, leaving)
     old = dict(load_definitions(storage, config))
-    write_definitions(storage, config, {name: one for name, one in old.items() if name not in going}, old)
-    return opened(storage)
+    write_definitions(storage, config, {name: one for name, one in old.items() if name not in leaving}, old)
+    return session.set_state(opened(storage))
 
 
 def version_definitions(storage: Storage, config: TableConfig) -> None:
@@ -100,43 +99,37 @@ def version_definitions(storage: Storage, config: TableConfig) -> None:
     write_definitions(storage, config, new, old)
 
 
-def move_metadata(
-    state: TableState, version: int, new_layout: bool, clock: InstantClock, archive: ArchiveOptions
-) -> None:
-    """Let the metadata table have the version that its data table is about to get.
+def move_metadata(session: TableSession, version: int, new_layout: bool) -> None:
+    """Move the metadata table to the version that its data table is about to get.
 
     Args:
-        state: the data table, under its lock, with nothing pending.
-        version: the version.
+        session: the call, under the table's lock; nothing is pending.
+        version: the new version.
         new_layout: whether the timeline gets another layout.
-        clock: gives times.
-        archive: how archives are written.
     """
-    storage = state.storage
+    storage, state = session.storage, session.state
     if not state.config.metadata_partitions or not has_metadata_folder(storage):
         return
     inner = metadata_storage(storage)
     own = TableConfig.from_properties(load_properties(inner), inner.uri)
     if own.version == version:
         sweep(inner, own)
-        return  # an earlier attempt came as far
+        return  # an earlier attempt did it
     if own.version not in VERSIONS:
-        return  # nor is it trusted then
-    if metadata_of(state) is None or (table := metadata_without_pending(state, clock)) is None:
-        return  # it is built anew afterwards
+        return  # it is not trusted either
+    if metadata_of(state) is None or (table := metadata_without_pending(session)) is None:
+        return  # it is built again afterwards
     if new_layout:
-        compact_metadata(table, clock)
-    move_table(inner, version, PropertyHints(), archive)
+        compact_metadata(table, session.clock)
+    move_table(inner, version, PropertyHints(), session.settings.archive)
 
 
-def check_metadata(storage: Storage, clock: InstantClock, settings: ServiceSettings) -> None:
-    """Build the metadata table anew if it cannot be trusted now that its data table has another version.
+def check_metadata(session: TableSession) -> None:
+    """Build the metadata table again if it cannot be trusted now that its data table has another version.
 
     Args:
-        storage: of the data table, under its lock.
-        clock: gives times.
-        settings: what the metadata table is to hold.
+        session: the call, under the table's lock.
     """
-    state = opened(storage)
+    state = session.set_state(opened(session.storage))
     if state.config.metadata_partitions and metadata_of(state) is None:
-        with_metadata(state, clock, settings)
+        ensure_metadata(session, file_plan(session), as_it_is(state.config, session.settings.write.metadata))

@@ -37,14 +37,14 @@ from hudi_fast.metadata_table.definitions import index_version, load_definitions
 from hudi_fast.metadata_table.layout import PartitionKind, kind_of
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.services.compaction.plan import compactable_slices
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.upgrading.halfway import refuse_halfway
 from hudi_fast.services.upgrading.move import both_tables, leftovers, target_config
 from hudi_fast.services.upgrading.properties import VERSIONS, PropertyHints, path_between
-from hudi_fast.services.work_plan import service_plan
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.draft import draft_files
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["UpgradePlan", "UpgradeResult", "decide", "hints_of", "leaving_partitions", "logged_slices", "refuse"]
 
@@ -89,7 +89,7 @@ class UpgradeResult:
     seconds: float
 
 
-def decide(state: TableState, version: int, settings: ServiceSettings) -> UpgradePlan:
+def decide(state: TableState, version: int, settings: Settings) -> UpgradePlan:
     """The plan for a table as it is.
 
     Args:
@@ -110,12 +110,12 @@ def decide(state: TableState, version: int, settings: ServiceSettings) -> Upgrad
         return UpgradePlan(version, version, (left,) if found else ())
     slices = logged_slices(state)
     if slices:
-        service_plan(state, settings)  # refuses what cannot be compacted
+        draft_files(state, settings.write, settings.merger)  # refuses what cannot be compacted
     steps = (*_preparing(state, slices, version), *_metadata_steps(state, version), *_moving(state, version, settings))
     return UpgradePlan(config.version, version, steps)
 
 
-def refuse(state: TableState, version: int, settings: ServiceSettings) -> None:
+def refuse(state: TableState, version: int, settings: Settings) -> None:
     """Raise what stands in the way of a version; arguments and errors as of :func:`decide`."""
     config = state.config
     where = f"The table {state.storage.uri} of version {config.version}"
@@ -143,7 +143,7 @@ def refuse(state: TableState, version: int, settings: ServiceSettings) -> None:
         _refuse_complex_key(config, where)
 
 
-def hints_of(settings: ServiceSettings) -> PropertyHints:
+def hints_of(settings: Settings) -> PropertyHints:
     """What the options say that the table's properties may not."""
     write = settings.write
     fields = write.partition_path_fields
@@ -267,7 +267,7 @@ def _metadata_steps(state: TableState, version: int) -> list[str]:
     return steps
 
 
-def _moving(state: TableState, version: int, settings: ServiceSettings) -> list[str]:
+def _moving(state: TableState, version: int, settings: Settings) -> list[str]:
     config = state.config
     target = target_config(config.raw, version, hints_of(settings), state.storage.uri)
     steps = []

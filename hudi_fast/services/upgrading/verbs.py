@@ -25,7 +25,7 @@ class UpgradeVerbs(ServiceVerbs):
             ConfigError: something must be settled first, such as a pending clustering.
             UnsupportedFeatureError: a version or feature that cannot be carried over.
         """
-        return plan_upgrade(self._storage, version, self._settings(options))
+        return plan_upgrade(self._session(options), version)
 
     def upgrade(
         self, version: int, options: Options | None = None, spark: Any = None, plan: UpgradePlan | None = None
@@ -51,5 +51,4 @@ class UpgradeVerbs(ServiceVerbs):
             UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
         """
         check_plan(plan, UpgradePlan)
-        settings = self._settings(options)
-        return run_upgrade(self._storage, version, settings, self._carriers(spark, settings), plan)
+        return run_upgrade(self._session(options, spark), version, plan)

@@ -41,13 +41,13 @@ from hudi_fast.metadata_table.updates.produce import ProducerContext, RecordSour
 from hudi_fast.metadata_table.updates.produce_base import stored_schema
 from hudi_fast.metadata_table.updates.produce_expression import check_expression
 from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, routed
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.services.validation.compare import Stored, compare_rows, difference, stored_files
 from hudi_fast.services.validation.stats import StatsSeen
-from hudi_fast.storage.base import Storage
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.listing import PARTITION_MARKERS
 from hudi_fast.view.table_state import TableState, load_state, table_schema
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["DIFFERENCES", "SUMMARY", "ValidationResult", "validate_metadata"]
 
@@ -111,14 +111,11 @@ class _Validation:
     threads: int
 
 
-def validate_metadata(
-    storage: Storage, settings: ServiceSettings, partitions: Sequence[str] = (), most: int = 1000
-) -> ValidationResult:
+def validate_metadata(session: TableSession, partitions: Sequence[str] = (), most: int = 1000) -> ValidationResult:
     """Compare the metadata table with the table.
 
     Args:
-        storage: the table's storage.
-        settings: how rows merge; threads.
+        session: the call.
         partitions: which metadata partitions; empty for all.
         most: differences of one metadata partition that are listed.
 
@@ -127,6 +124,7 @@ def validate_metadata(
         CorruptTableError: a file of the table itself cannot be understood.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
+    storage = session.storage
     state = load_state(storage)
     config = state.config
     unknown = [name for name in partitions if name not in config.metadata_partitions]
@@ -142,7 +140,7 @@ def validate_metadata(
     if problem is not None:
         found.append(_untrusted(problem))
     if table is not None:
-        validation = _prepared(state, table, settings)
+        validation = _prepared(state, table, session.settings)
         chosen = partitions or table.partitions
         found += [_validated(validation, name, most) for name in chosen]
     return _result(found)
@@ -171,7 +169,7 @@ def _named(partition: str, tables: Sequence[pa.Table]) -> pa.Table:
 # ---- one partition
 
 
-def _prepared(state: TableState, table: MetadataTable, settings: ServiceSettings) -> _Validation:
+def _prepared(state: TableState, table: MetadataTable, settings: Settings) -> _Validation:
     config, schema = state.config, table_schema(state) or pa.schema([])
     stats = table.definitions.get(PartitionKind.COLUMN_STATS)
     version = cast(StatsVersion, index_version(PartitionKind.COLUMN_STATS, config.version, table.definitions))

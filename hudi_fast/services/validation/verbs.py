@@ -28,4 +28,4 @@ class ValidationVerbs(ServiceVerbs):
             CorruptTableError: a file of the table itself cannot be understood.
             UnsupportedFeatureError: the table merges its rows in a way that is not supported.
         """
-        return validate_metadata(self._storage, self._settings(options), tuple(partitions), most)
+        return validate_metadata(self._session(options), tuple(partitions), most)

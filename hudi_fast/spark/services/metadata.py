@@ -5,14 +5,12 @@
     numbers of sources ─► tasks: read, encode, route ─► (partition, file group, key, value) ─► one shuffle by file group
         ─► tasks: sorted, one record per key ─► GroupWriter ─► write stats
 
-The driver sees write stats of the metadata table alone. Little work is done by the driver's own threads: a job costs a
-tenth of a second or two.
+The driver receives only write statistics of the metadata table.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -27,9 +25,7 @@ from hudi_fast.metadata_table.updates.runner import (
     RECORDS,
     GroupBins,
     GroupWriter,
-    Runner,
     combined,
-    in_threads,
     routed,
 )
 from hudi_fast.spark.arrow import arrow_batches_of, parallelism
@@ -37,7 +33,7 @@ from hudi_fast.spark.writing.routing import addresses, pack_bins
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer
 from hudi_fast.timeline.commit_metadata import WriteStat
 
-__all__ = ["run_on"]
+__all__ = ["write_records"]
 
 _TASKS_PER_CORE = 2
 _SOURCES_PER_TASK = 4
@@ -57,35 +53,30 @@ _ROUTED_SCHEMA = f"{_ADDRESS} int, partition string, file_group int, key string,
 Batches = Iterator[pa.RecordBatch]
 
 
-def run_on(spark: Any, driver_bytes: int = 0) -> Runner:
-    """A runner that works in tasks of a Spark session.
+def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+    """Read sources and write their records in tasks of a Spark session.
 
     Args:
         spark: the session.
-        driver_bytes: sources that read less than that in sum are worked off by the driver's threads.
+        sources: of records.
+        writer: of the file groups.
     """
-
-    def run(sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
-        if sum(one.weight for one in sources) < driver_bytes:
-            return in_threads(min(8, os.cpu_count() or 1))(sources, writer)
-        tasks = parallelism(spark) * _TASKS_PER_CORE
-        bins = _bins(sources, tasks)
-        # Sources share the context that they hold; it goes to each worker once.
-        context = getattr(spark, "_sc", None)
-        packed = cloudpickle.dumps(tuple(sources))  # a merger of the user may be a function of no module
-        shared: Any = packed if context is None else context.broadcast(packed)
-        try:
-            with arrow_batches_of(spark):
-                numbers = spark.range(len(bins), numPartitions=len(bins))
-                found = numbers.mapInArrow(_reading(shared, bins, writer, addresses(tasks)), _ROUTED_SCHEMA)
-                written = found.repartition(tasks, _ADDRESS).mapInArrow(_writing(writer), ANSWER_SCHEMA)
-                answers = [pickle.loads(row[0]) for row in written.collect()]
-        finally:
-            if context is not None:
-                shared.destroy()
-        return _stats(answers)
-
-    return run
+    tasks = parallelism(spark) * _TASKS_PER_CORE
+    bins = _bins(sources, tasks)
+    # Sources share the context that they hold; it is sent to each worker once.
+    context = getattr(spark, "_sc", None)
+    packed = cloudpickle.dumps(tuple(sources))  # a merger of the user may be a function without a module
+    shared: Any = packed if context is None else context.broadcast(packed)
+    try:
+        with arrow_batches_of(spark):
+            numbers = spark.range(len(bins), numPartitions=len(bins))
+            found = numbers.mapInArrow(_reading(shared, bins, writer, addresses(tasks)), _ROUTED_SCHEMA)
+            written = found.repartition(tasks, _ADDRESS).mapInArrow(_writing(writer), ANSWER_SCHEMA)
+            answers = [pickle.loads(row[0]) for row in written.collect()]
+    finally:
+        if context is not None:
+            shared.destroy()
+    return _stats(answers)
 
 
 def _bins(sources: Sequence[RecordSource], tasks: int) -> list[list[int]]:

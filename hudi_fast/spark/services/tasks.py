@@ -1,7 +1,7 @@
-"""Services on Spark: tasks that work off some units of a plan each, of about equal weight in sum.
+"""Groups the units of a service plan into Spark tasks of similar total weight.
 
 No row passes through Spark: a task gets the numbers of its units (slices to merge, groups to rewrite), reads and writes
-their files itself, and answers with write stats. The units of a plan, of which there may be many, are sent once.
+their files itself, and returns write statistics. The units of a plan are sent to each worker once.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from hudi_fast.spark.arrow import parallelism
 from hudi_fast.spark.writing.routing import pack_bins
 from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA, Answer, answers, task_token
 from hudi_fast.timeline.commit_metadata import WriteStat
-from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.plan import FilePlan, TaskToken
 
-__all__ = ["CarryOut", "in_tasks"]
+__all__ = ["in_tasks"]
 
 _TASKS_PER_CORE = 2
 """A Python task costs 25 to 40 ms by itself; more tasks than cores keep them all busy to the end."""
 
-CarryOut = Callable[[Any, int, TaskToken], list[WriteStat]]
-"""Does one unit: (all units, number of the one, who writes) -> what was written. Picklable."""
+Function = Callable[[Any, TaskToken], list[WriteStat]]
+"""Does one unit; picklable."""
 
 
 def in_tasks(
-    spark: Any, plan: WritePlan, units: Sequence[Any], weights: Sequence[float], carry_out: CarryOut
+    spark: Any, plan: FilePlan, units: Sequence[Any], weights: Sequence[float], function: Function
 ) -> list[WriteStat]:
-    """Do all units as tasks of a Spark session.
+    """Apply a function to all units as tasks of a Spark session.
 
     Args:
         spark: the session.
         plan: of the service.
-        units: what is to be done.
-        weights: of each, in bytes.
-        carry_out: does one.
+        units: what to work on.
+        weights: of each unit, in bytes.
+        function: does one unit.
 
     Raises:
-        HudiError: what a task refused.
+        HudiError: a task refused its unit.
     """
     context = getattr(spark, "_sc", None)
     sent: Any = units if context is None else context.broadcast(units)
     bins = _bins(weights, min(len(units), parallelism(spark) * _TASKS_PER_CORE))
     numbers = spark.range(len(bins), numPartitions=len(bins))
     try:
-        rows = numbers.mapInArrow(answers(plan, _task(sent, bins, carry_out)), ANSWER_SCHEMA).collect()
+        rows = numbers.mapInArrow(answers(plan, _task(sent, bins, function)), ANSWER_SCHEMA).collect()
     finally:
         if context is not None:
             sent.destroy()
@@ -56,7 +56,7 @@ def in_tasks(
 
 
 def _bins(weights: Sequence[float], tasks: int) -> list[list[int]]:
-    """The numbers of the units that each task does."""
+    """The numbers of the units of each task."""
     placed = pack_bins({f"{number:09}": int(weight) for number, weight in enumerate(weights)}, tasks)
     bins: list[list[int]] = [[] for _ in range(tasks)]
     for number, task in placed.items():
@@ -64,15 +64,15 @@ def _bins(weights: Sequence[float], tasks: int) -> list[list[int]]:
     return bins
 
 
-def _task(sent: Any, bins: list[list[int]], carry_out: CarryOut) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
+def _task(sent: Any, bins: list[list[int]], function: Function) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
     """``sent``: the units, or a broadcast variable of them."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Answer:
         units, token = getattr(sent, "value", sent), task_token()
         stats: list[WriteStat] = []
         for task in [task for batch in batches for task in batch.column(0).to_pylist()]:
-            for number in bins[task]:  # names of files and sequence numbers follow the unit, whoever does it
-                stats += carry_out(units, number, replace(token, task=number))
+            for number in bins[task]:  # file names and sequence numbers depend on the unit only
+                stats += function(units[number], replace(token, task=number))
         return Answer(stats)
 
     return run

@@ -27,14 +27,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from hudi_fast.config.option_values import written_options
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.errors import UnsupportedFeatureError
-from hudi_fast.services.carriers import in_process
-from hudi_fast.services.inline import check_inline, inline_by_default, serve, serve_before
-from hudi_fast.services.settings import ServiceSettings
+from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.arrow import checked_arrow_types
 from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["Spooled", "TableStreamWriter", "TableWriter"]
 
@@ -66,7 +66,7 @@ class _Spool:
 
     def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
         self._storage = storage
-        self._settings = inline_by_default(ServiceSettings.from_options(options))
+        self._settings = Settings.for_write(options)
         self._sink = SinkOptions.of(written_options(options))
         self._schema = checked_arrow_types(schema)
         self._mode = "overwrite" if overwrite else "append"
@@ -143,21 +143,17 @@ class _Spool:
         return pa.Table.from_batches(batches, self._schema)
 
     def _write(self, engine: LocalEngine, batch: int | None) -> WriteResult | None:
-        settings, storage = self._settings, self._storage
-        carriers = in_process(settings.write.threads)
+        session = open_session(self._storage, self._settings)
         which = None if batch is None else Batch(self._sink.identifier, batch)
-        if which is not None and is_written(storage, which):
+        if which is not None and is_written(self._storage, which):
             return None
-        serve_before(storage, settings, carriers)
-        if which is None:
-            result = run_write(engine, storage, settings.write, self._mode)
-        else:
-            written = write_exactly_once(engine, storage, settings.write, self._mode, which)
-            if written is None:
-                return None
-            result = written
-        serve(storage, settings, result.instant, carriers)
-        return result
+
+        def write() -> WriteResult | None:
+            if which is None:
+                return run_write(session, engine, self._mode)
+            return write_exactly_once(session, engine, self._mode, which)
+
+        return write_with_services(session, write)
 
     def _refuse(self, size: int) -> None:
         raise UnsupportedFeatureError(

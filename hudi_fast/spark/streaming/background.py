@@ -18,11 +18,12 @@ import warnings
 from dataclasses import dataclass, field, replace
 
 from hudi_fast.errors import HudiWarning
-from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.scheduling.run import run_pending_services
-from hudi_fast.services.settings import ServiceSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
+from hudi_fast.writing.backend import Backend
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["Background", "has_work", "with_half_of_the_threads"]
 
@@ -35,7 +36,7 @@ def has_work(timeline: Timeline) -> bool:
     return any(one.action in ("compaction", "clustering", "replacecommit") for one in timeline.pending())
 
 
-def with_half_of_the_threads(settings: ServiceSettings) -> ServiceSettings:
+def with_half_of_the_threads(settings: Settings) -> Settings:
     """The same, but for how many files are written at once, unless the options say so."""
     if _THREADS_KEY in settings.write.explicit:
         return settings
@@ -53,22 +54,22 @@ class Background:
     """
 
     storage: Storage
-    settings: ServiceSettings
+    settings: Settings
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _thread: threading.Thread | None = field(default=None, repr=False)
     _again: bool = field(default=False, repr=False)
 
-    def wake(self, carriers: Carriers) -> None:
+    def wake(self, backend: Backend) -> None:
         """Have carried out what waits; returns at once.
 
         Args:
-            carriers: who does the work.
+            backend: executes them.
         """
         with self._lock:
             self._again = True
             if self._thread is None:
                 self._thread = threading.Thread(
-                    target=self._work, args=(carriers,), name="hudi_fast-services", daemon=True
+                    target=self._work, args=(backend,), name="hudi_fast-services", daemon=True
                 )
                 self._thread.start()
 
@@ -83,10 +84,10 @@ class Background:
             thread.join(seconds)
         return thread is None or not thread.is_alive()
 
-    def _work(self, carriers: Carriers) -> None:
+    def _work(self, backend: Backend) -> None:
         while self._goes_on():
             try:
-                run_pending_services(self.storage, self.settings, carriers, _SERVICES)
+                run_pending_services(TableSession(self.storage, self.settings, backend), _SERVICES)
             except Exception as error:  # Spark's own among them
                 warnings.warn(
                     f"A service beside the stream into {self.storage.uri} failed: {type(error).__name__}: {error} "

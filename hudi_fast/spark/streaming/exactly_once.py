@@ -2,7 +2,7 @@
 
 ::
 
-    engine ─► _Once ─► run_write:  under the table's lock, before the write begins: is the batch there already?
+    engine ─► _ExactlyOnceEngine ─► run_write:  under the table's lock, before the write begins: is it there already?
                                    its number goes into the commit
 
 The question is put under the lock that the commit is made under: a writer of the same stream that is still at work (a
@@ -17,14 +17,14 @@ import pyarrow as pa
 
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, TableNotFoundError
-from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.spark.streaming.checkpoints import Checkpoint, checkpoint_metadata, find_checkpoint
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
-from hudi_fast.writing.flow import Engine, WriteResult, run_write
+from hudi_fast.writing.backend import Engine
+from hudi_fast.writing.flow import WriteResult, run_write
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from hudi_fast.writing.session import TableSession
 
 __all__ = ["Batch", "is_written", "write_exactly_once"]
 
@@ -48,32 +48,34 @@ class Batch:
     after: str | None = None
 
 
-def write_exactly_once(
-    engine: Engine, storage: Storage, options: WriteOptions, mode: str, batch: Batch
-) -> WriteResult | None:
-    """Write a batch, or find that the table holds it.
+def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: Batch) -> WriteResult | None:
+    """Write a batch unless the table has it.
 
     Args:
+        session: the call.
         engine: holds the rows.
-        storage: the table's base path.
-        options: of the write.
         mode: save mode.
         batch: which one it is.
 
     Returns:
-        What was written; None when the table held the batch before.
+        What was written; None when the table has the batch.
 
     Raises:
-        ConfigError: the name of the stream is that of another query.
+        ConfigError: another query uses the name of the stream.
         HudiError: as :func:`hudi_fast.writing.flow.run_write`.
     """
-    if mode == "overwrite" and is_written(storage, batch):  # what takes its place has no history
+    if mode == "overwrite" and is_written(session.storage, batch):  # the new table has no history
         return None
-    extra = {**options.extra_metadata, **checkpoint_metadata(batch.identifier, batch.number, batch.query)}
+    settings = session.settings
+    checkpoint = checkpoint_metadata(batch.identifier, batch.number, batch.query)
+    extra = {**settings.write.extra_metadata, **checkpoint}
+    session.settings = replace(settings, write=replace(settings.write, extra_metadata=extra))
     try:
-        return run_write(_Once(engine, batch), storage, replace(options, extra_metadata=extra), mode)
+        return run_write(session, _ExactlyOnceEngine(engine, batch), mode)
     except _Written:
         return None
+    finally:
+        session.settings = settings
 
 
 def is_written(storage: Storage, batch: Batch) -> bool:
@@ -94,8 +96,8 @@ class _Written(Exception):
     """The table holds the batch."""
 
 
-class _Once:
-    """An engine that looks for its batch before its rows are looked at."""
+class _ExactlyOnceEngine:
+    """An engine that checks for its batch before its rows are evaluated."""
 
     def __init__(self, engine: Engine, batch: Batch) -> None:
         self._engine = engine
@@ -112,9 +114,6 @@ class _Once:
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         return self._engine.execute(plan)
-
-    def index_runner(self) -> Runner:
-        return self._engine.index_runner()
 
 
 def _is_in(storage: Storage, config: TableConfig, batch: Batch) -> bool:

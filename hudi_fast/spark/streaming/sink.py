@@ -21,7 +21,6 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from hudi_fast.config.option_values import written_options
@@ -29,25 +28,21 @@ from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.stream_options import SinkOptions
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import CommitError, ConfigError, HudiError, HudiWarning, LockError
-from hudi_fast.services.carriers import Carriers
-from hudi_fast.services.inline import check_inline, serve, serve_before
-from hudi_fast.services.settings import ServiceSettings
-from hudi_fast.spark.entry import carriers_on, engine_for
+from hudi_fast.services.inline import check_inline, write_with_services
 from hudi_fast.spark.streaming.background import Background, has_work, with_half_of_the_threads
 from hudi_fast.spark.streaming.checkpoints import Checkpoint
 from hudi_fast.spark.streaming.exactly_once import Batch, is_written, write_exactly_once
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline, load_timeline
 from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.open_session import open_session
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
 
 __all__ = ["Sink", "sink"]
 
 _MODES = ("append", "overwrite")
 _QUERY_PROPERTY = "sql.streaming.queryId"
-_FAILING_SERVICES = (
-    "hoodie.fail.writes.on.inline.table.service.exception",
-    "hoodie.write.can.ignore.post.commit.failures",
-)
 
 
 class Sink:
@@ -73,7 +68,7 @@ class Sink:
         self.options = dict(options)
         self.mode = mode
         self._stream = SinkOptions.of(written_options(self.options))
-        self._settings = _beside(ServiceSettings.from_options(self.options), self._stream, self.options)
+        self._settings = Settings.for_stream(self.options, self._stream)
         check_inline(self._settings)
         self._storage = Storage(path, storage_options)
         self._background = Background(self._storage, with_half_of_the_threads(self._settings))
@@ -102,12 +97,18 @@ class Sink:
                 f"{type(df).__name__} and {batch_id!r}."
             )
         spark = df.sparkSession
-        carriers = carriers_on(spark, self._settings.write.driver_max_bytes)
+        session = open_session(self._storage, self._settings, spark)
         batch = Batch(self._stream.identifier, batch_id, _query_of(spark), self._known, self._after)
+        written: list[WriteResult | None] = []
+
+        def write() -> WriteResult | None:
+            written.append(self._try(session, df, batch))
+            return written[0]
+
         try:
-            result = self._try(df, batch, carriers)
+            result = write_with_services(session, write)
         except Exception as error:
-            if not self._stream.ignores_failures:
+            if written or not self._stream.ignores_failures:  # a service failed, or failed batches count
                 raise
             warnings.warn(
                 f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed, and is left out: "
@@ -118,9 +119,8 @@ class Sink:
             return
         if result is not None:
             self._remember(batch, result.instant)
-            serve(self._storage, self._settings, result.instant, carriers)
         if self._works_beside and has_work(self._timeline()):
-            self._background.wake(carriers)
+            self._background.wake(session.backend)
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until no service is being carried out beside the stream; whether that is so now.
@@ -130,24 +130,21 @@ class Sink:
         """
         return self._background.wait(seconds)
 
-    def _try(self, df: Any, batch: Batch, carriers: Carriers) -> WriteResult | None:
+    def _try(self, session: TableSession, df: Any, batch: Batch) -> WriteResult | None:
+        if batch.after is None and is_written(self._storage, batch):  # after a restart: the rows are not evaluated
+            return None
         wait = self._stream.retry_interval_ms / 1000
         for left in reversed(range(self._stream.max_attempts)):
             try:
-                return self._write(df, batch, carriers)
+                engine = session.backend.engine(df, self._settings.write)
+                return write_exactly_once(session, engine, self.mode, batch)
             except Exception as error:
                 if left == 0 or not _may_pass(error):
                     raise
+                session.changed()
                 time.sleep(wait)
                 wait *= 2
         raise AssertionError("there is one try at least")
-
-    def _write(self, df: Any, batch: Batch, carriers: Carriers) -> WriteResult | None:
-        if batch.after is None and is_written(self._storage, batch):  # after a restart: nothing is asked of the rows
-            return None
-        serve_before(self._storage, self._settings, carriers)
-        engine = engine_for(df, self._settings.write)
-        return write_exactly_once(engine, self._storage, self._settings.write, self.mode, batch)
 
     def _remember(self, batch: Batch, instant: str) -> None:
         """Spare the next batch a look at commits up to this one; a table that is replaced has no commits to spare."""
@@ -193,20 +190,6 @@ def sink(
         UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
     """
     return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode, storage_options)
-
-
-def _beside(settings: ServiceSettings, stream: SinkOptions, options: Mapping[str, Any]) -> ServiceSettings:
-    """Services as a stream has them: planned after a batch, and no reason to fail it unless the options say so."""
-    compaction, clustering, services = settings.compaction, settings.clustering, settings.services
-    if compaction.asynchronous and not compaction.inline and not stream.disables_compaction:
-        compaction = replace(compaction, schedule_inline=True)
-    elif stream.disables_compaction:
-        compaction = replace(compaction, schedule_inline=False)
-    if clustering.asynchronous and not clustering.inline:
-        clustering = replace(clustering, schedule_inline=True)
-    if options.keys().isdisjoint(_FAILING_SERVICES):
-        services = replace(services, ignore_failures=True)
-    return replace(settings, compaction=compaction, clustering=clustering, services=services)
 
 
 def _may_pass(error: Exception) -> bool:

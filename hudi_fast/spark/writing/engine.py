@@ -26,16 +26,15 @@ import pyarrow as pa
 
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import ConfigError, UnsupportedFeatureError
-from hudi_fast.metadata_table.updates.runner import Runner
 from hudi_fast.spark.arrow import (
     ARROW_GROWTH,
     arrow_batches_of,
     arrow_schema,
     collect,
     estimated_bytes,
+    is_local,
     parallelism,
 )
-from hudi_fast.spark.services.metadata import run_on
 from hudi_fast.spark.writing.broadcast import run_broadcast
 from hudi_fast.spark.writing.bucketed import TASKS_PER_CORE, run_bucketed
 from hudi_fast.spark.writing.fused import run_direct, run_fused
@@ -53,9 +52,6 @@ PLANS = ("auto", "driver", "broadcast", "fused", "routed")
 
 DRIVER_ROWS = 262_144
 """Rows up to which the driver may take all of them."""
-
-LOCAL_FACTOR = 16
-"""How much more the driver's threads may read for the metadata table where the session is local."""
 
 TINY = 1000
 """Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would
@@ -112,14 +108,6 @@ class SparkEngine:
             answers = self._run(choice.name, plan)
         found = [pickle.loads(row[0]) for row in answers]
         return _outcome(found, choice)
-
-    def index_runner(self) -> Runner:
-        """What writes the metadata table: tasks, or threads of the driver where there is little to read.
-
-        Tasks of a local session have no cores but the driver's, and take a shuffle.
-        """
-        spark = self._source.sparkSession
-        return run_on(spark, self._options.driver_max_bytes * (LOCAL_FACTOR if _is_local(spark) else 1))
 
     def _run(self, name: str, plan: WritePlan) -> Iterable[Any]:
         if name == "broadcast":
@@ -203,7 +191,7 @@ class SparkEngine:
             what = "rows that were worked out" if located else f"the index {plan.index.kind}"
             raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve {what}.")
         spreads = not plan.index.is_global and not located and _is_partitioned(plan)
-        cluster = not _is_local(self._df.sparkSession) and spreads
+        cluster = not is_local(self._df.sparkSession) and spreads
         if forced == "broadcast" or (forced == "auto" and cluster):
             return _Choice("broadcast", reason + (", on a cluster" if cluster else ", hudi_fast.plan=broadcast"))
         return _Choice("driver", reason)
@@ -221,10 +209,6 @@ def _outcome(found: list[Answer], choice: _Choice) -> WriteOutcome:
 def _distinct_partitions(df: Any, plan: WritePlan) -> pa.Table:
     roots = [root for root in df.columns if root in {name.split(".")[0] for name in plan.key_config.partition_fields}]
     return collect(df.select(*[f"`{name}`" for name in roots]).distinct()) if roots else pa.table({})
-
-
-def _is_local(spark: Any) -> bool:
-    return str(spark.conf.get("spark.master", "local")).startswith("local")
 
 
 def _is_partitioned(plan: WritePlan) -> bool:

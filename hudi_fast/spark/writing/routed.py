@@ -61,7 +61,7 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
         rows = rows.withColumn(_KEY, key_text(df, plan.key_config, plan.input_schema))
         if plan.index.uses_records and slices:
             rows = by_index_group(rows, _KEY, plan, tasks)
-        rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.changes else rows
+        rows = _newest_of_each_key(rows, plan) if plan.index.is_global and not plan.is_dml else rows
         placed = _placed(rows, plan, slices, owners) if slices else _all_new(rows, plan)
     else:
         placed = _all_new(rows.withColumn(_KEY, _spread(df, plan)), plan)

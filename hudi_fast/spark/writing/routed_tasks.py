@@ -89,7 +89,7 @@ class _Task:
         codes = np.asarray(incoming.partitions.indices)
         mine = {number: one for number, one in enumerate(self._slices) if self._owners[number] == owner}
         numbers = {(one.partition, one.file_id): number for number, one in mine.items()}
-        waiting = rows if self._plan.changes else _whole_rows(self._plan, incoming)
+        waiting = rows if self._plan.is_dml else _whole_rows(self._plan, incoming)
         for code, name in enumerate(names):
             here = combined_rows(self._plan, incoming, np.flatnonzero(codes == code))
             all_here = [one for one in self._slices if one.partition == name]
@@ -111,9 +111,9 @@ class _Task:
         rows = table.drop_columns([SLICE, MOVED, BIN])
         updates = rows.num_rows
         if waiting is not None:
-            rows = rows if self._plan.changes else conform(rows, self._plan.input_schema)
+            rows = rows if self._plan.is_dml else conform(rows, self._plan.input_schema)
             rows = pa.concat_tables([rows, waiting])
-        incoming = self._prepared(rows) if self._plan.changes else prepare_rows(self._plan, rows)
+        incoming = self._prepared(rows) if self._plan.is_dml else prepare_rows(self._plan, rows)
         kept = combined_rows(self._plan, incoming, np.arange(updates, dtype=np.int64))
         moved = np.asarray(table.column(MOVED))
         match = self._match(slice_, incoming, kept, moved)

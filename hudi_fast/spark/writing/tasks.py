@@ -26,7 +26,7 @@ from hudi_fast.writing.assign import assign_partition
 from hudi_fast.writing.file_group import write_file_group
 from hudi_fast.writing.markers import has_markers
 from hudi_fast.writing.partial import refuse_unknown
-from hudi_fast.writing.plan import TaskToken, WritePlan
+from hudi_fast.writing.plan import FilePlan, TaskToken, WritePlan
 from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 
 __all__ = [
@@ -62,7 +62,7 @@ class Answer:
 
 
 def answers(
-    plan: WritePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]
+    plan: FilePlan, work: Callable[[Iterator[pa.RecordBatch]], Answer]
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
@@ -80,7 +80,7 @@ def answers(
     return run
 
 
-def _clear_if_left_behind(plan: WritePlan, answer: Answer) -> None:
+def _clear_if_left_behind(plan: FilePlan, answer: Answer) -> None:
     """Delete what a task wrote whose write has ended without it: it was too late for the sweep at the end."""
     if answer.stats and not has_markers(plan.storage, plan.instant):
         for stat in answer.stats:

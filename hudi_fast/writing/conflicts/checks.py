@@ -96,10 +96,10 @@ def plan_with_merged_schema(
     if schema is plan.schema:
         return plan
     history = now.view.history
-    settled = replace(plan, schema=schema, internal=None if history is None else history.versions[-1])
-    columns = with_meta(stored_columns(settled))
+    table = replace(plan.table, schema=schema, internal=None if history is None else history.versions[-1])
+    columns = with_meta(stored_columns(schema, plan.config))
     avro = arrow_to_avro(columns, *record_name_of(plan.config.name), meta_fields=True)
-    return replace(settled, file_schema=columns, avro_schema=avro)
+    return replace(plan, table=replace(table, file_schema=columns, avro_schema=avro))
 
 
 def require_no_conflicts(
@@ -128,7 +128,7 @@ def require_no_conflicts(
     if plan.operation != "bulk_insert":  # which looks at nothing
         _require_what_it_listed(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
-    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.changes:
+    if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.is_dml:
         strategy = "non_blocking"
     own = OwnWrite(instant, metadata.operation_type, groups_of_commit(metadata))
     require_no_conflict(now.storage, now.config, own, pinned.timeline, now.timeline, strategy)

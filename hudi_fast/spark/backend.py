@@ -1,0 +1,134 @@
+"""The backend of a Spark session: tasks execute the work of writes and table services.
+
+::
+
+    engine          a DataFrame ─► SparkEngine ─► the physical plan of the write
+    map_units       (unit, weight) ─► tasks of similar total weight ─► write statistics
+    write_records   record sources ─► tasks ─► one shuffle by file group ─► tasks ─► write statistics
+    delete          paths ─► tasks ─► deleted or not
+
+A Spark job takes a tenth of a second or two. Threads of the driver execute work that reads less than a bound.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.errors import InvalidDataError
+from hudi_fast.metadata_table.updates.produce_base import RecordSource
+from hudi_fast.metadata_table.updates.runner import GroupWriter
+from hudi_fast.spark.arrow import is_local, parallelism
+from hudi_fast.spark.services.metadata import write_records
+from hudi_fast.spark.services.tasks import in_tasks
+from hudi_fast.spark.table_types import as_spark, spark_arrow, spark_schema
+from hudi_fast.spark.writing.engine import SparkEngine
+from hudi_fast.spark.writing.tasks import ANSWER_SCHEMA
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.backend import BatchSource, Engine
+from hudi_fast.writing.plan import FilePlan, TaskToken
+from hudi_fast.writing.threads import ThreadBackend, delete_in_threads, map_in_threads
+
+__all__ = ["SparkBackend"]
+
+_DRIVER_FILES = 2_000
+"""The driver deletes fewer files than this: a local file takes about 50 microseconds."""
+
+_TASKS_PER_CORE = 2
+_READING_TASKS_PER_CORE = 4
+
+_LOCAL_FACTOR = 16
+"""A local session has only the driver's cores, and its tasks take a shuffle: its driver may read that much more."""
+
+Unit = TypeVar("Unit")
+Batches = Iterator[pa.RecordBatch]
+
+
+class SparkBackend:
+    """Executes work as tasks of a Spark session.
+
+    Args:
+        spark: the session.
+        unit_bytes: the driver executes units of services that read less than this in total.
+        record_bytes: the driver writes records of the metadata table whose sources read less than this in total.
+        driver_files: the driver deletes fewer files than this.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self, spark: Any, unit_bytes: int = 0, record_bytes: int = 0, driver_files: int = _DRIVER_FILES
+    ) -> None:
+        self.spark = spark
+        self._unit_bytes = unit_bytes
+        self._record_bytes = record_bytes * (_LOCAL_FACTOR if is_local(spark) else 1)
+        self._driver_files = driver_files
+
+    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+        """The engine of a DataFrame."""
+        if isinstance(rows, BatchSource):
+            rows = self._read(rows)
+        if not hasattr(rows, "sparkSession"):
+            raise InvalidDataError(
+                f"Of PySpark only a DataFrame can be written; make one of this {type(rows).__name__}."
+            )
+        return SparkEngine(rows, options)
+
+    def map_units(
+        self,
+        plan: FilePlan,
+        units: Sequence[Unit],
+        weights: Sequence[float],
+        function: Callable[[Unit, TaskToken], list[WriteStat]],
+    ) -> list[WriteStat]:
+        """Apply a function to each unit; each task gets units of similar total weight."""
+        if sum(weights) < self._unit_bytes or not units:
+            return map_in_threads(plan, units, weights, function)
+        return in_tasks(self.spark, plan, units, weights, function)
+
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+        """Write records of the metadata table."""
+        if sum(one.weight for one in sources) < self._record_bytes:
+            return ThreadBackend().write_records(sources, writer)
+        return write_records(self.spark, sources, writer)
+
+    def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
+        """Delete files; for each whether it existed and is deleted."""
+        if len(paths) < self._driver_files:
+            return delete_in_threads(storage, paths)
+        tasks = min(len(paths), parallelism(self.spark) * _TASKS_PER_CORE)
+        parts = [list(paths[number::tasks]) for number in range(tasks)]
+        numbers = self.spark.range(tasks, numPartitions=tasks)
+        answers = [False] * len(paths)
+        for row in numbers.mapInArrow(_deleting(storage, parts), ANSWER_SCHEMA).collect():
+            number, done = pickle.loads(row[0])
+            answers[number::tasks] = done
+        return answers
+
+    def _read(self, source: BatchSource) -> Any:
+        """A DataFrame whose tasks read the units of a source."""
+        units, read = source.units, source.read
+        target = spark_arrow(source.schema)
+
+        def run(batches: Batches) -> Batches:
+            for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+                for rows in read(units[number]):
+                    yield pa.RecordBatch.from_arrays(as_spark(rows, target), schema=target)
+
+        tasks = min(len(units), _READING_TASKS_PER_CORE * parallelism(self.spark))
+        return self.spark.range(0, len(units), 1, tasks).mapInArrow(run, spark_schema(source.schema))
+
+
+def _deleting(storage: Storage, parts: list[list[str]]) -> Callable[[Batches], Batches]:
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                answer = pickle.dumps((number, delete_in_threads(storage, parts[number])))
+                yield pa.RecordBatch.from_arrays([pa.array([answer], pa.binary())], ["answer"])
+
+    return run

@@ -1,0 +1,122 @@
+"""Where work that grows with rows or files is executed: threads of this process, or tasks of a Spark session.
+
+Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` gets everything else through the
+same four verbs, so that one implementation of a write or table service serves both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.metadata_table.updates.produce_base import RecordSource
+from hudi_fast.metadata_table.updates.runner import GroupWriter
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.plan import FilePlan, TaskToken, WriteOutcome, WritePlan
+
+__all__ = ["Backend", "BatchSource", "Engine", "is_from_spark", "spark_adapter"]
+
+Unit = TypeVar("Unit")
+
+
+class Engine(Protocol):
+    """Moves the rows of one write, and of its retries after conflicts, to the functions that write them."""
+
+    def input_schema(self) -> pa.Schema:
+        """Columns of the incoming rows."""
+        ...
+
+    def prepare(self, plan: WritePlan) -> None:
+        """Check the rows as far as possible before the write begins."""
+        ...
+
+    def execute(self, plan: WritePlan) -> WriteOutcome:
+        """Write all rows into file groups. The plan has its instant."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """Rows that are read where they are written.
+
+    Attributes:
+        units: what to read, such as files; picklable.
+        read: the batches of one unit, in ``schema``; picklable.
+        schema: of the rows.
+    """
+
+    units: Sequence[Any]
+    read: Callable[[Any], Iterator[pa.RecordBatch]]
+    schema: pa.Schema
+
+
+class Backend(Protocol):
+    """Executes the work of a call."""
+
+    @property
+    def name(self) -> str:
+        """``local`` or ``spark``, for results."""
+        ...
+
+    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+        """The engine that writes ``rows``: a :class:`BatchSource`, or what this backend takes as a table of rows.
+
+        Raises:
+            InvalidDataError: ``rows`` is something else.
+        """
+        ...
+
+    def map_units(
+        self,
+        plan: FilePlan,
+        units: Sequence[Unit],
+        weights: Sequence[float],
+        function: Callable[[Unit, TaskToken], list[WriteStat]],
+    ) -> list[WriteStat]:
+        """Apply a function to each unit of a table service.
+
+        Args:
+            plan: of the service; it has its instant.
+            units: slices to merge, groups to rewrite ...; picklable.
+            weights: of each unit, in bytes that it reads.
+            function: does one unit; picklable. The token's ``task`` is the number of the unit.
+
+        Returns:
+            The statistics of all files written.
+        """
+        ...
+
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+        """Read all sources and write their records into the file groups of the metadata table.
+
+        Returns:
+            One statistic for each file group that received records.
+        """
+        ...
+
+    def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
+        """Delete files, given by paths relative to the table.
+
+        Returns:
+            For each path whether the file existed and is deleted. A storage error counts as False.
+        """
+        ...
+
+
+def is_from_spark(value: Any) -> bool:
+    """Whether a value is PySpark's, without importing PySpark."""
+    return any(base.__module__.partition(".")[0] == "pyspark" for base in type(value).__mro__)
+
+
+def spark_adapter() -> Any:
+    """The module :mod:`hudi_fast.spark.entry`: everything that other folders call of the Spark adapter.
+
+    It is looked up by name, because the adapter imports this package and not the other way round.
+    """
+    return import_module("hudi_fast.spark.entry")

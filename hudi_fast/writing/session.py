@@ -1,0 +1,255 @@
+"""One call on one table: the storage, settings, lock, clock, backend and table state that its steps share.
+
+::
+
+    TableSession ─► locked()   the table's lock ─► the state under it ─► times from the clock
+                    state      opened once; opened again after the lock was released, or after a change
+
+Whoever holds the table's lock is the only one to change the timeline. A state that was opened under the lock therefore
+stays valid until the lock is released or this call itself changes the table.
+
+Where only one writer is allowed (``hoodie.write.concurrency.mode=SINGLE_WRITER``), :meth:`TableSession.turn` holds the
+lock for a whole write, and all sections in it share one state. Where several writers are allowed, each section takes
+the lock and opens the state again, so that others can work in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hudi_fast.errors import LockTimeoutError, ServiceTakenError
+from hudi_fast.locking.machine import machine_lock
+from hudi_fast.locking.table_lock import HeldLock, table_lock
+from hudi_fast.metadata_table.lister import MetadataLister
+from hudi_fast.metadata_table.state import metadata_of, open_state
+from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.active import Timeline
+from hudi_fast.timeline.clock import InstantClock
+from hudi_fast.timeline.heartbeat import HeartbeatRule
+from hudi_fast.timeline.instant import Instant
+from hudi_fast.view.table_state import TableState
+from hudi_fast.writing.backend import Backend
+from hudi_fast.writing.settings import Settings
+
+__all__ = ["TableSession", "without_waiting"]
+
+_DERIVABLE = ("commit", "deltacommit", "clean")
+"""Actions that add or delete files and end no file group."""
+
+
+class TableSession:
+    """One call on one table. Not thread-safe: a call in another thread has a session of its own.
+
+    Args:
+        storage: the table's storage; the table need not exist yet.
+        settings: options of the call.
+        backend: executes the work.
+        private: whether no other process knows the table, so that no lock is taken.
+    """
+
+    def __init__(self, storage: Storage, settings: Settings, backend: Backend, private: bool = False) -> None:
+        self.storage = storage
+        self.settings = settings
+        self.backend = backend
+        self.is_private = private
+        self._held: HeldLock | None = None
+        self._state: TableState | None = None
+        self._clock: InstantClock | None = None
+        self._clock_lock: HeldLock | None = None
+        self._kept: contextlib.ExitStack | None = None
+        self.is_recovered = False
+        """Whether failed writes were rolled back since the lock was acquired."""
+
+    # ---- state
+
+    @property
+    def state(self) -> TableState:
+        """The table; opened when it is first asked for after :meth:`reload`, a change, or the end of a lock section.
+
+        Raises:
+            TableNotFoundError: there is no table.
+            CorruptTableError: its configuration or timeline cannot be understood.
+        """
+        if self._state is None:
+            self._state = open_state(self.storage)
+        return self._state
+
+    @property
+    def timeline(self) -> Timeline:
+        """The active timeline of :attr:`state`."""
+        return self.state.timeline
+
+    def latest(self) -> TableState:
+        """The state; opened again unless the lock is held, which keeps it up to date."""
+        if self._held is None:
+            self.changed()
+        return self.state
+
+    def set_state(self, state: TableState) -> TableState:
+        """Continue with a state that follows from a change of this call; returns it."""
+        self._state = state
+        return state
+
+    def committed(self, instant: Instant, metadata_table: MetadataTable | None) -> None:
+        """This call completed a write or a clean: continue with the state that has it.
+
+        The state is derived where it follows from the instant alone, and opened again otherwise.
+
+        Args:
+            instant: completed.
+            metadata_table: the metadata table with the instant; None for a table without one.
+        """
+        state = self._state
+        self.changed()
+        if state is None or instant.action not in _DERIVABLE or state.config.layout_version < 2:
+            return
+        if state.view.history is not None or (metadata_of(state) is not None and metadata_table is None):
+            return
+        timeline, lister = state.timeline.with_instant(instant), state.view.lister
+        if metadata_table is not None:
+            if lister.lists_folders:  # the metadata table turned out to be damaged
+                return
+            lister = MetadataLister(replace(metadata_table, data_timeline=timeline))
+        view = replace(state.view, timeline=timeline, lister=lister)
+        self._state = replace(state, timeline=timeline, view=view)
+
+    def changed(self) -> None:
+        """This call changed the table: open the state again when it is next asked for."""
+        self._state = None
+
+    def reload(self) -> TableState:
+        """Open the state again."""
+        self.changed()
+        return self.state
+
+    # ---- lock and clock
+
+    @property
+    def holds_lock(self) -> bool:
+        """Whether the table's lock is held."""
+        return self._held is not None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[TableState]:
+        """Hold the table's lock for the block; yields the table under it. Sections may be nested.
+
+        Raises:
+            LockError: the lock cannot be acquired; ``LockTimeoutError`` when others held it for too long.
+            TableNotFoundError: there is no table.
+        """
+        with self.section():
+            yield self.state
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the lock for the whole block where only one writer is allowed; else do nothing.
+
+        Raises:
+            HudiError: as :meth:`locked`.
+        """
+        if self.settings.write.lock.is_shared:
+            yield
+        elif self._kept is not None:
+            self._kept.enter_context(self.section())
+            yield
+        else:
+            with self.section():
+                yield
+
+    @contextlib.contextmanager
+    def keeping_turn(self) -> Iterator[None]:
+        """Keep the lock of a :meth:`turn` in the block until the end of the block."""
+        with contextlib.ExitStack() as kept:
+            self._kept = kept
+            try:
+                yield
+            finally:
+                self._kept = None
+
+    @property
+    def clock(self) -> InstantClock:
+        """Gives times under the lock that is held, later than all times of the state; none once the lock is lost."""
+        state = self.state
+        if self._clock is None:
+            self._clock = InstantClock(state.config.timezone, self.settings.write.clock_skew_ms)
+        if self._held is not None and self._held is not self._clock_lock:
+            self._clock.under(self._held, state.timeline.newest_time)
+            self._clock_lock = self._held
+        return self._clock
+
+    def next_time(self) -> str:
+        """A new time for an instant; see :meth:`InstantClock.next_time`."""
+        return self.clock.next_time(self.timeline.newest_time)
+
+    def transitioned(self, instant: Instant) -> None:
+        """This call moved an instant to another pending state; the table's files are the same."""
+        self._state = replace(self.state, timeline=self.timeline.with_instant(instant))
+
+    def require_lock(self) -> None:
+        """Check right before an irreversible change that the lock is still held.
+
+        Raises:
+            LockError: it was lost, or may be lost at any moment.
+        """
+        if self._held is not None:
+            self._held.require()
+
+    @contextlib.contextmanager
+    def service_lock(self, path: str) -> Iterator[None]:
+        """Hold the lock of one kind of table service for the block. Only one of a kind runs at a time.
+
+        Args:
+            path: of the lock file, relative to the table.
+
+        Raises:
+            LockTimeoutError: another process held it for longer than the options wait.
+            ServiceTakenError: another process holds it, and the settings do not wait.
+        """
+        settings = self.settings
+        with contextlib.ExitStack() as held:
+            try:
+                held.enter_context(machine_lock(self.storage, settings.service_lock_seconds, path))
+            except LockTimeoutError as error:
+                if settings.waits:
+                    raise
+                raise ServiceTakenError(
+                    f"Another process runs a service of this kind on {self.storage.uri}: {error}"
+                ) from error
+            yield
+
+    @property
+    def heartbeat_rule(self) -> HeartbeatRule:
+        """How often heartbeats are sent, and for how long one counts."""
+        return self.settings.failed_writes.heartbeat
+
+    @contextlib.contextmanager
+    def section(self) -> Iterator[None]:
+        """Hold the table's lock for the block without opening the state; see :meth:`locked`."""
+        if self._held is not None:
+            yield
+            return
+        with contextlib.ExitStack() as stack:
+            if self.is_private:
+                self._held = HeldLock()
+            else:
+                self._held = stack.enter_context(table_lock(self.storage, self.settings.write.lock))
+                self.changed()
+            self.is_recovered = False
+            try:
+                yield
+            finally:
+                self._held = None
+
+
+@contextlib.contextmanager
+def without_waiting(session: TableSession) -> Iterator[None]:
+    """Do not wait in the block for table services that other processes run: they raise ``ServiceTakenError``."""
+    settings = session.settings
+    session.settings = replace(settings, waits=False)
+    try:
+        yield
+    finally:
+        session.settings = settings

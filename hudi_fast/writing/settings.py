@@ -1,0 +1,153 @@
+"""The typed options of one call, and the one policy for inline services.
+
+``for_write`` is the policy of every write call, ``for_stream`` that of streaming sinks, and ``from_options`` that of
+table services, which run only what they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hudi_fast.config.archive_options import ArchiveOptions
+from hudi_fast.config.clean_options import CleanOptions
+from hudi_fast.config.clustering_options import ClusteringOptions
+from hudi_fast.config.compaction_options import CompactionOptions
+from hudi_fast.config.option_values import written_options
+from hudi_fast.config.service_options import ServiceOptions
+from hudi_fast.config.stream_options import SinkOptions
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.merging.rules import Merger
+from hudi_fast.storage.base import Storage
+from hudi_fast.writing.failed_writes import FailedWrites, failed_writes
+
+__all__ = ["Settings"]
+
+_PLACES_OF_COMPACTION = (
+    "hoodie.compact.inline",
+    "hoodie.compact.schedule.inline",
+    "hoodie.datasource.compaction.async.enable",
+)
+"""Options that say where compaction runs."""
+
+_FAILING_SERVICES = (
+    "hoodie.fail.writes.on.inline.table.service.exception",
+    "hoodie.write.can.ignore.post.commit.failures",
+)
+"""Options that say whether a failed service fails the write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of a write or a table service.
+
+    Attributes:
+        write: operation, file sizes and encodings, lock, clock, metadata table.
+        compaction: when file slices are compacted, and which.
+        merger: merges rows of a table with the merge mode CUSTOM; else None.
+        clustering: when file groups are clustered, which, and how.
+        clean: which file slices are retained, and when the others are deleted.
+        archive: when instants are archived, and how the archive is kept.
+        services: whether services run beside a write, and whether a failed service fails the write.
+        waits: whether to wait for a service of the same kind that another process runs.
+    """
+
+    write: WriteOptions
+    compaction: CompactionOptions
+    merger: Merger | None = None
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
+    clean: CleanOptions = field(default_factory=CleanOptions)
+    archive: ArchiveOptions = field(default_factory=ArchiveOptions)
+    services: ServiceOptions = field(default_factory=ServiceOptions)
+    waits: bool = True
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
+        """Resolve a dictionary of ``hoodie.*`` keys.
+
+        Args:
+            options: the dictionary.
+            merger: see the class.
+
+        Raises:
+            ConfigError: a key or value is wrong.
+            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+        """
+        given = dict(options or {})
+        write, values = WriteOptions.from_options(given), written_options(given)
+        return cls(
+            write,
+            CompactionOptions.of(values),
+            merger,
+            clustering=ClusteringOptions.of(values),
+            clean=CleanOptions.of(values),
+            archive=ArchiveOptions.of(values),
+            services=ServiceOptions.of(values),
+        )
+
+    def check_storage(self, storage: Storage) -> None:
+        """Refuse storage that services cannot write to.
+
+        Raises:
+            UnsupportedFeatureError: the storage has no conditional writes.
+        """
+        storage.check_writable()
+
+    @classmethod
+    def for_write(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
+        """The options of a write. A merge-on-read table is compacted after it, unless an option names another place.
+
+        The default of every write (``HoodieSparkSqlWriter``, Hudi 1.2.0).
+
+        Args:
+            options: ``hoodie.*`` keys.
+            merger: see the class.
+
+        Raises:
+            HudiError: as :meth:`from_options`.
+        """
+        settings = cls.from_options(options, merger)
+        if not settings.compaction.explicit.isdisjoint(_PLACES_OF_COMPACTION):
+            return settings
+        return replace(settings, compaction=replace(settings.compaction, inline=True))
+
+    @classmethod
+    def for_stream(cls, options: Mapping[str, Any], stream: SinkOptions) -> Settings:
+        """The options of the writes of a stream. Compaction and clustering are planned after a batch and run beside it.
+
+        A failed service does not fail the batch unless the options say so (``HoodieStreamingSink``, Hudi 1.2.0).
+
+        Args:
+            options: ``hoodie.*`` keys.
+            stream: those of the stream.
+
+        Raises:
+            HudiError: as :meth:`from_options`.
+        """
+        settings = cls.from_options(options)
+        compaction, clustering, services = settings.compaction, settings.clustering, settings.services
+        if compaction.asynchronous and not compaction.inline and not stream.disables_compaction:
+            compaction = replace(compaction, schedule_inline=True)
+        elif stream.disables_compaction:
+            compaction = replace(compaction, schedule_inline=False)
+        if clustering.asynchronous and not clustering.inline:
+            clustering = replace(clustering, schedule_inline=True)
+        if options.keys().isdisjoint(_FAILING_SERVICES):
+            services = replace(services, ignore_failures=True)
+        return replace(settings, compaction=compaction, clustering=clustering, services=services)
+
+    @property
+    def lock_seconds(self) -> float:
+        """How long to wait for the table's lock."""
+        return self.write.lock.wait_ms / 1000
+
+    @property
+    def service_lock_seconds(self) -> float:
+        """How long to wait for the lock of a service that another process runs."""
+        return self.lock_seconds if self.waits else 0.0
+
+    @property
+    def failed_writes(self) -> FailedWrites:
+        """Which pending writes have failed, and how heartbeats are sent."""
+        return failed_writes(self.write)

@@ -1,0 +1,107 @@
+"""The backend of this process: threads. Kernels, Parquet encoding and Arrow compute release the GIL."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from hudi_fast.arrow_input import to_arrow_table
+from hudi_fast.config.write_options import WriteOptions
+from hudi_fast.metadata_table.updates.produce_base import RecordSource
+from hudi_fast.metadata_table.updates.runner import GroupWriter, run_in_threads
+from hudi_fast.storage.base import Storage
+from hudi_fast.timeline.commit_metadata import WriteStat
+from hudi_fast.writing.backend import BatchSource, Engine
+from hudi_fast.writing.local import LocalEngine
+from hudi_fast.writing.plan import FilePlan, TaskToken
+
+__all__ = ["ThreadBackend", "delete_in_threads", "map_in_threads"]
+
+_MOST_THREADS = 8
+_DELETING_THREADS = 16
+_FEW_FILES = 32
+"""Fewer files are deleted one after the other: starting threads takes longer."""
+
+Unit = TypeVar("Unit")
+
+
+class ThreadBackend:
+    """Executes work in threads of this process.
+
+    Args:
+        threads: that write records of the metadata table; None: one per core, at most eight. How many threads merge
+            and rewrite files follows from the plan of the service.
+    """
+
+    name = "local"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+
+    def engine(self, rows: Any, options: WriteOptions) -> Engine:
+        """The engine of an Arrow table, or of anything with ``__arrow_c_stream__``."""
+        table = _read_all(rows, self._threads) if isinstance(rows, BatchSource) else to_arrow_table(rows)
+        return LocalEngine(table)
+
+    def map_units(
+        self,
+        plan: FilePlan,
+        units: Sequence[Unit],
+        weights: Sequence[float],
+        function: Callable[[Unit, TaskToken], list[WriteStat]],
+    ) -> list[WriteStat]:
+        """Apply a function to each unit, the heaviest first."""
+        return map_in_threads(plan, units, weights, function)
+
+    def write_records(self, sources: Sequence[RecordSource], writer: GroupWriter) -> list[WriteStat]:
+        """Write records of the metadata table."""
+        return run_in_threads(sources, writer, self._threads)
+
+    def delete(self, storage: Storage, paths: Sequence[str]) -> list[bool]:
+        """Delete files."""
+        return delete_in_threads(storage, paths)
+
+
+def map_in_threads(
+    plan: FilePlan,
+    units: Sequence[Unit],
+    weights: Sequence[float],
+    function: Callable[[Unit, TaskToken], list[WriteStat]],
+) -> list[WriteStat]:
+    """Apply a function to each unit in ``plan.files.threads`` threads, the heaviest first.
+
+    Args:
+        plan: of the service.
+        units: what to work on.
+        weights: of each unit.
+        function: does one unit.
+    """
+    order = sorted(range(len(units)), key=weights.__getitem__, reverse=True)
+    with ThreadPoolExecutor(plan.files.threads, thread_name_prefix="hudi_fast") as pool:
+        written = pool.map(lambda number: function(units[number], TaskToken(number)), order)
+        return [stat for stats in written for stat in stats]
+
+
+def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
+    """Delete files; for each whether it existed and is deleted. A storage error leaves the file for a later attempt."""
+    if len(paths) <= _FEW_FILES:
+        return [_delete(storage, path) for path in paths]
+    with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="hudi_fast") as pool:
+        return list(pool.map(lambda path: _delete(storage, path), paths))
+
+
+def _delete(storage: Storage, path: str) -> bool:
+    try:
+        return storage.delete_file(path)
+    except OSError:
+        return False
+
+
+def _read_all(source: BatchSource, threads: int) -> pa.Table:
+    with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
+        parts = pool.map(lambda unit: list(source.read(unit)), source.units)
+        return pa.Table.from_batches([batch for batches in parts for batch in batches], source.schema)
