@@ -26,7 +26,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey, LogBlock, read_co
 from hudi_fast.formats.varlen import varlen_buffers
 from hudi_fast.schema.cast import stored_cast
 from hudi_fast.schema.conform import plan_conform
-from hudi_fast.schema.history import SchemaHistory, names_at, renamed_avro, renamed_plan
+from hudi_fast.schema.history import SchemaHistory, renamed_avro, renamed_plan, renames_at
 from hudi_fast.storage.base import Storage
 
 __all__ = ["LogRowReader"]
@@ -93,7 +93,7 @@ class LogRowReader:
     def _schema_text(self, block: LogBlock) -> str:
         """The writer's schema in current names."""
         text = _schema_text(block)
-        names = None if self.history is None else names_at(self.history, block.instant)
+        names = None if self.history is None else renames_at(self.history, block.instant)
         return text if names is None else renamed_avro(text, names, block.path)
 
     def _hfile_rows(self, block: LogBlock, content: pa.Buffer, decoder: AvroDecoder) -> pa.Table:
@@ -110,7 +110,7 @@ class LogRowReader:
         try:
             with pq.ParquetFile(pa.BufferReader(content)) as file:
                 stored = file.schema_arrow.remove_metadata()
-                changed = None if self.history is None else names_at(self.history, block.instant)
+                changed = None if self.history is None else renames_at(self.history, block.instant)
                 if changed is None:
                     names = [name for name in self.schema.names if name in stored.names]
                     rows = file.read(names, use_threads=False)
@@ -122,7 +122,9 @@ class LogRowReader:
                 f"A Parquet log block cannot be read ({error}).", block.path, block.content_start
             ) from error
         if not names:
-            return pa.Table.from_arrays([pa.nulls(rows.num_rows, each.type) for each in self.schema], self.schema)
+            return pa.Table.from_arrays(
+                [pa.nulls(rows.num_rows, each.type) for each in self.schema], schema=self.schema
+            )
         rows = rows.select(names).replace_schema_metadata(None)
         return plan_conform(rows.schema, self.schema).apply(rows)
 

@@ -16,7 +16,7 @@ from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
-from tests.reading.log_slices import SCHEMA, base_of, data, deletes, merge_of, slice_of
+from tests.merging.log_slices import SCHEMA, base_of, data, deletes, merge_of, slice_of
 from tests.support.mor_tables import log_files, mor_options
 from tests.support.rows import assert_same_rows
 from tests.support.small_tables import plain_rows

@@ -23,7 +23,7 @@ from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.rules import COMMIT_TIME, CUSTOM, EVENT_TIME, MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.storage.base import Storage
-from tests.reading.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
+from tests.merging.log_slices import SCHEMA, Log, base_of, data, deletes, merge_of, schema_text, slice_of
 
 
 def entries_of(folder: Path, merge: SliceMerge, logs: list[Log], schema: pa.Schema = SCHEMA) -> LogEntries:

@@ -11,7 +11,7 @@ from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.formats.log.writer import encode_block
 from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.slice_merge import SliceMerge
-from tests.reading.log_slices import Log, data, deletes, merge_of, rollback, slice_of
+from tests.merging.log_slices import Log, data, deletes, merge_of, rollback, slice_of
 
 
 def row(instant: str) -> list[dict[str, object]]:
