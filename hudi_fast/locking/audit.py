@@ -1,10 +1,10 @@
-"""Who held the lock in storage, and when: one file for each acquisition, when the table's administrators ask for it.
+"""Audit log of locks in storage: one file per acquisition, if auditing is enabled for the table.
 
 ::
 
-    .hoodie/.locks/audit_enabled.json ─ says so ─► .hoodie/.locks/audit/<acquired>_<owner>.jsonl: START RENEW... END
+    .hoodie/.locks/audit_enabled.json: true ─► .hoodie/.locks/audit/<acquired>_<owner>.jsonl: START RENEW... END
 
-Apache Hudi reads and writes the same files. A record that cannot be written is left out: locks do not depend on it.
+Apache Hudi reads and writes the same files. A failure to write a record is ignored: locks do not depend on the log.
 
 Source: ``AuditServiceFactory``, ``StorageLockProviderAuditService``, Hudi 1.2.0.
 """
@@ -27,7 +27,7 @@ _FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
 
 
 def is_audited(storage: Storage) -> bool:
-    """Whether the table's locks are audited: the switch is there, can be read, and says so."""
+    """Whether the table's locks are audited: the switch file is readable and enables it."""
     try:
         found = storage.conditional().read(AUDIT_SWITCH)
         return found is not None and _is_on(json.loads(found.data))
@@ -36,7 +36,7 @@ def is_audited(storage: Storage) -> bool:
 
 
 def _is_on(switch: Any) -> bool:
-    """As Jackson's ``asBoolean`` has it: true, the text ``true``, a whole number other than zero."""
+    """Jackson's ``asBoolean``: true, the text ``true``, or an integer other than zero."""
     value = switch.get(_FIELD) if isinstance(switch, dict) else None
     return value.strip() == "true" if isinstance(value, str) else isinstance(value, int) and value != 0
 
@@ -47,9 +47,9 @@ class Audit:
 
     Attributes:
         storage: the table's storage.
-        owner: who took the lock.
-        started_ms: when, in milliseconds since the epoch.
-        validity_ms: how long each renewal lasts.
+        owner: UUID of the provider.
+        started_ms: time of the acquisition in milliseconds since the epoch.
+        validity_ms: length of the lease.
     """
 
     storage: Storage
@@ -59,12 +59,12 @@ class Audit:
     _lines: list[str] = field(default_factory=list)
 
     def record(self, state: str, timestamp_ms: int, held: bool = True) -> None:
-        """Add a record and write all of them; nothing is said of a failure.
+        """Add a record and write all records; failures are ignored.
 
         Args:
             state: ``START``, ``RENEW`` or ``END``.
-            timestamp_ms: when, in milliseconds since the epoch.
-            held: whether the lease was still good then.
+            timestamp_ms: time of the event in milliseconds since the epoch.
+            held: whether the lease was valid at that time.
         """
         record = {
             "ownerId": self.owner,

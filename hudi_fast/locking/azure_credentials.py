@@ -1,8 +1,8 @@
-"""Credentials of a lock in Azure Blob Storage that are not those of the table.
+"""Separate credentials for a lock in Azure Blob Storage.
 
 ::
 
-    hoodie.write.lock.azure... ─► one way to sign in, in Apache Hudi's order ─► a storage of the lock's own
+    hoodie.write.lock.azure... ─► first credentials given, in Apache Hudi's order ─► storage for the lock
 
 Source: ``AzureStorageLockClient``, Hudi 1.2.0.
 """
@@ -21,14 +21,10 @@ _L = "hoodie.write.lock.azure."
 
 
 def lock_storage(storage: Storage, options: LockOptions) -> Storage:
-    """The table's storage as its lock is to reach it: the same, unless it is Azure's and the lock has credentials.
-
-    Args:
-        storage: the table's.
-        options: of the lock.
+    """The storage for the lock: the table's storage, or one with the lock's own credentials in Azure.
 
     Raises:
-        ConfigError: the credentials are incomplete; the message has none of them.
+        ConfigError: the credentials are incomplete; the message does not contain them.
     """
     own = azure_sign_in(options)
     if not own or storage.uri.partition("://")[0] not in _SCHEMES:
@@ -38,13 +34,10 @@ def lock_storage(storage: Storage, options: LockOptions) -> Storage:
 
 
 def azure_sign_in(options: LockOptions) -> dict[str, str]:
-    """Storage options of the first way to sign in that is given; empty for none.
-
-    Args:
-        options: of the lock.
+    """Storage options of the first credentials given; empty without credentials.
 
     Raises:
-        ConfigError: a connection string without credentials, or a client that is not told in full.
+        ConfigError: a connection string without credentials, or an incomplete client secret.
     """
     if options.azure_connection_string:
         return _of_connection(options.azure_connection_string)
@@ -59,7 +52,7 @@ def azure_sign_in(options: LockOptions) -> dict[str, str]:
     }
     given = {name: value for name, value in client.items() if value}
     if given and len(given) < len(client):
-        raise ConfigError(f"Of {_L}client.tenant.id, {_L}client.id and {_L}client.secret give all or none.")
+        raise ConfigError(f"Give all of {_L}client.tenant.id, {_L}client.id and {_L}client.secret, or none.")
     return given
 
 
@@ -68,8 +61,8 @@ def _of_connection(text: str) -> dict[str, str]:
     key, signature = parts.get("AccountKey"), parts.get("SharedAccessSignature")
     if not key and not signature:
         raise ConfigError(f"{_L}connection.string has neither AccountKey nor SharedAccessSignature.")
-    said = {"account_key": key} if key else {"sas_token": str(signature).removeprefix("?")}
+    found = {"account_key": key} if key else {"sas_token": str(signature).removeprefix("?")}
     account, endpoint = parts.get("AccountName", ""), parts.get("BlobEndpoint", "").rstrip("/")
-    if account and endpoint.endswith(f"/{account}"):  # an emulator's, where the account is a folder
-        said["endpoint_url"] = endpoint.removesuffix(f"/{account}")
-    return said
+    if account and endpoint.endswith(f"/{account}"):  # an emulator, where the account is a folder
+        found["endpoint_url"] = endpoint.removesuffix(f"/{account}")
+    return found

@@ -1,19 +1,19 @@
-"""A lock that is an item in a DynamoDB table: there while somebody has it, with a version that changes as they work.
+"""A lock item in a DynamoDB table; its version changes with each renewal.
 
 ::
 
-    not there ─► put ────────────────────────────┐
-    left behind ─► put over it ──────────────────┼─► ours ─► renewed every third of the lease ─► deleted
-    same version for longer than its lease ──────┘
-      └ looked at again and again, with this process's clock
+    no item ─► put ──────────────────────────────┐
+    released item ─► replace ────────────────────┼─► held ─► renewed every third of the lease ─► deleted
+    version unchanged for its whole lease ───────┘
+      └ polled, measured with this process's clock
 
-No clocks are compared: who waits measures how long the holder has been silent, and the holder counts its lease from
-before the request that got it, so that it always ends earlier than anybody else thinks. A holder that was silent for
-too long still has the lock if nobody took it, and only asking tells: every renewal has the condition that the item is
-as this holder left it.
+No clocks are compared. A waiting writer measures how long the version has not changed. The holder measures its lease
+from before the request that acquired it, so its lease ends earlier for the holder than for any other writer. After its
+lease, a holder still has the lock if no other writer took it: each renewal requires that the item is unchanged since
+the holder's last write.
 
-A request whose answer was lost may have been carried out. An item with our name is ours whatever version it has, since
-every provider has a name of its own; it is renewed before it counts.
+A request whose response was lost may have been executed. An item with our owner name is ours at any version, because
+owner names are unique; it is renewed before the lock counts as held.
 
 Sources: ``DynamoDBBasedLockProvider``, ``DynamoDBBasedImplicitPartitionKeyLockProvider`` (Apache Hudi),
 ``AmazonDynamoDBLockClient`` 1.2.0.
@@ -38,32 +38,28 @@ from hudi_fast.storage.base import Storage
 __all__ = ["DynamoDbLock", "open_dynamodb", "open_dynamodb_implicit"]
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.01, 1.0
-_BEATS_IN_A_LEASE = 3
-_SOONER = 4
+_RENEWALS_PER_LEASE = 3
+_RETRIES_PER_RENEWAL = 4
 _MARGIN = 1 / 3
 _RELEASE_PAUSES = (0.0, 0.1, 0.5)
 
 
 def open_dynamodb(storage: Storage, options: LockOptions) -> DynamoDbLock:
-    """The lock with the partition key that the options name, or that of the table's name.
-
-    Args:
-        storage: the table's storage.
-        options: table of locks, partition key, lease.
+    """Open the lock with the given partition key; the default key is the table name.
 
     Raises:
-        ConfigError: boto3 is missing, or a setting is wrong.
-        TableNotFoundError: the key is the table's name, and there is no table.
+        ConfigError: boto3 is missing, or a setting is invalid.
+        TableNotFoundError: the key is the table name, and the table does not exist.
     """
     key = options.dynamodb_partition_key or load_properties(storage)["hoodie.table.name"]
     return DynamoDbLock(open_lock_table(options), key, options.wait_ms)
 
 
 def open_dynamodb_implicit(storage: Storage, options: LockOptions) -> DynamoDbLock:
-    """The lock whose partition key follows from the table's base path.
+    """Open the lock whose partition key is derived from the table's base path.
 
     Raises:
-        ConfigError: boto3 is missing, or a setting is wrong.
+        ConfigError: boto3 is missing, or a setting is invalid.
     """
     return DynamoDbLock(open_lock_table(options), path_hash(storage.uri), options.wait_ms)
 
@@ -72,9 +68,9 @@ class DynamoDbLock:
     """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
 
     Args:
-        table: where the lock is kept.
-        key: its partition key.
-        lease_ms: for how long the lock is ours without renewal.
+        table: the lock table.
+        key: partition key of the lock.
+        lease_ms: length of the lease.
     """
 
     def __init__(self, table: LockTable, key: str, lease_ms: int) -> None:
@@ -84,33 +80,33 @@ class DynamoDbLock:
         self._owner = f"{platform.node()}{uuid.uuid4()}"
         self._seen: tuple[str, float] | None = None
         self._holder = ""
-        self._unsure = False
-        self._mutex = threading.Lock()  # over what is below; the renewal is a thread
+        self._may_be_written = False
+        self._mutex = threading.Lock()  # guards the fields below, which the renewal thread also changes
         self._version: str | None = None
         self._until = 0.0
-        self._lost = "it was not taken"
+        self._lost = "it was never acquired"
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     @property
     def holder(self) -> str:
-        """Name of the owner at the last look: a host and a number."""
+        """Owner name at the last attempt: host and uuid."""
         return self._holder
 
     def try_lock(self, seconds: float) -> bool:
-        """Wait at most so long, and once the lease of whoever has the lock: it ends if they have died.
+        """Try to acquire the lock; False if other holders kept it.
 
         Args:
-            seconds: how long; 0 for one look.
+            seconds: maximum wait, extended once by the lease of the holder, which may have crashed; 0 = one attempt.
 
         Raises:
             LockError: DynamoDB refuses requests.
-            OSError: it does not answer.
+            OSError: DynamoDB does not answer.
         """
         deadline, patient, pause = time.monotonic() + seconds, seconds > 0, _FIRST_PAUSE
         while True:
             item = self._table.read(self._key)
-            if self._take(item):
+            if self._try_acquire(item):
                 return True
             if item is not None and patient:
                 deadline, patient = deadline + item.lease_ms / 1000, False
@@ -121,10 +117,10 @@ class DynamoDbLock:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def require_held(self) -> None:
-        """Renew the lock: that succeeds only while nobody else has had it.
+        """Renew the lock, which fails if another writer has held it since the last renewal.
 
         Raises:
-            LockError: it was lost, or too little of the lease is left and DynamoDB does not answer.
+            LockError: the lock was lost, or DynamoDB does not answer and the lease ends soon.
         """
         failure: Exception | None = None
         with self._mutex:
@@ -134,25 +130,25 @@ class DynamoDbLock:
                 except OSError as error:
                     failure = error
             if self._version is None:
-                raise LockError(f"{self._name} was lost: {self._lost}. Nothing was published; run it again.")
+                raise LockError(f"{self._name} was lost: {self._lost}. Nothing was published; retry.")
             left = self._until - time.monotonic()
         if left < self._lease_ms / 1000 * _MARGIN:
             raise LockError(
                 f"{self._name} may be lost before a change is visible: {max(left, 0.0):.1f} s of its lease of "
                 f"{self._lease_ms / 1000:g} s are left{f', and {failure}' if failure else ''}. Nothing was published; "
-                "run it again."
+                "retry."
             ) from failure
 
     def unlock(self) -> None:
         """Delete the item if it is ours.
 
         Raises:
-            OSError: DynamoDB does not answer; the lock goes when its lease ends.
+            OSError: DynamoDB does not answer; the lock ends with its lease.
         """
         self._ended.set()
         try:
             with self._mutex:
-                version, self._version, self._lost = self._version, None, "it was given up"
+                version, self._version, self._lost = self._version, None, "it was released"
                 if version is not None:
                     self._delete(version)
         finally:
@@ -161,19 +157,19 @@ class DynamoDbLock:
                 self._thread = None
 
     def close(self) -> None:
-        """Give the lock up, also one that came after nobody waited for it any more."""
+        """Release a held lock, or one from a request with an unknown outcome."""
         with contextlib.suppress(OSError, HudiError):
             self.unlock()
-        if self._unsure:
+        if self._may_be_written:
             with contextlib.suppress(OSError, HudiError):
                 item = self._table.read(self._key)
                 if item is not None and item.owner == self._owner:
                     self._delete(item.version)
 
-    # ---- taking
+    # ---- acquisition
 
-    def _take(self, item: LockItem | None) -> bool:
-        """Try to make the lock ours, given how it was a moment ago."""
+    def _try_acquire(self, item: LockItem | None) -> bool:
+        """Try to acquire the lock, given its item as last read."""
         self._holder = "" if item is None else item.owner
         mine = self._next()
         if item is None:
@@ -191,33 +187,33 @@ class DynamoDbLock:
         return self._write(mine, lambda: self._table.replace(mine, item.version))
 
     def _write(self, mine: LockItem, request: Callable[[], bool]) -> bool:
-        """Make a request that makes the lock ours, and find out what became of it."""
+        """Send a request that acquires the lock, and determine its outcome."""
         started = time.monotonic()
         try:
             taken = request()
         except OSError:
-            self._unsure = True
+            self._may_be_written = True
             item = self._table.read(self._key)
             if item is None or item.owner != self._owner:
                 return False
             mine, started = self._next(), time.monotonic()
             taken = self._table.renew(mine, item.version)
         if taken:
-            self._hold(mine.version, started)
+            self._start_lease(mine.version, started)
         return taken
 
-    def _hold(self, version: str, started: float) -> None:
+    def _start_lease(self, version: str, started: float) -> None:
         with self._mutex:
             self._version, self._until = version, started + self._lease_ms / 1000
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep, name=f"hudi_fast lock {self._key}", daemon=True)
         self._thread.start()
 
-    # ---- holding
+    # ---- renewal
 
     def _keep(self) -> None:
-        """Renew the lock until it is given up or lost; sooner again where that did not work."""
-        regular = self._lease_ms / 1000 / _BEATS_IN_A_LEASE
+        """Renew the lock until it is released or lost; retry failed renewals sooner."""
+        regular = self._lease_ms / 1000 / _RENEWALS_PER_LEASE
         pause = regular
         while not self._ended.wait(pause):
             with self._mutex:
@@ -226,11 +222,11 @@ class DynamoDbLock:
                 try:
                     self._renew()
                     pause = regular
-                except (OSError, HudiError):  # whoever relies on the lock asks and hears of it
-                    pause = regular / _SOONER
+                except (OSError, HudiError):  # require_held reports a lost lock
+                    pause = regular / _RETRIES_PER_RENEWAL
 
     def _renew(self) -> None:
-        """Renew the lock, which we have as far as we know; under the mutex. It may turn out to be lost."""
+        """Renew the lock, or record that it was lost. The caller holds the mutex."""
         if self._version is None:
             return
         mine, started = self._next(), time.monotonic()
@@ -242,13 +238,13 @@ class DynamoDbLock:
                 self._lost = "its item was deleted" if item is None else f"{item.owner} has taken it"
                 self._holder = "" if item is None else item.owner
                 return
-            mine, started = self._next(), time.monotonic()  # a renewal whose answer was lost
+            mine, started = self._next(), time.monotonic()  # the response to an earlier renewal was lost
             renewed = self._table.renew(mine, item.version)
         if renewed:
             self._version, self._until = mine.version, started + self._lease_ms / 1000
 
     def _delete(self, version: str) -> None:
-        """Delete the item as long as it is ours; one that is not is somebody else's."""
+        """Delete the item if it is ours."""
         failure: OSError | None = None
         for pause in _RELEASE_PAUSES:
             time.sleep(pause)

@@ -1,17 +1,17 @@
-"""The DynamoDB table that locks are kept in: its items, and the few requests that are made of it.
+"""The DynamoDB table of locks: its items and requests.
 
-One item is one lock. Its key is called ``key``, the table has no other, and every attribute is text:
+Each lock is one item. The table's only key attribute is ``key``, and all attributes are text:
 
 =======================  ====================================================================================
-``key``                  which lock
-``ownerName``            who has it
-``leaseDuration``        milliseconds after which an item that nobody has changed is nobody's
-``recordVersionNumber``  changes with every write of the item
-``isReleased``           ``1`` where a holder has left the item behind; otherwise not there
+``key``                  name of the lock
+``ownerName``            owner of the lock
+``leaseDuration``        milliseconds without a change after which the lock expires
+``recordVersionNumber``  changes with each write of the item
+``isReleased``           ``1`` if the owner released the lock without deleting the item; otherwise absent
 =======================  ====================================================================================
 
-Every write has a condition, and the client does not repeat requests by itself: a write that landed and whose answer was
-lost would come back as one that met another's. A request that may or may not have been carried out is an ``OSError``.
+All writes are conditional. The client does not retry requests, because the retry of an executed write whose response
+was lost would fail its condition. A request with an unknown outcome raises ``OSError``.
 
 Sources: ``DynamoDBBasedLockProviderBase`` (Apache Hudi), ``AmazonDynamoDBLockClient`` 1.2.0.
 """
@@ -34,14 +34,14 @@ __all__ = ["LockItem", "LockTable", "open_lock_table"]
 _NEEDS = "A lock in DynamoDB"
 _REGION = "us-east-1"
 _SHORTEST_TIMEOUT, _LONGEST_TIMEOUT = 2.0, 10.0
-_REQUESTS_IN_A_LEASE = 3
+_REQUESTS_PER_LEASE = 3
 _SHORTEST_LEASE_MS = 100
 _FIRST_POLL, _LONGEST_POLL = 0.05, 5.0
-_THERE = ("ACTIVE", "UPDATING")
+_USABLE = ("ACTIVE", "UPDATING")
 _NO_TABLE = "ResourceNotFoundException"
 _IN_USE = "ResourceInUseException"
 _CONDITION = "ConditionalCheckFailedException"
-_PASSING = (
+_TRANSIENT = (
     "InternalServerError",
     "LimitExceededException",
     "ProvisionedThroughputExceededException",
@@ -62,14 +62,14 @@ _UNSENT = (
 
 @dataclass(frozen=True, slots=True)
 class LockItem:
-    """A lock as the table has it.
+    """One item of the lock table.
 
     Attributes:
-        key: which lock.
-        owner: who has it.
-        lease_ms: after how many milliseconds without a change it is nobody's.
-        version: of the item.
-        released: whether its owner has left it behind.
+        key: name of the lock.
+        owner: owner name.
+        lease_ms: milliseconds without a change after which the lock expires.
+        version: version of the item.
+        released: whether its owner released the lock without deleting the item.
     """
 
     key: str
@@ -80,14 +80,14 @@ class LockItem:
 
 
 class LockTable:
-    """Requests of one table of locks. Thread-safe.
+    """Requests to one lock table. Thread-safe.
 
-    All of them raise ``LockError`` when they are refused, and ``OSError`` when whether they were carried out is
-    unknown. A table that is missing holds no lock, and is made with the first one.
+    Requests raise ``LockError`` if they are refused, and ``OSError`` if it is unknown whether they were executed. A
+    missing table has no locks; creating the first lock creates the table.
 
     Args:
-        client: of boto3, which does not repeat requests.
-        options: name of the table, and how to make it.
+        client: boto3 client without retries.
+        options: name of the table, and settings for its creation.
     """
 
     def __init__(self, client: Any, options: LockOptions) -> None:
@@ -96,34 +96,34 @@ class LockTable:
         self.name = options.dynamodb_table or ""
 
     def read(self, key: str) -> LockItem | None:
-        """The lock as it is now; None when there is none."""
+        """The current item of a lock, or None."""
         answer = self._ask("get_item", Key={"key": {"S": key}}, ConsistentRead=True)
         found = (answer or {}).get("Item")
         return None if not found else self._item(key, found)
 
     def create(self, item: LockItem) -> bool:
-        """Write a lock that is not there; False when it is. A missing table is made."""
+        """Create the item of a lock; False if it exists. A missing table is created."""
         try:
             return self._put(item, "attribute_not_exists(#k)", {"#k": "key"}, {})
         except _NoTableError:
-            self._make()
+            self._ensure_table()
         try:
             return self._put(item, "attribute_not_exists(#k)", {"#k": "key"}, {})
         except _NoTableError:
-            raise OSError(f"The DynamoDB table {self.name} was made and is gone again.") from None
+            raise OSError(f"The DynamoDB table {self.name} was created and deleted again.") from None
 
     def replace_released(self, item: LockItem) -> bool:
-        """Write over a lock that was left behind; False when it has changed."""
+        """Replace a released item; False if it has changed."""
         names = {"#k": "key", "#r": "isReleased"}
         return self._replace(item, "attribute_exists(#k) AND #r = :r", names, {":r": "1"})
 
     def replace(self, item: LockItem, version: str) -> bool:
-        """Write over that version of a lock; False when it has changed."""
+        """Replace ``version`` of an item; False if it has changed."""
         names = {"#k": "key", "#v": "recordVersionNumber"}
         return self._replace(item, "attribute_exists(#k) AND #v = :v", names, {":v": version})
 
     def renew(self, item: LockItem, version: str) -> bool:
-        """Change the version of a lock of ours to a new one; False when it is not ours any more, or has another."""
+        """Give our item a new version; False if it is no longer ours or has another version."""
         answer = self._ask(
             "update_item",
             Key={"key": {"S": item.key}},
@@ -142,7 +142,7 @@ class LockTable:
         return answer is not None
 
     def delete(self, key: str, owner: str, version: str) -> bool:
-        """Delete that version of a lock of ours; False when it is not ours any more, or has another."""
+        """Delete our item; False if it is no longer ours or has another version."""
         answer = self._ask(
             "delete_item",
             Key={"key": {"S": key}},
@@ -178,8 +178,8 @@ class LockTable:
             lease_ms = int(values["leaseDuration"])
         except (KeyError, ValueError):
             raise LockError(
-                f"The item {key!r} of the DynamoDB table {self.name} is no lock: expected ownerName, leaseDuration and "
-                f"recordVersionNumber, found {', '.join(sorted(values))}. Delete it, or name another partition key."
+                f"The item {key!r} of the DynamoDB table {self.name} is not a lock: expected ownerName, leaseDuration "
+                f"and recordVersionNumber, found {', '.join(sorted(values))}. Delete it, or use another partition key."
             ) from None
         return LockItem(key, owner, lease_ms, version, "isReleased" in values)
 
@@ -190,7 +190,7 @@ class LockTable:
             return False
 
     def _ask(self, operation: str, **arguments: Any) -> dict[str, Any] | None:
-        """The answer to a request about a lock; None where its condition did not hold, or there is no table."""
+        """The response to a request; None if its condition failed or the table does not exist."""
         try:
             return self._try(operation, **arguments)
         except _NoTableError:
@@ -209,34 +209,34 @@ class LockTable:
                 raise _NoTableError from None
             if code == _IN_USE:
                 raise _TableInUseError from None
-            # What the service says of a signature repeats parts of the request: the code has to do.
-            what = f"DynamoDB answered {code or status} to {operation} on the table of locks {self.name}"
-            if code in _PASSING or status >= 500:
+            # A message about a signature repeats parts of the request, so only the error code is shown.
+            what = f"DynamoDB answered {code or status} to {operation} on the lock table {self.name}"
+            if code in _TRANSIENT or status >= 500:
                 raise OSError(f"{what}.") from None
             raise LockError(
-                f"{what}. Check hoodie.write.lock.dynamodb.*, the credentials that boto3 finds, and what they may do."
+                f"{what}. Check hoodie.write.lock.dynamodb.*, the credentials that boto3 finds, and their permissions."
             ) from None
         except errors.BotoCoreError as error:
             kinds = {kind.__name__ for kind in type(error).__mro__}
-            # What a program says that was asked for credentials may be these.
+            # The output of a credential program may contain credentials.
             text = type(error).__name__ if "CredentialRetrievalError" in kinds else str(error)
-            what = f"DynamoDB was not reached for {operation} on the table of locks {self.name}: {text}"
+            what = f"DynamoDB was not reached for {operation} on the lock table {self.name}: {text}"
             if kinds.intersection(_UNSENT):
                 raise OSError(what) from None
             raise LockError(f"{what.rstrip('.')}. Check hoodie.write.lock.dynamodb.* and boto3's settings.") from None
         return answer
 
-    def _make(self) -> None:
-        """Make the table if nobody does, and wait for it."""
+    def _ensure_table(self) -> None:
+        """Create the table unless another writer does, and wait until it is usable."""
         deadline = time.monotonic() + self._options.dynamodb_creation_ms / 1000
         pause, status = _FIRST_POLL, self._status()
-        while status not in _THERE:
+        while status not in _USABLE:
             if status == "":
                 self._create()
             if time.monotonic() >= deadline:
                 raise LockError(
-                    f"The DynamoDB table of locks {self.name} is {status or 'not there'} after "
-                    f"{self._options.dynamodb_creation_ms / 1000:g} s, not ACTIVE. Look at it, or raise "
+                    f"The DynamoDB lock table {self.name} is {status or 'missing'} after "
+                    f"{self._options.dynamodb_creation_ms / 1000:g} s; expected ACTIVE. Check the table, or raise "
                     "hoodie.write.lock.dynamodb.table_creation_timeout."
                 )
             time.sleep(pause)
@@ -265,50 +265,50 @@ class LockTable:
                 BillingMode=mode,
                 **capacity,
             )
-        except _TableInUseError:  # another writer makes it
+        except _TableInUseError:  # another writer creates it
             pass
 
 
 class _NoTableError(Exception):
-    """There is no such table, or not yet."""
+    """The table does not exist (yet)."""
 
 
 class _TableInUseError(Exception):
-    """There is such a table already, or it is being made or deleted."""
+    """The table exists, or is being created or deleted."""
 
 
 def open_lock_table(options: LockOptions) -> LockTable:
-    """The table of locks that the options name; nothing is asked of it yet.
+    """Open the lock table of the options, without a request.
 
-    Region and endpoint are those of the options; credentials are found as boto3 finds them.
+    Region and endpoint come from the options, credentials from boto3's usual sources.
 
     Raises:
-        ConfigError: boto3 is missing, or its settings or those of the options are wrong.
+        ConfigError: boto3 is missing, or an option or a setting of boto3 is invalid.
     """
     if options.wait_ms < _SHORTEST_LEASE_MS:
         raise ConfigError(
-            f"hoodie.write.lock.wait_time_ms={options.wait_ms} is the lease of a lock in DynamoDB, too, which must be "
-            f"renewed several times in it: give {_SHORTEST_LEASE_MS} or more; 60000 is the default."
+            f"hoodie.write.lock.wait_time_ms={options.wait_ms} is also the lease of a lock in DynamoDB and too short "
+            f"for its renewals: give {_SHORTEST_LEASE_MS} or more; 60000 is the default."
         )
     region = options.dynamodb_region or os.environ.get("AWS_REGION") or _REGION
     endpoint = options.dynamodb_endpoint
     if endpoint and "://" not in endpoint:
         endpoint = f"https://{endpoint}"
-    timeout = min(max(options.wait_ms / 1000 / _REQUESTS_IN_A_LEASE, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT)
+    timeout = min(max(options.wait_ms / 1000 / _REQUESTS_PER_LEASE, _SHORTEST_TIMEOUT), _LONGEST_TIMEOUT)
     settings = hash(tuple(sorted(item for item in os.environ.items() if item[0].startswith("AWS_"))))
     return LockTable(_client(os.getpid(), settings, region, endpoint, timeout), options)
 
 
 @functools.lru_cache(maxsize=8)
 def _client(_process: int, _settings: int, region: str, endpoint: str | None, timeout: float) -> Any:
-    """A client of boto3 with its connections, kept for the next acquisition: making one takes longer than a lock.
+    """A cached boto3 client; creating one takes longer than acquiring a lock.
 
     Args:
-        _process: a forked process has connections of its own.
-        _settings: of the environment, which boto3 looks at once.
-        region: where the table is.
-        endpoint: None for the service's own.
-        timeout: seconds for an answer: several fit into a lease.
+        _process: process id; a forked process needs its own connections.
+        _settings: hash of the AWS environment variables, which boto3 reads only once.
+        region: AWS region of the table.
+        endpoint: endpoint URL; None = the AWS endpoint of the region.
+        timeout: request timeout in seconds; several requests fit into a lease.
     """
     boto3 = import_extra("boto3.session", "aws", _NEEDS)
     config = import_extra("botocore.config", "aws", _NEEDS)

@@ -1,25 +1,25 @@
-"""A lock that is a file: who made it has the table, until the file is gone or too old.
+"""A lock file: its creator holds the lock until the file is deleted or expires.
 
 ::
 
-    try_lock ─► <folder>/lock is there? ─ no ──► make it, content and all at once ─► ours
-                     └─ yes ─► too old? ─ yes ─► move it aside, make it
-                                   └─ no ──► wait, look again
-    require_held ─► still our file, with our token, and young enough
-    unlock ─► delete it, if it is ours
+    try_lock ─► <folder>/lock exists? ─ no ──► create it with its content, atomically ─► held
+                     └─ yes ─► expired? ─ yes ─► move it aside, create ours
+                                   └─ no ──► wait, try again
+    require_held ─► the file is ours, has our token and is not too old
+    unlock ─► delete the file if it is ours
 
-File name, folder, and the age at which a lock is nobody's any more are those of Apache Hudi's
-``FileSystemBasedLockProvider`` (1.2.0). What is in the file is of no matter to it.
+File name, folder and expiry are those of Apache Hudi's ``FileSystemBasedLockProvider`` (1.2.0), which ignores the
+content of the file.
 
-Between writers of this library the lock is exact: a lock file appears by a hard link, which only one can make, and
-leaves its place only under an advisory lock on the file itself, so that nobody removes what took the place of the file
-that was looked at. Its age is renewed while it is held.
+The lock is exact between writers of hudi_fast. A lock file is created by a hard link, which succeeds for one process
+only. It is removed only under an advisory lock on the file itself, so that no process removes a newer file in its
+place. The holder renews the age of the file.
 
-Apache Hudi's own provider is not exact on a local disk: it looks whether the file is there and then opens it, which
-empties one that was made in between; closing a provider deletes the file, whoever made it; and nothing renews it. None
-of that can be prevented from here. It is noticed: :meth:`FileSystemLock.require_held` looks once the moment in which
-two can have made the file at once has passed, and whoever has seen a lock of another program looks before it goes on.
-Where writers of both kinds are at work, another provider is the right one.
+Apache Hudi's provider is not exact on a local disk. It checks whether the file exists and then opens it, which empties
+a file created in between; closing a provider deletes the file of any holder; and it does not renew the file. hudi_fast
+cannot prevent this, but detects it: :meth:`FileSystemLock.require_held` checks the file after the time in which two
+writers can create it, and :meth:`FileSystemLock.try_lock` does so, too, after it has seen a lock file of another
+program. Use another provider if hudi_fast and Apache Hudi write at the same time.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["FileSystemLock", "open_file_system_lock"]
 _NAME = "lock"
 _POLL_SECONDS = 0.01
 _RACE_SECONDS = 0.05
-"""How long a JVM may take from finding no file to opening it."""
+"""Time that a JVM may take between its check for the file and opening it."""
 _SIGNATURE = '"writer": "hudi_fast"'
 _HADOOP = ("hdfs", "viewfs", "dfs", "hopsfs")
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EOPNOTSUPP)
@@ -54,13 +54,13 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEX
 
 @dataclass(slots=True)
 class _Own:
-    """A lock file that this provider made.
+    """A lock file that this provider created.
 
     Attributes:
-        descriptor: open on the file, wherever it is by now.
-        content: with a token that no other lock file has.
-        made: when, by the monotonic clock.
-        confirmed: last moment, by the same clock, since when the file is known not to have been too old.
+        descriptor: open file descriptor, valid even if the file is moved or deleted.
+        content: content of the file, with a unique token.
+        made: creation time, by the monotonic clock.
+        confirmed: start of the last successful creation or renewal, by the monotonic clock.
     """
 
     descriptor: int
@@ -72,10 +72,6 @@ class _Own:
 def open_file_system_lock(storage: Storage, options: LockOptions) -> FileSystemLock:
     """The lock file below ``hoodie.write.lock.filesystem.path``, or in the table's ``.hoodie``.
 
-    Args:
-        storage: the table's storage.
-        options: ``filesystem_path``, ``filesystem_expire_minutes``.
-
     Raises:
         UnsupportedFeatureError: the folder is not on a file system of this machine.
     """
@@ -84,13 +80,13 @@ def open_file_system_lock(storage: Storage, options: LockOptions) -> FileSystemL
     scheme = urlparse(folder).scheme if "://" in folder else "file"
     if scheme != "file":
         why = (
-            "PyArrow, through which HDFS is reached, cannot create a file only if it is absent"
+            "PyArrow's HDFS client cannot create a file only if it is absent"
             if scheme in _HADOOP
             else f"{scheme} has no atomic creation of files"
         )
         raise UnsupportedFeatureError(
             f"{options.provider_class} on {scheme}:// is not supported: {why}. For the table {storage.uri} set "
-            "hoodie.write.lock.filesystem.path to a folder that all writers share, or take another provider: "
+            "hoodie.write.lock.filesystem.path to a folder shared by all writers, or use another provider: "
             "org.apache.hudi.client.transaction.lock.StorageBasedLockProvider for object stores, ZooKeeper for HDFS."
         )
     return FileSystemLock(f"{Storage(folder).fs_path('')}/{_NAME}", options.filesystem_expire_minutes * 60.0)
@@ -100,8 +96,8 @@ class FileSystemLock:
     """One lock file; a :class:`~hudi_fast.locking.provider.LockProvider`.
 
     Args:
-        path: of the file, on a file system of this machine.
-        expire_seconds: age at which it is nobody's any more; 0 for never.
+        path: path of the lock file on a file system of this machine.
+        expire_seconds: age at which the lock file expires; 0 = never.
     """
 
     def __init__(self, path: str, expire_seconds: float = 0.0) -> None:
@@ -109,24 +105,24 @@ class FileSystemLock:
         self._expire = expire_seconds
         self._own: _Own | None = None
         self._holder = ""
-        self._others_are_foreign = False
+        self._saw_foreign_lock = False
         self._stop = threading.Event()
         self._renewal: threading.Thread | None = None
 
     @property
     def holder(self) -> str:
-        """Age and content of the lock file as last seen; empty when none was met."""
+        """Age and content of the last lock file seen; "" for none."""
         return self._holder
 
     def try_lock(self, seconds: float) -> bool:
-        """Wait at most so long for the lock; False when others held it all that time.
+        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
 
         Raises:
             LockError: the folder cannot be written, or has no hard links.
-            OSError: the file system failed this time.
+            OSError: a transient failure of the file system.
         """
         if self._own is not None:
-            raise LockError(f"The lock {self._path} is held already, by this provider.")
+            raise LockError(f"This provider already holds the lock {self._path}.")
         deadline = time.monotonic() + seconds
         while not self._attempt():
             left = deadline - time.monotonic()
@@ -136,10 +132,10 @@ class FileSystemLock:
         return True
 
     def require_held(self) -> None:
-        """Make sure that the lock file is ours still, and not so old that others may take it.
+        """Check that the lock file is still ours and not close to its expiry.
 
         Raises:
-            LockError: it is not.
+            LockError: the lock was lost or may be lost.
         """
         own = self._own
         if own is None:
@@ -148,22 +144,23 @@ class FileSystemLock:
         if self._is_too_late(own):
             raise LockError(
                 f"The lock {self._path} has not been renewed for more than half of the "
-                f"{self._expire:g} s after which others may take it: this process was held up. Nothing was published; "
-                "run it again, or raise hoodie.write.lock.filesystem.expire."
+                f"{self._expire:g} s after which other writers may take it: this process was suspended or too slow. "
+                "Nothing was published; retry, or raise hoodie.write.lock.filesystem.expire."
             )
         if not _is_in_place(own, self._path):
             self._holder = _describe(self._path)
             raise LockError(
-                f"The lock {self._path} was lost: it is no longer the file that this writer made "
-                f"({self._holder or 'there is none'}). Apache Hudi's file system provider takes and deletes lock files "
-                "of others on local disks; nothing was published. Run it again, or choose another lock provider."
+                f"The lock {self._path} was lost: it is no longer the file that this writer created "
+                f"({self._holder or 'the file does not exist'}). Apache Hudi's file system provider takes and deletes "
+                "lock files of other writers on local disks. Nothing was published; retry, or use another lock "
+                "provider."
             )
 
     def unlock(self) -> None:
         """Delete the lock file if it is ours.
 
         Raises:
-            OSError: it could not be deleted.
+            OSError: the file could not be deleted.
         """
         own, self._own = self._own, None
         if own is None:
@@ -175,16 +172,16 @@ class FileSystemLock:
             os.close(own.descriptor)
 
     def close(self) -> None:
-        """Give up what is held; never fails."""
+        """Release a held lock; never fails."""
         with contextlib.suppress(OSError):
             self.unlock()
 
-    # ---- taking it
+    # ---- acquisition
 
     def _attempt(self) -> bool:
         seen = _stat(self._path)
         if seen is not None:
-            self._look()
+            self._note_holder()
             if not self._expire or time.time() - seen.st_mtime <= self._expire or not _move_aside(self._path, seen):
                 return False
         try:
@@ -193,12 +190,12 @@ class FileSystemLock:
             if error.errno not in _NOT_ALLOWED:
                 raise
             raise LockError(
-                f"The lock {self._path} cannot be taken: its folder cannot be written, or has no hard links "
+                f"The lock {self._path} cannot be acquired: its folder cannot be written, or has no hard links "
                 f"({error.strerror})."
             ) from error
         if own is None:
             return False
-        if self._others_are_foreign:
+        if self._saw_foreign_lock:
             time.sleep(_RACE_SECONDS)
             if not _is_in_place(own, self._path):
                 os.close(own.descriptor)
@@ -207,13 +204,13 @@ class FileSystemLock:
         self._begin_renewal(own)
         return True
 
-    def _look(self) -> None:
+    def _note_holder(self) -> None:
         text = _describe(self._path)
         if text:
             self._holder = text
-            self._others_are_foreign |= _SIGNATURE not in text
+            self._saw_foreign_lock |= _SIGNATURE not in text
 
-    # ---- keeping it
+    # ---- renewal
 
     def _is_too_late(self, own: _Own) -> bool:
         return bool(self._expire) and time.monotonic() > own.confirmed + self._expire / 2
@@ -231,7 +228,7 @@ class FileSystemLock:
             self._renewal = None
 
     def _renew(self, own: _Own) -> None:
-        """Touch our file, and no other: one that was held up for too long stays lost."""
+        """Renew the age of our file until the lock is released or may have expired."""
         while not self._stop.wait(self._expire / 8):
             now = time.monotonic()
             if self._is_too_late(own):
@@ -242,7 +239,7 @@ class FileSystemLock:
 
 
 def _make(path: str) -> _Own | None:
-    """A lock file of ours in a place where there is none; None when somebody else was first."""
+    """Create a lock file of ours; None if another process was faster."""
     folder, token = os.path.dirname(path), uuid.uuid4().hex
     temporary = f"{folder}/.{_NAME}.{token}.tmp"
     content = _content(token)
@@ -260,14 +257,14 @@ def _make(path: str) -> _Own | None:
         if isinstance(error, FileExistsError):
             return None
         raise
-    # The checksum of a lock file that a JVM made here before: it would refuse to read ours.
+    # Delete the checksum of a lock file that a JVM created earlier; with it, JVMs would fail to read our file.
     with contextlib.suppress(OSError):
         os.unlink(f"{folder}/.{_NAME}.crc")
     return _Own(descriptor, content, time.monotonic(), started)
 
 
 def _content(token: str) -> bytes:
-    """Fields of Apache Hudi's ``LockInfo``, as far as they mean something here, and who we are."""
+    """JSON with the applicable fields of Apache Hudi's ``LockInfo``, and the identity of this process."""
     fields = {
         "lockCreateTime": datetime.now().isoformat(" ", "milliseconds"),
         "lockThreadName": threading.current_thread().name,
@@ -280,7 +277,7 @@ def _content(token: str) -> bytes:
 
 
 def _is_in_place(own: _Own, path: str) -> bool:
-    """Whether the file at ``path`` is the one that we made, as we made it: a JVM that opens it empties it."""
+    """Whether the file at ``path`` is ours with its content; a JVM that opens the file empties it."""
     there = _stat(path)
     return (
         there is not None
@@ -296,7 +293,7 @@ def _remove(own: _Own, path: str) -> None:
 
 
 def _move_aside(path: str, seen: os.stat_result) -> bool:
-    """Free the place of a lock file that is too old; False when it has changed or gone since it was seen."""
+    """Remove an expired lock file; False if it has changed or disappeared since it was seen."""
     aside = f"{path}.{uuid.uuid4().hex}.expired"
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -311,7 +308,7 @@ def _move_aside(path: str, seen: os.stat_result) -> bool:
         if os.path.samestat(os.stat(aside), now):
             os.unlink(aside)
             return True
-        # A JVM deleted the old file and made its own, right now: that one goes back.
+        # A JVM has just replaced the old file by its own: put that file back.
         with contextlib.suppress(FileExistsError):
             os.link(aside, path)
         os.unlink(aside)
@@ -334,25 +331,25 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _describe(path: str) -> str:
-    """What is known of a lock file, on one line; empty when there is none."""
+    """Age and content of a lock file on one line; "" without a file."""
     try:
         with open(path, "rb") as file:
             text = " ".join(file.read(2000).decode(errors="replace").split())
             age = time.time() - os.fstat(file.fileno()).st_mtime
     except OSError:
         return ""
-    return f"{path}, {age:.0f} s old: {text or 'no owner named, as Apache Hudi leaves it'}{_fate(text)}"
+    return f"{path}, {age:.0f} s old: {text or 'no owner, as written by Apache Hudi'}{_ended_holder_note(text)}"
 
 
-def _fate(text: str) -> str:
-    """A remark on a holder that is no more: its lock stays until it is too old, or for ever."""
+def _ended_holder_note(text: str) -> str:
+    """A note if the holder's process on this machine has ended; its lock stays until it expires."""
     try:
-        told = json.loads(text)
-        if told["host"] != socket.gethostname():
+        fields = json.loads(text)
+        if fields["host"] != socket.gethostname():
             return ""
-        os.kill(int(told["process"]), 0)
+        os.kill(int(fields["process"]), 0)
     except ProcessLookupError:
-        return f". This machine has no process {told['process']}: if no writer is at work, delete the file"
+        return f". This machine has no process {fields['process']}: if no writer is running, delete the file"
     except (ValueError, KeyError, TypeError, OverflowError, OSError):
         pass
     return ""

@@ -1,12 +1,12 @@
-"""The four calls to a Hive metastore that a lock takes, over Thrift: lock, heartbeat, unlock, show_locks.
+"""The Thrift calls of a Hive metastore lock: lock, heartbeat, unlock, show_locks.
 
 ::
 
     ((1, STRING, "db"), ...)  ─► binary protocol ─► metastore ─► {0: answer} or {1: exception} ─► values by field number
 
-A struct is written as numbers, types and values, and read as a dictionary by field number: what the metastore's
-releases have added in the course of time is left out here and skipped there. A connection that failed is not used
-again; the next call makes another one, to the first address that takes it.
+A struct is written as (number, type, value) and read as a dictionary by field number; optional fields of newer
+metastores are not written, and unknown fields are skipped. After a failure the connection is closed, and the next call
+connects to the first address that accepts.
 
 Source: ``hive_metastore.thrift`` of Apache Hive 2.3; numbers are the same up to 4.0.
 """
@@ -35,18 +35,18 @@ _ACQUIRED, _EXCLUSIVE, _TABLE, _NO_TRANSACTION = 1, 3, 2, 0
 
 
 class LockGoneError(Exception):
-    """The metastore does not know the lock (any more)."""
+    """The metastore does not know the lock, or no longer knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LockEntry:
-    """A lock as the metastore has it.
+    """A lock entry of the metastore.
 
     Attributes:
-        lock_id: its number.
-        is_acquired: whether its owner has it; else it waits.
-        agent: what its owner said it is.
-        owner: user and host.
+        lock_id: id of the lock.
+        is_acquired: whether the owner holds the lock; otherwise it waits.
+        agent: agent name given by the owner.
+        owner: ``user@host``.
     """
 
     lock_id: int
@@ -56,13 +56,13 @@ class LockEntry:
 
 
 class Metastore:
-    """A connection to the first of some metastores that takes one. Thread-safe: one call at a time.
+    """A connection to the first metastore that accepts one. Thread-safe: calls are serialised.
 
-    Every call raises ``OSError`` when there was no answer: whether it was carried out is unknown.
+    A call without a response raises ``OSError``; it is unknown whether it was executed.
 
     Args:
         addresses: hosts and ports.
-        seconds: longest wait for a connection, and for an answer.
+        seconds: maximum wait for a connection, and for a response.
     """
 
     def __init__(self, addresses: Sequence[tuple[str, int]], seconds: float) -> None:
@@ -77,16 +77,16 @@ class Metastore:
         return ",".join(f"{host}:{port}" for host, port in self._addresses)
 
     def lock(self, database: str, table: str, user: str, host: str, agent: str) -> tuple[int, bool]:
-        """Ask for the exclusive lock of a table; its number, and whether it was had. If not, it waits there.
+        """Request the exclusive lock of a table: (lock id, whether it was acquired); otherwise the entry waits.
 
         Raises:
-            LockError: the metastore does not know of locks.
+            LockError: the metastore does not support locks.
             OSError: no answer.
         """
         names = ((3, TType.STRING, database), (4, TType.STRING, table))
         component = ((1, TType.I32, _EXCLUSIVE), (2, TType.I32, _TABLE), *names)
-        who = ((3, TType.STRING, user), (4, TType.STRING, host), (5, TType.STRING, agent))
-        answer = self._call("lock", ((1, TType.LIST, [component]), (2, TType.I64, _NO_TRANSACTION), *who))
+        client = ((3, TType.STRING, user), (4, TType.STRING, host), (5, TType.STRING, agent))
+        answer = self._call("lock", ((1, TType.LIST, [component]), (2, TType.I64, _NO_TRANSACTION), *client))
         if 0 not in answer:
             raise ConnectionError(f"The Hive metastore at {self.name} refused a lock: {_message(answer)}.")
         return int(answer[0][1]), answer[0][2] == _ACQUIRED
@@ -95,22 +95,22 @@ class Metastore:
         """Renew a lock.
 
         Raises:
-            LockGoneError: it is not there.
+            LockGoneError: the lock does not exist.
             OSError: no answer.
         """
         self._require_known(self._call("heartbeat", ((1, TType.I64, lock_id), (2, TType.I64, _NO_TRANSACTION))))
 
     def unlock(self, lock_id: int) -> None:
-        """Give a lock up, or stop waiting for it.
+        """Release a lock, or remove a waiting entry.
 
         Raises:
-            LockGoneError: it is not there.
+            LockGoneError: the lock does not exist.
             OSError: no answer.
         """
         self._require_known(self._call("unlock", ((1, TType.I64, lock_id),)))
 
     def entries(self, database: str, table: str) -> list[LockEntry]:
-        """All locks of a table.
+        """All lock entries of a table.
 
         Raises:
             OSError: no answer.
@@ -123,7 +123,7 @@ class Metastore:
         ]
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         with self._mutex:
             self._disconnect()
 
@@ -135,12 +135,12 @@ class Metastore:
                 if self._protocol is None:
                     self._protocol = _connected(self._addresses, self._seconds)
                 return _answered(self._protocol, name, request)
-            except TApplicationException as error:  # the connection is as it was
+            except TApplicationException as error:  # the connection stays usable
                 if error.type == TApplicationException.UNKNOWN_METHOD:
-                    raise LockError(f"The Hive metastore at {self.name} has no locks: {error}.") from error
+                    raise LockError(f"The Hive metastore at {self.name} does not support locks: {error}.") from error
                 raise ConnectionError(
-                    f"The Hive metastore at {self.name} failed at {name}: {error.message or 'its log says why'}. Locks "
-                    "take the tables of transactions in its database."
+                    f"The Hive metastore at {self.name} failed at {name}: {error.message or 'see its log'}. Locks need "
+                    "the transaction tables in its database."
                 ) from error
             except (OSError, TException, EOFError, ValueError) as error:
                 self._disconnect()
@@ -148,7 +148,7 @@ class Metastore:
                     f"The Hive metastore at {self.name} did not answer {name}: {type(error).__name__} {error}".rstrip()
                 ) from error
             except BaseException:
-                self._disconnect()  # an answer that comes later must not be taken for another one
+                self._disconnect()  # the next call must not read the late response to this one
                 raise
 
     def _disconnect(self) -> None:
@@ -242,5 +242,5 @@ def _read(protocol: Any) -> dict[int, Any]:
 
 
 def _message(answer: dict[int, Any]) -> str:
-    """What a declared exception says."""
+    """The message of a declared exception."""
     return "; ".join(str(each.get(1, "")) for each in answer.values() if isinstance(each, dict))

@@ -1,17 +1,16 @@
-"""A lock in a Hive metastore: an exclusive lock of a table, which need not exist there.
+"""A lock in a Hive metastore: an exclusive lock of a table name; the table need not exist in Hive.
 
 ::
 
-    lock ─► ACQUIRED ─► heartbeats of a thread ─► unlock
-         └► WAITING ──► unlock at once, a pause, again
+    lock ─► ACQUIRED ─► heartbeats in a thread ─► unlock
+         └► WAITING ──► unlock at once, pause, retry
 
-A request that must wait stays in the metastore's queue for as long as nobody takes it out, also after whoever asked has
-died, and all others wait behind it. So nobody waits there, neither Apache Hudi nor this: it asks again.
+A waiting request stays in the metastore's queue until it is removed, even if its client has crashed, and blocks all
+later requests. Like Apache Hudi, this provider therefore never waits in the queue; it retries instead.
 
-A request whose answer was lost may have got the lock, under a number that nobody knows. It is found by the name that
-every provider gives itself, and given up. How long a lock lasts without heartbeats is the metastore's affair
-(``hive.txn.timeout``); right before a change becomes visible it is asked, by another heartbeat, whether the lock is
-still there.
+A request whose response was lost may have acquired the lock with an unknown lock id. The entry is found by the unique
+agent name of the provider and released. The metastore expires a lock without heartbeats (``hive.txn.timeout``); right
+before a change becomes visible, another heartbeat checks that the lock still exists.
 
 Source: ``HiveMetastoreBasedLockProvider`` and ``Heartbeat`` (Apache Hudi 1.2.0).
 """
@@ -40,13 +39,13 @@ __all__ = ["HiveMetastoreLock", "open_hive_metastore"]
 
 _ANSWER_SECONDS = 15.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
-_CHANCE = random.SystemRandom()  # who seeds `random` for numbers of their own goes on getting the same
+_JITTER = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 _FRESH_SECONDS = 1.0
-_TRIES = 3
+_CHECK_ATTEMPTS = 3
 _RELEASE_SECONDS = 3.0
 _PORT = 9083
 _URIS_KEY = "hive.metastore.uris"
-_NOT_DONE = (
+_UNSUPPORTED = (
     "hive.metastore.sasl.enabled",
     "hive.metastore.use.SSL",
     "hive.metastore.thrift.compact.protocol.enabled",
@@ -55,20 +54,23 @@ _NOT_DONE = (
 
 
 def open_hive_metastore(storage: Storage, options: LockOptions) -> HiveMetastoreLock:
-    """The lock of the database and table that the options name, in their metastore or that of ``hive-site.xml``.
+    """Open the lock of the given database and table, in the metastore of the options or of ``hive-site.xml``.
 
     Args:
-        storage: the table's storage; not asked.
-        options: metastores, names, time between heartbeats.
+        storage: the table's storage; not used.
+        options: metastores, names, heartbeat interval.
 
     Raises:
-        ConfigError: no metastore is named, or it is no ``thrift://host:port``.
-        UnsupportedFeatureError: ``hive-site.xml`` asks for authentication, encryption or another protocol.
+        ConfigError: no metastore is given, or it is not ``thrift://host:port``.
+        UnsupportedFeatureError: ``hive-site.xml`` requires authentication, encryption or another protocol.
     """
     site = _hive_site()
-    for key in _NOT_DONE:
+    for key in _UNSUPPORTED:
         if site.get(key, "").lower() == "true":
-            raise UnsupportedFeatureError(f"A lock in a Hive metastore with {key}=true in hive-site.xml.")
+            raise UnsupportedFeatureError(
+                f"A lock in a Hive metastore with {key}=true in hive-site.xml is not supported; use another lock "
+                "provider."
+            )
     store = Metastore(_addresses(options.hive_uris or site.get(_URIS_KEY, "")), _ANSWER_SECONDS)
     return HiveMetastoreLock(store, options.hive_database or "", options.hive_table or "", options.heartbeat_ms / 1000)
 
@@ -77,10 +79,10 @@ class HiveMetastoreLock:
     """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
 
     Args:
-        metastore: where the lock is.
-        database: of the table whose lock it is.
-        table: its name.
-        heartbeat_seconds: between two heartbeats.
+        metastore: client of the metastore.
+        database: Hive database of the lock.
+        table: Hive table of the lock.
+        heartbeat_seconds: interval between heartbeats.
     """
 
     def __init__(self, metastore: Metastore, database: str, table: str, heartbeat_seconds: float) -> None:
@@ -90,48 +92,48 @@ class HiveMetastoreLock:
         self._agent = f"hudi_fast-{uuid.uuid4()}"
         self._pid = os.getpid()
         self._holder = ""
-        self._unsure = False
+        self._may_be_written = False
         self._lock_id: int | None = None
         self._lost = ""
         self._released = threading.Event()
 
     @property
     def holder(self) -> str:
-        """User, host and agent of who had the lock at the end of the last try."""
+        """User, host and agent of the holder at the end of the last failed attempt."""
         return self._holder
 
     def try_lock(self, seconds: float) -> bool:
-        """Ask for the lock, at least once and for at most so long.
+        """Try to acquire the lock at least once, for at most ``seconds``; False if other holders kept it.
 
         Raises:
-            LockError: the metastore has no locks, or the lock is held already.
-            OSError: it does not answer.
+            LockError: the metastore does not support locks, or this provider already holds the lock.
+            OSError: the metastore does not answer.
         """
         if self._lock_id is not None:
-            raise LockError(f"The lock {self._name} is held by this provider already.")
+            raise LockError(f"This provider already holds the lock {self._name}.")
         deadline, pause = time.monotonic() + seconds, _FIRST_PAUSE
-        while not self._take():
+        while not self._try_acquire():
             left = deadline - time.monotonic()
             if left <= 0:
                 self._note_holder()
                 return False
-            time.sleep(min(left, pause * _CHANCE.uniform(0.5, 1.0)))  # two that ask in step keep each other out
+            time.sleep(min(left, pause * _JITTER.uniform(0.5, 1.0)))  # two clients in step would block each other
             pause = min(pause * 2, _LONGEST_PAUSE)
         return True
 
     def require_held(self) -> None:
-        """Send a heartbeat.
+        """Check the lock with a heartbeat.
 
         Raises:
-            LockError: the lock is gone, or that cannot be known.
+            LockError: the lock was lost, or the check failed.
         """
         lock_id = self._lock_id
         if lock_id is None:
             raise LockError(f"The lock {self._name} is not held.")
         if self._pid != os.getpid():
             raise LockError(f"The lock {self._name} is held by process {self._pid}, not by this one.")
-        problem = "the metastore takes too long to answer"
-        for _ in range(_TRIES):
+        problem = "the metastore answers too slowly"
+        for _ in range(_CHECK_ATTEMPTS):
             asked = time.monotonic()
             try:
                 self._metastore.heartbeat(lock_id)
@@ -141,32 +143,32 @@ class HiveMetastoreLock:
                 problem = f"{error}"
                 continue
             if self._lost:
-                problem = f"the metastore does not know it any more ({self._lost})"
+                problem = f"the metastore no longer knows it ({self._lost})"
                 break
             if time.monotonic() - asked < _FRESH_SECONDS:
                 return
-            # The process may have been suspended since it asked: what was true then need not be now.
+            # The process may have been suspended since the request, and the answer may be outdated.
         raise LockError(
-            f"The lock {self._name} in the Hive metastore at {self._metastore.name} cannot be relied on: {problem}. "
-            "Others may have it by now. Nothing was published; run the operation again."
+            f"The lock {self._name} in the Hive metastore at {self._metastore.name} may be lost: {problem}. Another "
+            "writer may hold it now. Nothing was published; retry the operation."
         )
 
     def unlock(self) -> None:
-        """Give the lock up.
+        """Release the lock.
 
         Raises:
-            OSError: no answer; the lock stays until the metastore's time for it is over.
+            OSError: no answer; the metastore expires the lock after its timeout.
         """
         lock_id, self._lock_id = self._lock_id, None
         self._released.set()
         if lock_id is not None and self._pid == os.getpid():
-            self._give_up(lock_id)
+            self._release(lock_id)
 
     def close(self) -> None:
-        """Give the lock up if it is held, and end the connection."""
+        """Release a held lock, and close the connection."""
         with contextlib.suppress(OSError, LockError):
             self.unlock()
-            self._clear_up()
+            self._release_leftovers()
         if self._pid == os.getpid():
             self._metastore.close()
 
@@ -176,23 +178,23 @@ class HiveMetastoreLock:
     def _name(self) -> str:
         return f"{self._database}.{self._table}"
 
-    def _take(self) -> bool:
-        self._clear_up()
-        before, self._unsure = self._unsure, True
+    def _try_acquire(self) -> bool:
+        self._release_leftovers()
+        before, self._may_be_written = self._may_be_written, True
         lock_id, acquired = self._metastore.lock(self._database, self._table, _user(), platform.node(), self._agent)
         if not acquired:
-            self._give_up(lock_id)
-            self._unsure = before
+            self._release(lock_id)
+            self._may_be_written = before
             return False
-        self._unsure = before
+        self._may_be_written = before
         self._lock_id, self._lost, self._released = lock_id, "", threading.Event()
         threading.Thread(
-            target=self._beat, args=(lock_id, self._released), name="hudi_fast-hive-heartbeat", daemon=True
+            target=self._send_heartbeats, args=(lock_id, self._released), name="hudi_fast-hive-heartbeat", daemon=True
         ).start()
         return True
 
-    def _beat(self, lock_id: int, released: threading.Event) -> None:
-        """Heartbeats until the lock is given up or gone."""
+    def _send_heartbeats(self, lock_id: int, released: threading.Event) -> None:
+        """Send heartbeats until the lock is released or lost."""
         pause = self._heartbeat_seconds / 2
         while not released.wait(pause):
             try:
@@ -205,8 +207,8 @@ class HiveMetastoreLock:
             except (OSError, LockError):
                 pause = min(self._heartbeat_seconds, _LONGEST_PAUSE)
 
-    def _give_up(self, lock_id: int) -> None:
-        """Again and again for a while: what is left there may stay for ever. Doing it twice does no harm."""
+    def _release(self, lock_id: int) -> None:
+        """Release an entry, with retries, because the metastore may keep a leftover entry for ever."""
         deadline, pause = time.monotonic() + _RELEASE_SECONDS, _FIRST_PAUSE
         while True:
             try:
@@ -220,13 +222,13 @@ class HiveMetastoreLock:
                 time.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
-    def _clear_up(self) -> None:
-        """Give up what an answer that was lost has left; a request may also be carried out later than that."""
-        if not self._unsure or self._pid != os.getpid():
+    def _release_leftovers(self) -> None:
+        """Release entries from requests with an unknown outcome; such a request may also be executed later."""
+        if not self._may_be_written or self._pid != os.getpid():
             return
         for entry in self._metastore.entries(self._database, self._table):
             if entry.agent == self._agent:
-                self._give_up(entry.lock_id)
+                self._release(entry.lock_id)
 
     def _note_holder(self) -> None:
         with contextlib.suppress(OSError):
@@ -237,7 +239,7 @@ class HiveMetastoreLock:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has no name
+    except (KeyError, OSError):  # in a container the user may have no name
         return str(os.getuid())
 
 
@@ -250,18 +252,18 @@ def _addresses(uris: str) -> list[tuple[str, int]]:
         except ValueError:
             host, port = None, None
         if host is None or parts.scheme != "thrift":
-            raise ConfigError(f"hoodie.write.lock.hivemetastore.uris has {uri!r}; a metastore is thrift://host:port.")
+            raise ConfigError(f"hoodie.write.lock.hivemetastore.uris has {uri!r}; expected thrift://host:port.")
         found.append((host, port or _PORT))
     if not found:
         raise ConfigError(
             "A lock in a Hive metastore needs hoodie.write.lock.hivemetastore.uris=thrift://host:port, or a "
-            f"hive-site.xml with {_URIS_KEY} in the folder that HIVE_CONF_DIR names."
+            f"hive-site.xml with {_URIS_KEY} in the folder HIVE_CONF_DIR."
         )
     return found
 
 
 def _hive_site() -> Mapping[str, str]:
-    """The properties of ``hive-site.xml``; none where there is no such file."""
+    """The properties of ``hive-site.xml``; empty without the file."""
     folder = os.environ.get("HIVE_CONF_DIR")
     path = Path(folder, "hive-site.xml") if folder else None
     if path is None or not path.is_file():
@@ -269,5 +271,5 @@ def _hive_site() -> Mapping[str, str]:
     try:
         root = ElementTree.parse(path).getroot()
     except ElementTree.ParseError as error:
-        raise ConfigError(f"{path} is no XML: {error}.") from error
+        raise ConfigError(f"{path} is not valid XML: {error}.") from error
     return {(each.findtext("name") or "").strip(): (each.findtext("value") or "").strip() for each in root}

@@ -1,24 +1,24 @@
-"""A lock that is an object beside the table's data, changed by conditional writes alone.
+"""A lock object in the table's storage, changed by conditional writes only.
 
 ::
 
-    read ─► nobody's: none, expired, or past its time ─► write ours, if it is still as read ─► held
-         └► another's, within its time: wait                                                    │
-            renew: write a later time, if it is as we left it  ◄─ every so often, in a thread ──┤
-                └─ it is not ─► lost                                                            │
-            require_held: the same, right before a change becomes visible  ◄────────────────────┤
-            unlock: write `expired`, if it is as we left it  ◄──────────────────────────────────┘
+    read ─► free: missing, released or expired ─► write our record if the object is unchanged ─► held
+         └► held by another owner: wait                                                          │
+            renew: write a later expiry if the object is unchanged  ◄─ periodically, in a thread ┤
+                └─ changed ─► lost                                                               │
+            require_held: renew right before a change becomes visible  ◄─────────────────────────┤
+            unlock: write `expired` if the object is unchanged  ◄────────────────────────────────┘
 
-File, content, timings and steps are those of Apache Hudi's ``StorageBasedLockProvider`` (1.2.0), whose JVMs take part.
-Two things are done with more care, and a JVM does not notice either:
+File, content, timings and steps are those of Apache Hudi's ``StorageBasedLockProvider`` (1.2.0); JVMs and hudi_fast
+exclude each other. Two steps are stricter here:
 
-A write whose outcome the store did not tell (a timeout, an error of its own, or a `no` that answers a request that had
-been let through before) is looked for: what bears our owner's name was written by us, as nobody else has that name.
+If the outcome of a write is unknown (a timeout, a server error, or a failed condition after a repeated request), the
+object is read again. An object with our owner id was written by this provider, because owner ids are unique.
 
-Validity is a time of the wall clock, which those who wait compare with theirs. The holder does not rely on that: it
-trusts its lease until two renewals before the end, counted by a monotonic clock from before the request, and renews it
-before it publishes. A renewal that comes late and finds the object unchanged is good, since nobody can have taken the
-lock in between.
+The expiry in the object is a wall-clock time, which waiting writers compare with their own clocks. The holder does not
+rely on it: it trusts its lease until two renewal intervals before its end, measured by a monotonic clock from before
+the request, and renews it before it publishes. A late renewal that finds the object unchanged is valid, because no
+other writer can have held the lock in between.
 """
 
 from __future__ import annotations
@@ -43,44 +43,40 @@ __all__ = ["StorageLock", "open_storage_lock"]
 _FIRST_POLL_SECONDS, _LAST_POLL_SECONDS = 0.05, 1.0
 _RELEASE_PAUSES = (0.0, 1.0, 2.0, 4.0)
 _STOP_SECONDS = 15.0
-"""Longest wait for a renewal that is under way, as Apache Hudi's."""
+"""Maximum wait for a running renewal, as in Apache Hudi."""
 _AUDIT_SECONDS = 5.0
 
 
 @dataclass(slots=True)
 class _Lease:
-    """What we hold.
+    """A held lock.
 
     Attributes:
-        version: of the object as we wrote it last.
-        valid_until: what it says; milliseconds since the epoch.
-        trusted_until: by the monotonic clock.
-        lost: what was found instead; empty while nothing was.
-        given_up_ms: when, by the wall clock; 0 for not, or not for sure.
-        over: tells the thread of this lease to end.
+        version: version of the object after our last write.
+        valid_until: expiry in the object; milliseconds since the epoch.
+        trusted_until: end of the trusted lease, by the monotonic clock.
+        lost: reason why the lock was lost; "" while it is held.
+        released_ms: wall-clock time of the release; 0 if not released, or unknown.
+        stop: stops the renewal thread.
     """
 
     version: str
     valid_until: int
     trusted_until: float
     lost: str = ""
-    given_up_ms: int = 0
-    over: threading.Event = field(default_factory=threading.Event)
+    released_ms: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
 
 
 def open_storage_lock(storage: Storage, options: LockOptions) -> StorageLock:
-    """The lock object of a table.
-
-    Args:
-        storage: the table's storage.
-        options: ``storage_validity_seconds``, ``storage_renew_seconds``, and credentials of the lock's own in Azure.
+    """Open the lock object of a table.
 
     Raises:
-        ConfigError: the client of the store is not installed, or credentials are incomplete.
+        ConfigError: the client library of the store is not installed, or credentials are incomplete.
         UnsupportedFeatureError: the storage has no conditional writes.
     """
-    place = lock_storage(storage, options)
-    return StorageLock(place, float(options.storage_validity_seconds), float(options.storage_renew_seconds))
+    own_storage = lock_storage(storage, options)
+    return StorageLock(own_storage, float(options.storage_validity_seconds), float(options.storage_renew_seconds))
 
 
 class StorageLock:
@@ -88,9 +84,9 @@ class StorageLock:
 
     Args:
         storage: the table's storage.
-        validity_seconds: how long the lock lasts unless renewed.
-        renew_seconds: how often it is renewed.
-        wall_seconds: the clock that is compared with those of others; seconds since the epoch.
+        validity_seconds: length of the lease.
+        renew_seconds: interval between renewals.
+        wall_seconds: wall clock; seconds since the epoch.
     """
 
     def __init__(
@@ -108,27 +104,27 @@ class StorageLock:
         self._owner = str(uuid.uuid4())
         self._lease: _Lease | None = None
         self._last_valid_until = 0
-        self._is_in_doubt = False
+        self._may_be_written = False
         self._holder = ""
         self._guard = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @property
     def holder(self) -> str:
-        """Owner and validity of the lock as last seen; empty when nobody else had it."""
+        """Owner and remaining validity of the last other holder seen; "" for none."""
         return self._holder
 
-    # ---- taking it
+    # ---- acquisition
 
     def try_lock(self, seconds: float) -> bool:
-        """Wait at most so long for the lock; False when others held it all that time.
+        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
 
         Raises:
-            LockError: the object cannot be understood, or must not be read or written.
-            OSError: the store could not be asked, up to the end.
+            LockError: the object cannot be decoded, or access is denied.
+            OSError: the last attempt failed.
         """
         if self._lease is not None:
-            raise LockError(f"The lock of {self._storage.uri} is held already, by this provider.")
+            raise LockError(f"This provider already holds the lock of {self._storage.uri}.")
         deadline, pause = time.monotonic() + seconds, _FIRST_POLL_SECONDS
         while True:
             failure = None
@@ -137,7 +133,7 @@ class StorageLock:
                     return True
             except (PermissionError, FileNotFoundError) as error:
                 raise LockError(
-                    f"The lock {STORAGE_LOCK_PATH} of {self._storage.uri} cannot be asked for: {error}."
+                    f"The lock {STORAGE_LOCK_PATH} of {self._storage.uri} cannot be acquired: {error}."
                 ) from error
             except OSError as error:
                 failure = error
@@ -151,13 +147,13 @@ class StorageLock:
 
     def _attempt(self) -> bool:
         found = self._store.read(STORAGE_LOCK_PATH)
-        if found is not None and self._is_anothers(found):
+        if found is not None and self._is_held_by_other(found):
             return False
         started, now = time.monotonic(), self._now_ms()
         valid_until = self._next_valid_until(now)
-        record, self._is_in_doubt = LockRecord(False, valid_until, self._owner), True
+        record, self._may_be_written = LockRecord(False, valid_until, self._owner), True
         version = put_record(self._store, record, None if found is None else found.version)
-        self._is_in_doubt = False
+        self._may_be_written = False
         if version is None:
             return False
         lease = _Lease(version, valid_until, self._trusted_until(started))
@@ -166,27 +162,27 @@ class StorageLock:
             self._thread.start()
         except RuntimeError as error:
             self._expire(lease)
-            raise OSError(f"no thread can be started that would renew {STORAGE_LOCK_PATH}: {error}") from error
+            raise OSError(f"the renewal thread of {STORAGE_LOCK_PATH} cannot be started: {error}") from error
         self._lease = lease
         return True
 
-    def _is_anothers(self, found: Versioned) -> bool:
-        """What bears our name is ours: a try of which we did not hear that it had come through."""
+    def _is_held_by_other(self, found: Versioned) -> bool:
+        """Whether another owner holds the lock; a record with our owner id is an attempt with an unknown outcome."""
         record = decode_record(found.data)
         taken = record.owner != self._owner and is_taken(record, self._now_ms())
         if taken:
             self._holder = (
-                f"owner {record.owner[:100]}, valid for {(record.valid_until - self._now_ms()) / 1000:.1f} s more"
+                f"owner {record.owner[:100]}, valid for another {(record.valid_until - self._now_ms()) / 1000:.1f} s"
             )
         return taken
 
-    # ---- keeping it
+    # ---- renewal
 
     def require_held(self) -> None:
-        """Renew the lease, or have one that can be trusted.
+        """Renew the lease; if the store does not answer, check that the lease is still trusted.
 
         Raises:
-            LockError: the lock was lost, or the store did not answer for so long that it may have been.
+            LockError: the lock was lost or may be lost.
         """
         with self._guard:
             lease, failure = self._lease, None
@@ -200,35 +196,35 @@ class StorageLock:
             if lease.lost:
                 raise LockError(
                     f"The lock {STORAGE_LOCK_PATH} of {self._storage.uri} was lost: {lease.lost}. This process or its "
-                    f"connection was held up for longer than {self._validity:g} s, or clocks differ. Nothing was "
-                    "published; run it again."
+                    f"connection was blocked for longer than {self._validity:g} s, or clocks differ. Nothing was "
+                    "published; retry."
                 )
             if time.monotonic() > lease.trusted_until:
                 raise LockError(
                     f"The lock {STORAGE_LOCK_PATH} of {self._storage.uri} could not be renewed in time"
-                    f"{f' ({failure})' if failure else ''}: others may have it soon. Nothing was published; run it "
-                    "again, or raise hoodie.write.lock.storage.validity.timeout.secs."
+                    f"{f' ({failure})' if failure else ''}: another writer may take it soon. Nothing was published; "
+                    "retry, or raise hoodie.write.lock.storage.validity.timeout.secs."
                 ) from failure
 
     def _keep(self, lease: _Lease, started_ms: int) -> None:
-        """The thread of one lease: renews it, and writes the audit's records beside what the holder does."""
+        """Body of the lease's thread: renews the lease and writes audit records."""
         audit = None
         if is_audited(self._storage):
             audit = Audit(self._storage, self._owner, started_ms, round(self._validity * 1000))
             audit.record("START", started_ms)
-        while not lease.over.wait(self._renew):
+        while not lease.stop.wait(self._renew):
             with self._guard:
-                if lease.lost or lease.over.is_set():
+                if lease.lost or lease.stop.is_set():
                     break
                 now = self._now_ms()
                 try:
                     self._renew_lease(lease)
                 except OSError:
-                    continue  # the next one may come through in time
+                    continue  # the next renewal may still be in time
             if audit is not None and not lease.lost:
                 audit.record("RENEW", now)
-        if audit is not None and lease.given_up_ms:
-            audit.record("END", lease.given_up_ms, lease.given_up_ms <= lease.valid_until + DRIFT_MS)
+        if audit is not None and lease.released_ms:
+            audit.record("END", lease.released_ms, lease.released_ms <= lease.valid_until + DRIFT_MS)
 
     def _renew_lease(self, lease: _Lease) -> None:
         started = time.monotonic()
@@ -246,30 +242,32 @@ class StorageLock:
     def _taken_by(self) -> str:
         with contextlib.suppress(OSError):
             found = self._store.read(STORAGE_LOCK_PATH)
-            return "the file is gone" if found is None else f"it says {found.data[:200].decode(errors='replace')} now"
-        return "others have written it"
+            if found is None:
+                return "the file was deleted"
+            return f"its content is now {found.data[:200].decode(errors='replace')}"
+        return "another writer has changed it"
 
-    # ---- giving it up
+    # ---- release
 
     def unlock(self) -> None:
-        """Mark the lock expired if it is ours.
+        """Mark the lock as expired if it is ours.
 
         Raises:
-            OSError: the store did not take it; the lock goes when its validity ends.
+            OSError: the write failed; the lock ends with its lease.
         """
         lease, self._lease = self._lease, None
         if lease is None:
             return
         if not self._guard.acquire(timeout=_STOP_SECONDS):
-            lease.over.set()
-            raise OSError(f"a renewal of {STORAGE_LOCK_PATH} has been under way for more than {_STOP_SECONDS:g} s")
+            lease.stop.set()
+            raise OSError(f"a renewal of {STORAGE_LOCK_PATH} has been running for more than {_STOP_SECONDS:g} s")
         try:
             if not lease.lost:
                 now = self._now_ms()
                 self._expire(lease)
-                lease.given_up_ms = now
+                lease.released_ms = now
         finally:
-            lease.over.set()
+            lease.stop.set()
             self._guard.release()
         if self._thread is not None:
             self._thread.join(_AUDIT_SECONDS)
@@ -284,14 +282,14 @@ class StorageLock:
             except OSError as error:
                 failure = error
             except LockError:
-                return  # not ours any more, whatever it is
+                return  # the object is no longer ours
         raise failure
 
     def close(self) -> None:
-        """Give up what is held, or may have been written without an answer, and end the thread; never fails."""
+        """Release a held lock, or one from a write with an unknown outcome, and stop the thread; never fails."""
         with contextlib.suppress(OSError, LockError):
             self.unlock()
-            if self._is_in_doubt:
+            if self._may_be_written:
                 found = self._store.read(STORAGE_LOCK_PATH)
                 record = None if found is None else decode_record(found.data)
                 if found is not None and record is not None and record.owner == self._owner:
@@ -303,7 +301,7 @@ class StorageLock:
         return round(self._wall() * 1000)
 
     def _next_valid_until(self, now_ms: int) -> int:
-        """Later than all that we have written: versions of equal contents may be equal."""
+        """The next expiry, later than all earlier ones: stores may give equal contents equal versions."""
         self._last_valid_until = max(now_ms + round(self._validity * 1000), self._last_valid_until + 1)
         return self._last_valid_until
 

@@ -1,8 +1,8 @@
-"""What the lock object of a table says, and writing it so that what became of the write is known.
+"""Content of a table's lock object, and conditional writes of it with a known outcome.
 
 ::
 
-    bytes ─► LockRecord ─► is_taken? ─► put_record: our record, if the object is as it was ─► its version, if it is ours
+    bytes ─► LockRecord ─► is_taken? ─► put_record: write our record if the object is unchanged ─► new version or None
 
 Content and clock drift are those of Apache Hudi's ``StorageLockFile`` and ``StorageBasedLockProvider`` (1.2.0).
 """
@@ -20,19 +20,19 @@ __all__ = ["DRIFT_MS", "STORAGE_LOCK_PATH", "LockRecord", "decode_record", "enco
 STORAGE_LOCK_PATH = ".hoodie/.locks/table_lock.json"
 
 DRIFT_MS = 500
-"""How much clocks may differ: added to everybody's validity."""
+"""Tolerated difference between clocks; added to the validity of every record."""
 
-_TRIES = 4
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """What the object says.
+    """Content of the lock object.
 
     Attributes:
-        expired: whether the lock was given up.
-        valid_until: until when it is held otherwise; milliseconds since the epoch.
-        owner: a UUID of each provider.
+        expired: whether the lock was released.
+        valid_until: end of the lease in milliseconds since the epoch.
+        owner: UUID of the provider.
     """
 
     expired: bool
@@ -41,16 +41,16 @@ class LockRecord:
 
 
 def encode_record(record: LockRecord) -> bytes:
-    """Compact JSON with the three fields that every JVM requires."""
+    """Compact JSON with the three fields that Apache Hudi requires."""
     fields = {"expired": record.expired, "validUntil": record.valid_until, "owner": record.owner}
     return json.dumps(fields, separators=(",", ":")).encode()
 
 
 def decode_record(data: bytes) -> LockRecord:
-    """The record of an object; unknown fields are left out, as by Apache Hudi.
+    """Decode the content of a lock object; unknown fields are ignored, as by Apache Hudi.
 
     Raises:
-        LockError: it is none.
+        LockError: the content is not a lock record.
     """
     try:
         fields = json.loads(data)
@@ -61,38 +61,38 @@ def decode_record(data: bytes) -> LockRecord:
     except (ValueError, KeyError, TypeError):
         pass
     raise LockError(
-        f"The lock {STORAGE_LOCK_PATH} cannot be understood: expected the fields expired, validUntil and owner, found "
-        f"{data[:200]!r}. When no writer is at work, delete the file."
+        f"The lock {STORAGE_LOCK_PATH} cannot be decoded: expected the fields expired, validUntil and owner, found "
+        f"{data[:200]!r}. If no writer is running, delete the file."
     )
 
 
 def is_taken(record: LockRecord, now_ms: int) -> bool:
-    """Whether whoever wrote a record has the lock, by a clock that may be fast.
+    """Whether the owner of the record still holds the lock, allowing for clock drift.
 
     Args:
-        record: as read.
-        now_ms: milliseconds since the epoch.
+        record: the record read.
+        now_ms: current time in milliseconds since the epoch.
     """
     return not record.expired and now_ms <= record.valid_until + DRIFT_MS
 
 
 def put_record(store: ConditionalStore, record: LockRecord, version: str | None) -> str | None:
-    """Write a record if the object is as it was, and find out what became of that.
+    """Write a record if the object is unchanged, and determine the outcome.
 
     Args:
-        store: of the table.
-        record: ours.
-        version: of the object as it was; None for no object.
+        store: conditional store of the table.
+        record: our record.
+        version: version of the object when it was read; None for a missing object.
 
     Returns:
-        The version of what is there now and is ours; None when others have written.
+        The new version of the object; None if another writer changed it.
 
     Raises:
         ThrottledError: nothing was written.
-        OSError: whether it was written is unknown, or it has not been up to now.
+        OSError: the write failed, or its outcome is unknown.
     """
     data, expected = encode_record(record), version
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         unknown: OSError | None = None
         try:
             if expected is None:
@@ -112,5 +112,5 @@ def put_record(store: ConditionalStore, record: LockRecord, version: str | None)
             raise unknown
         if found is None or decode_record(found.data).owner != record.owner:
             return None
-        expected = found.version  # an earlier write of ours, whose answer never came
-    raise OSError(f"{STORAGE_LOCK_PATH} could not be written in {_TRIES} tries")
+        expected = found.version  # an earlier write of ours, whose response was lost
+    raise OSError(f"{STORAGE_LOCK_PATH} could not be written in {_ATTEMPTS} attempts")

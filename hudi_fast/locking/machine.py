@@ -1,9 +1,9 @@
-"""One writer at a time on this machine: an advisory lock on a file inside the table.
+"""Lock between the writers of one machine: an advisory lock on a file inside the table.
 
-The operating system drops the lock when its holder dies, so there is nothing to clean up after a crash, and no holder
-can be taken for dead. It excludes threads as well as processes, since every acquisition opens the file anew. Writers
-on other machines, and Apache Hudi's own, are not excluded: that takes a lock provider
-(:mod:`hudi_fast.locking.table_lock`). Tables in object stores have no such lock.
+The operating system releases the lock when the process of its holder ends, so a crash leaves no lock behind. The lock
+excludes threads as well as processes, because each acquisition opens the file anew. It does not exclude writers on
+other machines or Apache Hudi's writers; they need a lock provider (:mod:`hudi_fast.locking.table_lock`). Tables in
+object stores have no machine lock.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 @contextmanager
 def machine_lock(storage: Storage, wait_seconds: float, path: str = LOCK_PATH) -> Iterator[None]:
-    """Hold one of the table's locks of this machine for the duration of the block.
+    """Hold a machine lock of the table for the duration of the block.
 
     Args:
-        storage: a table that exists; in an object store nothing is held.
-        wait_seconds: how long to queue behind other writers.
-        path: which of the table's locks.
+        storage: storage of an existing table; in an object store no lock is held.
+        wait_seconds: maximum wait.
+        path: lock file, relative to the table.
 
     Raises:
-        LockError: its file must not be written.
-        LockTimeoutError: the lock was held by others all that time.
-        TableNotFoundError: there is no table (any more).
+        LockError: the lock file cannot be written.
+        LockTimeoutError: other holders kept the lock for the whole wait.
+        TableNotFoundError: the table does not exist or was deleted during the wait.
     """
     if not storage.is_local:
         yield
@@ -55,12 +55,12 @@ def _acquire(storage: Storage, wait_seconds: float, lock: str) -> int:
     path = storage.fs_path(lock)
     while True:
         if not storage.exists(".hoodie"):
-            raise TableNotFoundError(f"The table {storage.uri} went away while this writer waited for its lock.")
+            raise TableNotFoundError(f"The table {storage.uri} was deleted while this writer waited for its lock.")
         descriptor = _open(storage, lock)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_same_file(descriptor, path):
-                _sign(descriptor)
+                _write_holder(descriptor)
                 return descriptor
         except BlockingIOError:
             pass
@@ -86,13 +86,13 @@ def _open(storage: Storage, lock: str) -> int:
             raise
         raise LockError(
             f"The lock of the table {storage.uri} cannot be taken: the file {lock} cannot be written "
-            f"({error.strerror}). Who writes to a table or serves it must be allowed to write to its .hoodie folder; "
-            "reading, and looking at what would be done, needs no lock."
+            f"({error.strerror}). Writes and table services need write access to the .hoodie folder; reads and dry "
+            "runs need no lock."
         ) from error
 
 
-def _sign(descriptor: int) -> None:
-    """Say who holds the lock; a file that says so already, as after this process's last lock, stays untouched."""
+def _write_holder(descriptor: int) -> None:
+    """Write the process id into the lock file unless it is there already."""
     name = f"process {os.getpid()}\n".encode()
     if os.pread(descriptor, len(name) + 1, 0) != name:
         os.ftruncate(descriptor, 0)
@@ -100,7 +100,7 @@ def _sign(descriptor: int) -> None:
 
 
 def _is_same_file(descriptor: int, path: str) -> bool:
-    """An overwrite replaces the whole table, lock file included: a lock on the old file locks nothing."""
+    """Whether ``path`` is still the opened file; an overwrite replaces the whole table with its lock file."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
@@ -108,11 +108,11 @@ def _is_same_file(descriptor: int, path: str) -> bool:
 
 
 def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
-    """Whether somebody on this machine holds one of the table's locks; for telling, not for relying on it.
+    """Whether a process on this machine holds the lock at this moment; for reports only.
 
     Args:
         storage: the table's storage.
-        path: which lock.
+        path: lock file, relative to the table.
     """
     if not storage.is_local:
         return False
@@ -130,7 +130,7 @@ def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
 
 
 def service_lock_path(service: str) -> str:
-    """The lock that a table service holds for as long as it runs, while writers and services of other kinds go on.
+    """Path of the lock that a table service holds while it runs; writers and other services do not take it.
 
     Args:
         service: ``compaction``, ``clustering``, ``clean`` ...

@@ -1,4 +1,4 @@
-"""From options to a lock provider. Only the packages of the provider that is asked for are imported."""
+"""Construction of lock providers from options; imports only the packages of the selected provider."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["open_provider"]
 
 
 def open_provider(storage: Storage, options: LockOptions) -> LockProvider:
-    """The provider that the options name, which does not hold the lock yet.
+    """Open the provider of the options; it does not hold the lock yet.
 
     Args:
         storage: the table's storage.
-        options: name a provider that leaves the machine.
+        options: must name a provider for several machines.
 
     Raises:
         ConfigError: a setting or a package is missing.
-        UnsupportedFeatureError: the provider does not do this storage.
+        UnsupportedFeatureError: the provider does not support this storage.
     """
     opener = _OPENERS.get(options.provider or "")
     if opener is None:
-        raise UnsupportedFeatureError(f"hoodie.write.lock.provider={options.provider_class} is not supported yet.")
+        raise UnsupportedFeatureError(f"hoodie.write.lock.provider={options.provider_class} is not supported.")
     return opener(storage, options)
 
 

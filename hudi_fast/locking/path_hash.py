@@ -1,10 +1,10 @@
-"""The name of a lock that follows from the base path of its table: 16 hexadecimal digits.
+"""Lock names derived from the base path of a table: 16 hexadecimal digits.
 
 ::
 
-    base path ─► s3a:// is s3:// ─► UTF-8 ─► xxHash64 with Hudi's seed ─► upper case, most significant digit first
+    base path ─► s3a:// to s3:// ─► UTF-8 ─► xxHash64 with Hudi's seed ─► upper case, most significant digit first
 
-Nothing else about the path is made equal: ``/t`` and ``/t/`` and ``file:///t`` have three locks.
+The path is not normalised further: ``/t``, ``/t/`` and ``file:///t`` have different locks.
 
 Source: ``ZookeeperBasedImplicitBasePathLockProvider`` (Apache Hudi 1.2.0).
 """
@@ -24,13 +24,10 @@ _S3A = re.compile("^s3a://", re.IGNORECASE)
 
 
 def path_hash(base_path: str) -> str:
-    """The name of a table's lock.
+    """The lock name of a table: 16 upper-case hexadecimal digits.
 
     Args:
-        base_path: of the table, as all its writers spell it.
-
-    Returns:
-        16 digits, letters in upper case.
+        base_path: base path of the table; all writers must spell it alike.
     """
     data = np.frombuffer(_S3A.sub("s3://", base_path).encode(), np.uint8)
     out = np.empty(1, np.uint64)

@@ -1,8 +1,8 @@
-"""What a lock provider is: one acquisition of one lock that writers of several machines and programs share.
+"""Protocol of lock providers: one acquisition of a lock that writers on several machines share.
 
-A provider is opened for one acquisition, tried until it has the lock or its owner gives up, and closed. It renews its
-lease by itself, in a thread, for as long as it holds the lock. What it says of its lease is measured with a monotonic
-clock from before the request that got it, so that it errs on the side of having lost the lock.
+A provider is opened for one acquisition, tried until it has the lock or the caller gives up, and closed. While it holds
+the lock, a thread of the provider renews the lease. The lease is measured with a monotonic clock from before the
+request that acquired it, so a provider assumes the end of its lease too early rather than too late.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ __all__ = ["LockProvider"]
 
 
 class LockProvider(Protocol):
-    """One lock of one table. Not thread-safe, but for the renewal that it does itself."""
+    """One lock of one table. Not thread-safe, except for its own renewal thread."""
 
     def try_lock(self, seconds: float) -> bool:
-        """Wait at most so long for the lock; False when others held it all that time.
+        """Try to acquire the lock for at most ``seconds``; False if other holders kept it.
 
         Raises:
-            LockError: the lock cannot be asked for at all: wrong settings, no access. Trying again is no use.
-            OSError: it could not be asked for this time.
+            LockError: a permanent failure: invalid settings or no access.
+            OSError: a transient failure; the caller may try again.
         """
         ...
 
     def require_held(self) -> None:
-        """Make sure, by asking whoever keeps the lock where that is needed, that nobody else can have it by now.
+        """Check that the lock is still held, with a request to the lock server where needed.
 
         Called right before a change becomes visible.
 
@@ -35,18 +35,18 @@ class LockProvider(Protocol):
         ...
 
     def unlock(self) -> None:
-        """Give the lock up; what is not ours (any more) stays untouched.
+        """Release the lock; a lock that another holder has taken over is not touched.
 
         Raises:
-            OSError: that could not be done; the lock goes when its lease ends.
+            OSError: the release failed; the lock ends with its lease.
         """
         ...
 
     def close(self) -> None:
-        """End threads and connections; a lock that is still held is given up. Never fails."""
+        """Stop threads and connections and release a held lock. Never fails."""
         ...
 
     @property
     def holder(self) -> str:
-        """What is known of who held the lock at the last try; empty for nothing."""
+        """Description of the holder seen by the last attempt; "" if unknown."""
         ...

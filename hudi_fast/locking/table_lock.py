@@ -1,14 +1,14 @@
-"""The table's lock, as writers and services take it.
+"""The table lock of writers and services.
 
 ::
 
-    LockOptions ─► this machine's lock (local tables) ─► the provider's, tried and tried again ─► HeldLock
+    LockOptions ─► machine lock (local tables) ─► provider lock, with retries ─► HeldLock
                                                                                   │
-                                  require(): still ours, right before a change becomes visible
+                                    require(): check right before a change becomes visible
 
-The machine's lock comes first, so that processes of one machine queue there and not at the provider. The loop is
-Apache Hudi's (``LockManager``, 1.2.0): a try waits up to ``wait_time_ms``, and there are ``client.num_retries`` more of
-them with a pause between.
+The machine lock is acquired first, so that processes of one machine queue there and not at the provider. The retries
+follow Apache Hudi's ``LockManager`` (1.2.0): an attempt waits up to ``wait_time_ms``; up to ``client.num_retries``
+further attempts follow, with a pause between them.
 """
 
 from __future__ import annotations
@@ -30,66 +30,65 @@ __all__ = ["HeldLock", "Lock", "no_lock", "table_lock", "writer_turn"]
 
 
 class HeldLock:
-    """The table's lock while it is held.
+    """A held table lock.
 
     Args:
-        provider: the provider that has it; None where the machine's lock is all there is: the operating system does not
-            take that away.
+        provider: the provider that holds the lock; None for a machine lock, which cannot be lost.
     """
 
     def __init__(self, provider: LockProvider | None = None) -> None:
         self._provider = provider
         self._ended = False
-        self._last_acts: list[Callable[[], None]] = []
+        self._callbacks: list[Callable[[], None]] = []
 
     def before_end(self, act: Callable[[], None]) -> None:
-        """Have something done right before the lock is given up."""
-        if act not in self._last_acts:
-            self._last_acts.append(act)
+        """Register a callback that runs right before the lock is released."""
+        if act not in self._callbacks:
+            self._callbacks.append(act)
 
     def end(self) -> None:
-        """Do what is to be done before; from now on the lock is not held any more."""
+        """Run the registered callbacks and mark the lock as released."""
         try:
-            for act in self._last_acts:
+            for act in self._callbacks:
                 act()
         finally:
             self._ended = True
 
     def require(self) -> None:
-        """Make sure that the lock is still ours; right before a change becomes visible.
+        """Check that the lock is still held, right before a change becomes visible.
 
         Raises:
-            LockError: it was lost, or may be lost before the change is visible. Nothing may be published, and what
-                others may have taken over by now must not be touched.
+            LockError: the lock was lost, or may be lost before the change is visible. The caller must not publish, and
+                must not touch files that another writer may have taken over.
         """
         if self._ended:
-            raise LockError("The table's lock was given up already; what was done under it cannot go on.")
+            raise LockError("The table lock was already released; work under it cannot continue.")
         if self._provider is not None:
             self._provider.require_held()
 
 
 Lock = Callable[[], AbstractContextManager[HeldLock]]
-"""Takes the table's lock for a block."""
+"""Acquires the table lock for the duration of a ``with`` block."""
 
 
 def no_lock() -> AbstractContextManager[HeldLock]:
-    """The lock of who holds the table's lock already, or has a table that nobody else knows of."""
+    """A no-op lock for callers that already hold the table lock, or whose table no other process can see."""
     return contextlib.nullcontext(HeldLock())
 
 
 @contextlib.contextmanager
 def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
-    """Hold the table's lock for the duration of the block.
+    """Hold the table lock for the duration of the block.
 
     Args:
-        storage: a table that exists.
-        options: which lock, and how long to wait for it.
+        storage: storage of an existing table.
+        options: lock provider and wait times.
 
     Raises:
         ConfigError: the provider lacks a setting or a package.
-        LockError: the lock cannot be had.
-        LockTimeoutError: the lock was held by others all that time.
-        TableNotFoundError: there is no table (any more).
+        LockError: the lock cannot be acquired.
+        LockTimeoutError: other holders kept the lock for the whole wait.
+        TableNotFoundError: the table does not exist or was deleted during the wait.
     """
     with contextlib.ExitStack() as held:
         held.enter_context(machine_lock(storage, _patience(options)))
@@ -103,13 +102,13 @@ def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
 
 @contextlib.contextmanager
 def writer_turn(storage: Storage, options: LockOptions) -> Iterator[Lock]:
-    """What a write takes for its sections under lock.
+    """Yield the lock for the locked sections of a write.
 
-    Where one writer is all there may be, the lock is held from the beginning of the block to its end, and the sections
-    are free. Where several may be at work, every section takes it anew, and others go on in between.
+    With a single writer, the table lock is held for the whole block, and the sections reuse it. With concurrent
+    writers, each section acquires the lock anew, and other writers proceed in between.
 
     Raises:
-        HudiError: as :func:`table_lock`.
+        HudiError: see :func:`table_lock`.
     """
     if options.is_shared:
         yield lambda: table_lock(storage, options)
@@ -143,30 +142,30 @@ def _acquire(provider: LockProvider, storage: Storage, options: LockOptions) -> 
             failure = error
     raise LockTimeoutError(
         f"Unable to acquire the lock of {storage.uri} by {options.provider_class} within "
-        f"{time.monotonic() - started:.1f} s and {options.client_retries + 1} tries. Current lock owner information: "
-        f"{provider.holder or 'unknown'}.{_reason(failure)} Wait for the owner, "
+        f"{time.monotonic() - started:.1f} s and {options.client_retries + 1} attempts. Current lock owner "
+        f"information: {provider.holder or 'unknown'}.{_reason(failure)} Wait for the owner, "
         "or raise hoodie.write.lock.wait_time_ms or hoodie.write.lock.client.num_retries."
     ) from failure
 
 
 def _reason(failure: OSError | None) -> str:
-    return "" if failure is None else f" The last try failed: {str(failure).rstrip('.')}."
+    return "" if failure is None else f" The last attempt failed: {str(failure).rstrip('.')}."
 
 
 def _release(provider: LockProvider, storage: Storage) -> None:
-    """What was done under the lock is done, whatever becomes of the lock."""
+    """Release the lock; a failure is only a warning, because the work under the lock is complete."""
     try:
         provider.unlock()
     except OSError as error:
         warnings.warn(
-            f"The lock of {storage.uri} could not be given up: {error}. Others wait until its lease ends.",
+            f"The lock of {storage.uri} could not be released: {error}. Other writers wait until its lease ends.",
             HudiWarning,
             stacklevel=2,
         )
 
 
 def _patience(options: LockOptions) -> float:
-    """Seconds to queue behind others of this machine, who may queue at the provider in their turn."""
+    """Seconds to wait for the machine lock; its holder may itself be waiting for the provider."""
     if not options.is_distributed:
         return options.wait_ms / 1000
     return (options.wait_ms + options.client_retry_wait_ms) * (options.client_retries + 1) / 1000

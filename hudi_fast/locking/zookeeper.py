@@ -1,17 +1,17 @@
-"""A lock in ZooKeeper: a queue of nodes below one path, each of which goes when its session ends.
+"""A lock in ZooKeeper: a queue of ephemeral nodes below one path.
 
 ::
 
-    <base path>/<lock key>/_c_<uuid>-lock-0000000007     who holds the lock: the lowest number
-                           _c_<uuid>-lock-0000000008     watches the node before its own
+    <base path>/<lock key>/_c_<uuid>-lock-0000000007     lowest number: the holder of the lock
+                           _c_<uuid>-lock-0000000008     watches the node before it
 
-Nodes are named and sorted as Apache Hudi's are, which lets Apache Curator's ``InterProcessMutex`` do it: by the text
-after the last ``lock-``. Python's usual client has a lock of its own whose names Curator sorts otherwise, so that both
-would have the lock at once.
+Nodes are named and sorted like those of Apache Hudi, which uses Apache Curator's ``InterProcessMutex``: by the text
+after the last ``lock-``. Kazoo's own lock recipe is not compatible: Curator sorts its names differently, so both could
+hold the lock at once.
 
-A node whose making was not answered is found again by its uuid. One that cannot be deleted goes with its session, which
-is ended then. While it is held the lock has no lease but the session's: right before a change becomes visible the
-server that leads is asked, by a transaction that changes nothing, whether our node is there.
+If the response to the creation of a node is lost, the node is found by its uuid. If a node cannot be deleted, its
+session is ended, which deletes the node. A held lock lasts as long as its session: right before a change becomes
+visible, a transaction without changes asks the leading server whether our node exists.
 
 Sources: ``BaseZookeeperBasedLockProvider``, ``ZookeeperBasedLockProvider``,
 ``ZookeeperBasedImplicitBasePathLockProvider``, ``HoodieInterProcessMutex`` (Apache Hudi 1.2.0); ``LockInternals``,
@@ -32,10 +32,10 @@ from hudi_fast.config.lock_options import LockOptions
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.errors import ConfigError, LockError
 from hudi_fast.locking.path_hash import path_hash
-from hudi_fast.locking.zookeeper_session import ZookeeperServer, ZookeeperSession, borrow, give_back
+from hudi_fast.locking.zookeeper_session import ZookeeperServer, ZookeeperSession, borrow_session, return_session
 from hudi_fast.storage.base import Storage
 
-__all__ = ["ZookeeperLock", "in_line", "open_zookeeper", "open_zookeeper_implicit"]
+__all__ = ["ZookeeperLock", "open_zookeeper", "open_zookeeper_implicit", "queue_order"]
 
 _PREFIX, _SORTED_AFTER = "_c_", "lock-"
 _ANY_VERSION = -1
@@ -44,39 +44,31 @@ _PAUSE_SECONDS = 0.05
 
 
 def open_zookeeper(storage: Storage, options: LockOptions) -> ZookeeperLock:
-    """The lock below the path that the options name; its key is the table's name if they have none.
-
-    Args:
-        storage: the table's storage.
-        options: servers, base path, lock key, times.
+    """Open the lock below ``hoodie.write.lock.zookeeper.base_path``; the default key is the table name.
 
     Raises:
-        ConfigError: the servers or the path are spelled wrong.
-        TableNotFoundError: the key is the table's name, and there is no table.
+        ConfigError: invalid servers or path.
+        TableNotFoundError: the key is the table name, and the table does not exist.
     """
     key = options.zookeeper_lock_key or load_properties(storage)["hoodie.table.name"]
     return ZookeeperLock(_server(options), f"{options.zookeeper_base_path}/{key}")
 
 
 def open_zookeeper_implicit(storage: Storage, options: LockOptions) -> ZookeeperLock:
-    """The lock whose path follows from the table's base path.
+    """Open the lock whose path is derived from the table's base path.
 
-    Apache Hudi's writers have the same one where ``hoodie.base.path`` is spelled as ``storage.uri`` is: without a slash
-    at the end, and without ``file:`` for a folder of this machine.
+    Apache Hudi's writers use the same lock if their ``hoodie.base.path`` is spelled like ``storage.uri``: without a
+    slash at the end, and without ``file:`` for a local folder.
 
     Raises:
-        ConfigError: the servers are spelled wrong.
+        ConfigError: invalid servers.
     """
     return ZookeeperLock(_server(options), f"/tmp/{path_hash(storage.uri)}/lock_key")
 
 
-def in_line(names: Sequence[str]) -> list[str]:
-    """The queue of a lock: who holds it comes first.
-
-    Args:
-        names: of the nodes below the lock's path.
-    """
-    # Java compares UTF-16; a name without the text is sorted by all of it
+def queue_order(names: Sequence[str]) -> list[str]:
+    """The node names below the lock's path in queue order; the first node holds the lock."""
+    # Java compares UTF-16. A name without `lock-` is compared as a whole.
     return sorted(names, key=lambda name: name.rpartition(_SORTED_AFTER)[2].encode("utf-16-be", "surrogatepass"))
 
 
@@ -84,11 +76,11 @@ class ZookeeperLock:
     """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
 
     Args:
-        server: where ZooKeeper is.
-        path: of the lock; its nodes are below it.
+        server: address and timeouts of ZooKeeper.
+        path: parent node of the queue.
 
     Raises:
-        ConfigError: ZooKeeper has no such paths.
+        ConfigError: an invalid ZooKeeper path.
     """
 
     def __init__(self, server: ZookeeperServer, path: str) -> None:
@@ -100,21 +92,21 @@ class ZookeeperLock:
 
     @property
     def holder(self) -> str:
-        """Name and data of the first node at the last try that was in vain."""
+        """Name and data of the first node in the queue at the last failed attempt."""
         return self._holder
 
     def try_lock(self, seconds: float) -> bool:
-        """Queue at most so long.
+        """Wait in the queue for at most ``seconds``; False if other holders kept the lock.
 
         Args:
-            seconds: how long; 0 for a look at whether the lock is free. Connecting may take longer.
+            seconds: maximum wait, without the time to connect; 0 = acquire the lock only if it is free.
 
         Raises:
-            LockError: ZooKeeper refuses access, or the lock is held already.
-            OSError: it does not answer.
+            LockError: ZooKeeper denies access, or this provider already holds the lock.
+            OSError: ZooKeeper does not answer.
         """
         if self._name is not None:
-            raise LockError(f"The lock {self._path} is held by this provider already.")
+            raise LockError(f"This provider already holds the lock {self._path}.")
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -126,14 +118,14 @@ class ZookeeperLock:
                     raise
                 time.sleep(self._server.retry_seconds[0])
             except BaseException:
-                self._drop()  # a node may be in the queue that would never leave it
+                self._drop()  # the session may have a node in the queue that would stay there
                 raise
 
     def require_held(self) -> None:
-        """Ask the server that leads whether our node is there, in a session that has not ended.
+        """Check that our session is alive and that its node exists on the leading server.
 
         Raises:
-            LockError: it is not, or that cannot be known.
+            LockError: the lock was lost, or the check failed.
         """
         session = self._session
         if self._name is None or session is None:
@@ -143,15 +135,15 @@ class ZookeeperLock:
         problem = self._missing(session, time.monotonic() + self._server.connection_seconds)
         if problem:
             raise LockError(
-                f"The lock {self._path} in ZooKeeper at {self._server.hosts} cannot be relied on: {problem}. Others "
-                "may have it by now. Nothing was published; run the operation again."
+                f"The lock {self._path} in ZooKeeper at {self._server.hosts} may be lost: {problem}. Another writer "
+                "may hold it now. Nothing was published; retry the operation."
             )
 
     def unlock(self) -> None:
         """Delete our node.
 
         Raises:
-            OSError: no answer; the session is ended, and the node with it, now or when its time is over.
+            OSError: no response; ending the session, or its timeout, deletes the node.
         """
         name, session = self._name, self._session
         self._name = None
@@ -160,29 +152,29 @@ class ZookeeperLock:
         try:
             self._leave(session, name)
         except BaseException as error:
-            ended = session.broken  # by the server: the node went with it
+            ended = session.broken  # the server has deleted the node with the session
             self._drop()
             if not (ended and isinstance(error, OSError)):
                 raise
 
     def close(self) -> None:
-        """Give the lock up if it is held, and the session back."""
+        """Release a held lock, and return the session for reuse."""
         try:
             self.unlock()
         except (OSError, LockError):
             pass  # the session was ended instead
         session, self._session = self._session, None
         if session is not None:
-            give_back(session)
+            return_session(session)
 
     # ---- the session
 
     def _open(self) -> ZookeeperSession:
-        """A session that is connected."""
+        """A connected session."""
         if self._session is not None and not self._session.is_usable:
             self._drop()
         if self._session is None:
-            self._session = borrow(self._server)
+            self._session = borrow_session(self._server)
         try:
             self._session.connect()
         except OSError:
@@ -198,28 +190,28 @@ class ZookeeperLock:
     # ---- the queue
 
     def _queue(self, session: ZookeeperSession, deadline: float) -> str | None:
-        """Name of our node once it is the first; None when it was not in time, and is gone."""
+        """Create our node and wait until it is first; its name, or None at the deadline, with the node deleted."""
         name = self._join(session)
         while True:
             session.changed.clear()
-            line = in_line(session.ask(session.client.get_children_async, self._path))
-            if name not in line:
-                raise ConnectionError(f"The session with ZooKeeper at {self._server.hosts} ended in the queue.")
-            place = line.index(name)
+            queue = queue_order(session.ask(session.client.get_children_async, self._path))
+            if name not in queue:
+                raise ConnectionError(f"The session with ZooKeeper at {self._server.hosts} ended during the wait.")
+            place = queue.index(name)
             if place == 0:
                 return name
             if time.monotonic() >= deadline:
-                self._note_holder(session, line[0])
+                self._note_holder(session, queue[0])
                 self._leave(session, name)
                 return None
             try:
-                session.ask(session.client.get_async, f"{self._path}/{line[place - 1]}", watch=session.watcher)
+                session.ask(session.client.get_async, f"{self._path}/{queue[place - 1]}", watch=session.watcher)
             except NoNodeError:
                 continue
             session.wait(deadline - time.monotonic())
 
     def _join(self, session: ZookeeperSession) -> str:
-        """Make our node; its name."""
+        """Create our node and return its name."""
         prefix = f"{_PREFIX}{uuid.uuid4()}-{_SORTED_AFTER}"
         make, path = session.client.create_async, f"{self._path}/{prefix}"
         data = f"application_id=hudi_fast-{platform.node()}-{os.getpid()}".encode()
@@ -231,7 +223,7 @@ class ZookeeperLock:
                 made = session.ask(make, path, data, ephemeral=True, sequence=True)
             return str(made).rpartition("/")[2]
         except OSError:
-            # The node may have been made all the same; it counts if it is in this session.
+            # The node may exist; it is usable if this session is still alive.
             session.connect()
             names = session.ask(session.client.get_children_async, self._path)
             ours = [name for name in names if name.startswith(prefix)]
@@ -240,7 +232,7 @@ class ZookeeperLock:
             return str(ours[0])
 
     def _make_path(self, session: ZookeeperSession) -> None:
-        """The lock's path and all above it, which stay."""
+        """Create the lock's path and its parents as persistent nodes."""
         parts = self._path.split("/")
         for end in range(2, len(parts) + 1):
             try:
@@ -250,26 +242,26 @@ class ZookeeperLock:
             except NoNodeError as error:
                 raise LockError(
                     f"ZooKeeper at {self._server.hosts} has no node for the path at the end of "
-                    "hoodie.write.lock.zookeeper.url; make it first."
+                    "hoodie.write.lock.zookeeper.url; create it first."
                 ) from error
 
     def _leave(self, session: ZookeeperSession, name: str) -> None:
-        """Delete our node, again and again for as long as an answer may take: others wait behind it."""
+        """Delete our node, with retries for the connection timeout, because others wait behind it."""
         deadline = time.monotonic() + self._server.connection_seconds
         while True:
             try:
                 session.ask(session.client.delete_async, f"{self._path}/{name}", seconds=deadline - time.monotonic())
                 return
             except NoNodeError:
-                return  # it went with its session, or with a request whose answer was lost
+                return  # deleted with its session, or by a request whose response was lost
             except OSError:
                 if session.broken or time.monotonic() >= deadline:
                     raise
                 time.sleep(_PAUSE_SECONDS)
 
     def _missing(self, session: ZookeeperSession, deadline: float) -> str:
-        """Why the lock is not ours any more, or not for sure; empty when it is."""
-        problem = "there was no answer in time"
+        """Why the lock is lost or may be lost; "" if it is held."""
+        problem = "no answer in time"
         while time.monotonic() < deadline:
             check = session.client.transaction()
             check.check(f"{self._path}/{self._name}", _ANY_VERSION)
@@ -278,17 +270,17 @@ class ZookeeperLock:
                 answers = session.ask(check.commit_async, seconds=deadline - asked)
             except OSError as error:
                 if session.broken:
-                    return "the session of its holder has ended"
+                    return "its session has ended"
                 problem = f"{error}"
                 time.sleep(_PAUSE_SECONDS)
                 continue
             if session.broken:
-                return "the session of its holder has ended"
+                return "its session has ended"
             if any(isinstance(answer, Exception) for answer in answers):
-                return "the node of its holder is gone"
+                return "its node was deleted"
             if time.monotonic() - asked < _FRESH_SECONDS:
                 return ""
-            # The process may have been suspended since it asked: what was true then need not be now.
+            # The process may have been suspended since the request, and the answer may be outdated.
         return problem
 
     def _note_holder(self, session: ZookeeperSession, first: str) -> None:
@@ -309,11 +301,11 @@ def _server(options: LockOptions) -> ZookeeperServer:
 
 
 def _checked(path: str) -> str:
-    """``path`` if ZooKeeper takes it as it is: Curator does not make it better, and both must have the same one."""
+    """``path`` if it is valid; Curator does not normalise paths, and both sides must use the same one."""
     parts = path.split("/")
     if parts[0] or len(parts) < 2 or any(part in ("", ".", "..") or "\0" in part for part in parts[1:]):
         raise ConfigError(
-            f"The path of a lock in ZooKeeper is hoodie.write.lock.zookeeper.base_path, a slash and the lock's key. It "
-            f"starts with a slash and has names between slashes, not {path!r}."
+            f"The path of a lock in ZooKeeper is hoodie.write.lock.zookeeper.base_path, a slash and the lock key. It "
+            f"must start with a slash and have a name between every two slashes; found {path!r}."
         )
     return path

@@ -1,16 +1,16 @@
-"""Sessions with ZooKeeper, one lock at a time in each, and kept for the next lock once they are free.
+"""ZooKeeper sessions, each used by one lock at a time and kept for reuse.
 
 ::
 
-    borrow(server) ─► a session that an earlier lock left, or a new one ─► ask(...) ... ─► give_back: free for a while
-                                                                              └► broken: ended, with all of its nodes
+    borrow_session(server) ─► a free session or a new one ─► ask(...) ... ─► return_session: kept for a while
+                                                                └► broken: ended, with all of its nodes
 
-A session costs several round trips to begin, and a table's lock is taken several times for a write. What is kept is
-keyed by the process as well as the server: a child of ``fork`` has none of the threads that keep its parent's sessions
-alive, and must not end them. The dictionary is used by single operations that the interpreter does at once, so that no
-lock of threads can be left held in a child. A session that nobody wanted for a while is ended.
+A session needs several round trips to begin, and a write takes the table lock several times. Free sessions are keyed by
+process and server: a child of ``fork`` does not have the threads that keep its parent's sessions alive, and must not
+end them. The dictionary is accessed by atomic operations only, because a child could inherit a held thread lock. An
+idle session is ended after a while.
 
-Requests have a time limit; where the answer did not come it is unknown whether they were carried out.
+Requests have a timeout; if no response arrives, it is unknown whether the request was executed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kazoo.protocol.states import KazooState
 
 from hudi_fast.errors import ConfigError, LockError
 
-__all__ = ["ZookeeperServer", "ZookeeperSession", "borrow", "give_back"]
+__all__ = ["ZookeeperServer", "ZookeeperSession", "borrow_session", "return_session"]
 
 _IDLE_SECONDS = 30.0
 _END_SECONDS = 5.0
@@ -43,13 +43,13 @@ _logger.addHandler(logging.NullHandler())
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperServer:
-    """Where ZooKeeper is, and how long to wait for it.
+    """Address and timeouts of ZooKeeper.
 
     Attributes:
-        hosts: ``host:port,...`` and a path below which everything is.
-        session_seconds: how long the nodes of a session outlive its last sign of life; the servers have bounds for it.
-        connection_seconds: longest wait for a connection, and for any one answer.
-        retry_seconds: first and longest wait between two tries to connect.
+        hosts: ``host:port,...``, optionally with a root path.
+        session_seconds: requested session timeout; the servers limit it.
+        connection_seconds: maximum wait for a connection, and for one response.
+        retry_seconds: first and maximum wait between two connection attempts.
     """
 
     hosts: str
@@ -59,21 +59,21 @@ class ZookeeperServer:
 
 
 class ZookeeperSession:
-    """A connection whose nodes go when it ends. Not connected yet.
+    """A session, initially not connected. ZooKeeper deletes its ephemeral nodes when it ends.
 
     Args:
-        server: where.
+        server: address and timeouts.
 
     Attributes:
-        broken: it has ended, or a request of it may still be carried out that nobody waits for: it is no use any more.
-        changed: set when a node that is watched changes, or the connection does.
-        ended: set when it is being ended.
-        stirred: set when its connection is lost, or it is ended.
-        freed: when it was given back, by the monotonic clock.
-        keeper: the thread that ends it when nobody wants it.
+        broken: not reusable: the session has ended, or an abandoned request may still be executed.
+        changed: set when a watched node or the state of the connection changes.
+        ended: set when the session is being ended.
+        interrupted: set when the connection is lost or the session is ended.
+        freed_at: time of the return, by the monotonic clock.
+        keeper: the thread that ends the session after it was idle for a while.
 
     Raises:
-        ConfigError: ``hosts`` is nothing to connect to.
+        ConfigError: invalid ``hosts``.
     """
 
     def __init__(self, server: ZookeeperServer) -> None:
@@ -84,8 +84,8 @@ class ZookeeperSession:
         self._up = threading.Event()
         self._started = self._has_begun = False
         self.ended = threading.Event()
-        self.stirred = threading.Event()
-        self.freed = 0.0
+        self.interrupted = threading.Event()
+        self.freed_at = 0.0
         self.keeper: threading.Thread | None = None
         first, longest = server.retry_seconds
         retry = {"max_tries": -1, "delay": first, "backoff": 2, "max_delay": max(first, longest)}
@@ -102,16 +102,16 @@ class ZookeeperSession:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the next lock may go on with it."""
+        """Whether another lock can reuse the session."""
         return not self.broken and self.pid == os.getpid() and bool(self.client.connected)
 
     def connect(self) -> None:
-        """Wait until there is a connection: the first one, or the next.
+        """Wait until the session is connected or reconnected.
 
         Raises:
-            OSError: there was none in time.
+            OSError: no connection within ``connection_seconds``.
         """
-        if not self._started:  # the client goes on connecting by itself from then on
+        if not self._started:  # from then on the client reconnects by itself
             self._started = True
             self.client.start_async()
         if not self._up.wait(self.server.connection_seconds):
@@ -120,18 +120,18 @@ class ZookeeperSession:
             )
 
     def ask(self, request: Callable[..., Any], *arguments: Any, seconds: float | None = None, **named: Any) -> Any:
-        """The answer to one of the client's requests whose names end in ``_async``.
+        """Send a request and wait for its response.
 
         Args:
-            request: asks; while there is no connection it waits for one.
-            arguments: of the request.
-            seconds: how long to wait; None for ``connection_seconds``.
-            named: of the request, too.
+            request: a ``..._async`` method of the client; it waits for a connection.
+            arguments: positional arguments of the request.
+            seconds: maximum wait; None = ``connection_seconds``.
+            named: keyword arguments of the request.
 
         Raises:
-            LockError: the request is refused, whenever it is asked.
-            NoNodeError, NodeExistsError: as Kazoo has them.
-            OSError: there was no answer in time, or none of these: whether it was carried out is unknown.
+            LockError: access is denied.
+            NoNodeError, NodeExistsError: see Kazoo.
+            OSError: no response in time, or another failure; it is unknown whether the request was executed.
         """
         try:
             return request(*arguments, **named).get(
@@ -139,8 +139,8 @@ class ZookeeperSession:
             )
         except _REFUSED as error:
             raise LockError(
-                f"ZooKeeper at {self.server.hosts} refuses access ({type(error).__name__}): the nodes of the lock must "
-                "be open to whoever writes to the table."
+                f"ZooKeeper at {self.server.hosts} denies access ({type(error).__name__}): all writers of the table "
+                "need access to the nodes of the lock."
             ) from error
         except (NoNodeError, NodeExistsError):
             raise
@@ -150,24 +150,24 @@ class ZookeeperSession:
             ) from error
 
     def wait(self, seconds: float) -> None:
-        """Until a node that is watched changes, or the connection does, or so long; then look again."""
+        """Wait until a watched node or the connection changes, for at most ``seconds``."""
         self.changed.wait(max(seconds, 0.0))
 
     def watcher(self, _event: object) -> None:
-        """Called by the client when a node changes that is watched."""
+        """Callback of the client for changes of watched nodes."""
         self.changed.set()
 
     def end(self) -> None:
-        """End the session, and every node that is in it; what takes long is done by a thread.
+        """End the session and delete its ephemeral nodes, in a thread.
 
-        Without a connection the session would go on for its time, with a node that keeps others waiting: the thread
-        waits for the next connection, to end it by that.
+        Without a connection the session, with a node that blocks other writers, would last until its timeout: the
+        thread therefore waits for the next connection to end the session.
         """
         self.broken = True
         if self.pid != os.getpid() or self.ended.is_set():
             return
         self.ended.set()
-        self.stirred.set()
+        self.interrupted.set()
         ending = threading.Thread(target=self._stop, name="hudi_fast-zookeeper-end", daemon=True)
         was_up = self._up.is_set()
         ending.start()
@@ -177,7 +177,7 @@ class ZookeeperSession:
     def _stop(self) -> None:
         if self._has_begun:
             self._up.wait(self.server.session_seconds)
-        with contextlib.suppress(Exception):  # whatever it is, the session ends by itself
+        with contextlib.suppress(Exception):  # in any case the session ends at its timeout
             self.client.stop()
             self.client.close()
 
@@ -188,18 +188,18 @@ class ZookeeperSession:
         else:
             self._up.clear()
             self.broken = self.broken or state == KazooState.LOST
-            self.stirred.set()
+            self.interrupted.set()
         self.changed.set()
 
 
 _free: dict[tuple[int, ZookeeperServer], ZookeeperSession] = {}
 
 
-def borrow(server: ZookeeperServer) -> ZookeeperSession:
-    """A session that nobody else has: one that is free, or a new one that is not connected yet.
+def borrow_session(server: ZookeeperServer) -> ZookeeperSession:
+    """Take a free session, or open a new one, which is not connected yet.
 
     Raises:
-        ConfigError: ``hosts`` is nothing to connect to.
+        ConfigError: invalid ``hosts``.
     """
     kept = _free.pop((os.getpid(), server), None)
     if kept is not None:
@@ -209,10 +209,10 @@ def borrow(server: ZookeeperServer) -> ZookeeperSession:
     return ZookeeperSession(server)
 
 
-def give_back(session: ZookeeperSession) -> None:
-    """Keep a session for the next lock, unless it is broken or one is kept already. None of its nodes may be left."""
+def return_session(session: ZookeeperSession) -> None:
+    """Keep a session for the next lock, or end it if it is broken or another one is kept. It must have no nodes."""
     key = (session.pid, session.server)
-    session.freed = time.monotonic()
+    session.freed_at = time.monotonic()
     if not session.is_usable or _free.setdefault(key, session) is not session:
         session.end()
     elif session.keeper is None:
@@ -221,12 +221,12 @@ def give_back(session: ZookeeperSession) -> None:
 
 
 def _keep(key: tuple[int, ZookeeperServer], session: ZookeeperSession) -> None:
-    """End the session once it has been free for a while, or has lost its connection while it was free."""
+    """End a free session after the idle time, or when it loses its connection."""
     while not session.ended.is_set():
-        session.stirred.wait(_IDLE_SECONDS)
-        session.stirred.clear()
-        idle = time.monotonic() - session.freed >= _IDLE_SECONDS or not session.is_usable
+        session.interrupted.wait(_IDLE_SECONDS)
+        session.interrupted.clear()
+        idle = time.monotonic() - session.freed_at >= _IDLE_SECONDS or not session.is_usable
         if idle and _free.get(key) is session:
-            taken = _free.pop(key, None)  # if somebody was faster, it is another one, and as free
+            taken = _free.pop(key, None)  # another thread may have replaced it by another free session
             if taken is not None:
                 taken.end()

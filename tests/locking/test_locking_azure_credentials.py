@@ -52,7 +52,7 @@ def test_the_first_way_in_hudis_order_counts(given: dict[str, str], expected: di
     ("given", "match"),
     [
         ({CONNECTION: "AccountName=not-to-be-told"}, "neither AccountKey nor"),
-        ({"client__secret": "not-to-be-told"}, "give all or none"),
+        ({"client__secret": "not-to-be-told"}, "Give all of"),
     ],
 )
 def test_credentials_that_are_incomplete_are_not_told(given: dict[str, str], match: str) -> None:

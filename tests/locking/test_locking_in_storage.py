@@ -73,7 +73,7 @@ def held(lock: StorageLock) -> Iterator[StorageLock]:
 def fall_silent(lock: StorageLock) -> None:
     """As if its process were stopped."""
     assert lock._lease is not None
-    lock._lease.over.set()
+    lock._lease.stop.set()
 
 
 def record_of(place: Storage) -> LockRecord:
@@ -120,7 +120,7 @@ def test_records_survive_their_bytes(expired: bool, valid_until: int, owner: str
     ],
 )
 def test_what_is_no_record_is_told(data: bytes) -> None:
-    with pytest.raises(hf.LockError, match=r"table_lock.json cannot be understood.*delete the file"):
+    with pytest.raises(hf.LockError, match=r"table_lock.json cannot be decoded.*delete the file"):
         decode_record(data)
 
 
@@ -165,7 +165,7 @@ def test_others_wait_and_are_told_for_whom(place: Storage) -> None:
 
 
 def test_a_lock_is_not_taken_twice_by_one_provider(place: Storage) -> None:
-    with held(lock_of(place)) as lock, pytest.raises(hf.LockError, match="held already"):
+    with held(lock_of(place)) as lock, pytest.raises(hf.LockError, match="already holds"):
         lock.try_lock(0.0)
     with pytest.raises(hf.LockError, match="not held"):
         lock.require_held()
@@ -174,7 +174,7 @@ def test_a_lock_is_not_taken_twice_by_one_provider(place: Storage) -> None:
 def test_an_object_that_cannot_be_understood_is_left_alone(place: Storage) -> None:
     place.conditional().create(STORAGE_LOCK_PATH, b"{}")
     lock = lock_of(place)
-    with pytest.raises(hf.LockError, match="cannot be understood"):
+    with pytest.raises(hf.LockError, match="cannot be decoded"):
         lock.try_lock(60.0)
     lock.close()
     assert place.read_bytes(STORAGE_LOCK_PATH) == b"{}"
@@ -189,7 +189,7 @@ def test_a_lock_without_an_end_is_waited_for(place: Storage) -> None:
 
 def test_a_bucket_that_is_not_there_is_an_error_at_once(s3_server: S3Server) -> None:
     lock = lock_of(Storage("s3://no-such-bucket/t", s3_server.options))
-    with pytest.raises(hf.LockError, match="cannot be asked for"):
+    with pytest.raises(hf.LockError, match="cannot be acquired"):
         lock.try_lock(60.0)
 
 
@@ -197,7 +197,7 @@ def test_keys_that_are_wrong_are_an_error_at_once_and_stay_secret(s3_server: S3S
     wrong = {**s3_server.options, "secret_key": "not-to-be-told"}
     if s3_server.kind == "moto":
         pytest.skip("moto asks for no keys")
-    with pytest.raises(hf.LockError, match="cannot be asked for") as failure:
+    with pytest.raises(hf.LockError, match="cannot be acquired") as failure:
         lock_of(Storage(s3_server.path("t"), wrong)).try_lock(60.0)
     assert "not-to-be-told" not in str(failure.value)
 
@@ -218,7 +218,7 @@ def test_a_holder_renews_and_a_silent_one_loses_the_lock(bucket: Storage) -> Non
         assert not other.try_lock(0.0)
         assert other.try_lock(20.0)
         assert now_ms() > last + 500
-        with pytest.raises(hf.LockError, match=r"was lost: it says .*" + record_of(place).owner):
+        with pytest.raises(hf.LockError, match=r"was lost: its content is now .*" + record_of(place).owner):
             lock.require_held()
         other.require_held()
         lock.unlock()

@@ -151,6 +151,6 @@ def test_a_lock_on_a_table_that_was_replaced_locks_nothing(table: Path) -> None:
 
 
 def test_a_table_that_went_away_is_said_to_be_gone(tmp_path: Path) -> None:
-    with pytest.raises(hf.TableNotFoundError, match="went away"), machine_lock(Storage(tmp_path / "none"), 1):
+    with pytest.raises(hf.TableNotFoundError, match="was deleted"), machine_lock(Storage(tmp_path / "none"), 1):
         pass
     assert not (tmp_path / "none" / LOCK_PATH).exists()

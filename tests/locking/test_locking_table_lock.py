@@ -86,7 +86,13 @@ def test_a_wait_in_vain_tells_who_has_the_lock_and_what_was_tried(table: Storage
             raise AssertionError("it is held by somebody else")
         assert 3 * 0.05 + 2 * 0.02 <= time.monotonic() - started < 20
         text = str(failure.value)
-        for part in (table.uri, FILE, "3 tries", f'"process": {os.getpid()}', "hoodie.write.lock.client.num_retries"):
+        for part in (
+            table.uri,
+            FILE,
+            "3 attempts",
+            f'"process": {os.getpid()}',
+            "hoodie.write.lock.client.num_retries",
+        ):
             assert part in text
         other.require_held()
         assert not is_held(table)
@@ -104,7 +110,7 @@ def test_what_no_try_can_mend_is_raised_at_once(table: Storage) -> None:
     table.write_bytes(STORAGE_LOCK_PATH, b"no record")
     started = time.monotonic()
     with (
-        pytest.raises(hf.LockError, match="cannot be understood") as failure,
+        pytest.raises(hf.LockError, match="cannot be decoded") as failure,
         table_lock(table, options(OBJECT, wait_time_ms=60_000)),
     ):
         raise AssertionError("it cannot be had")
@@ -120,7 +126,7 @@ def test_a_provider_that_cannot_be_reached_is_tried_again_and_its_last_failure_t
         with table_lock(storage, options(OBJECT, wait_time_ms=0)) as held:
             held.require()
         proxy.fail("GET", DROP_REQUEST, "table_lock.json", times=3)
-        text = r"3 tries.*information: unknown\. The last try failed: S3 did not read"
+        text = r"3 attempts.*information: unknown\. The last attempt failed: S3 did not read"
         with pytest.raises(hf.LockTimeoutError, match=text), table_lock(storage, options(OBJECT, wait_time_ms=0)):
             raise AssertionError("it cannot be had")
 
@@ -196,7 +202,7 @@ def test_an_exception_leaves_nothing_behind(table: Storage, provider: str) -> No
 
 def test_a_lock_that_cannot_be_given_up_is_a_warning(table: Storage) -> None:
     """What was done under it is done."""
-    with pytest.warns(hf.HudiWarning, match=rf"The lock of {table.uri} could not be given up: .*descriptor"):
+    with pytest.warns(hf.HudiWarning, match=rf"The lock of {table.uri} could not be released: .*descriptor"):
         with table_lock(table, options()) as held:
             os.close(held._provider._own.descriptor)  # type: ignore[union-attr]
     assert not is_held(table)
@@ -223,7 +229,7 @@ def test_last_acts_are_done_while_the_lock_is_held_and_then_it_is_not(table: Sto
         held.before_end(look)
         held.before_end(look)  # once is enough
     assert seen == [True]
-    with pytest.raises(hf.LockError, match="given up already"):
+    with pytest.raises(hf.LockError, match="already released"):
         held.require()
 
 

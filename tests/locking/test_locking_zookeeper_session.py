@@ -12,7 +12,7 @@ from kazoo.exceptions import ConnectionLoss, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from hudi_fast.errors import ConfigError, LockError
-from hudi_fast.locking.zookeeper_session import ZookeeperServer, ZookeeperSession, borrow, give_back
+from hudi_fast.locking.zookeeper_session import ZookeeperServer, ZookeeperSession, borrow_session, return_session
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ class Client:
 
 
 def connected(server: ZookeeperServer) -> ZookeeperSession:
-    session = borrow(server)
+    session = borrow_session(server)
     session.client = Client()
     return session
 
@@ -55,9 +55,9 @@ def test_a_server_that_does_not_answer_is_named(server: ZookeeperServer) -> None
 
 def test_a_connected_session_is_kept_for_the_next_lock(server: ZookeeperServer) -> None:
     session = connected(server)
-    give_back(session)
-    assert borrow(server) is session
-    other = borrow(server)
+    return_session(session)
+    assert borrow_session(server) is session
+    other = borrow_session(server)
     assert other is not session
     session.end()
     other.end()
@@ -65,20 +65,20 @@ def test_a_connected_session_is_kept_for_the_next_lock(server: ZookeeperServer) 
 
 def test_one_session_is_kept_and_the_second_is_ended(server: ZookeeperServer) -> None:
     first, second = connected(server), connected(server)
-    give_back(first)
-    give_back(second)
+    return_session(first)
+    return_session(second)
     assert second.ended.is_set()
-    assert borrow(server) is first
+    assert borrow_session(server) is first
     first.end()
 
 
 def test_a_broken_or_unconnected_session_is_not_kept(server: ZookeeperServer) -> None:
     broken = connected(server)
     broken.broken = True
-    for session in (broken, borrow(server)):
-        give_back(session)
+    for session in (broken, borrow_session(server)):
+        return_session(session)
         assert session.ended.is_set()
-        assert borrow(server) is not session
+        assert borrow_session(server) is not session
 
 
 def test_a_session_of_a_parent_process_is_neither_used_nor_ended(server: ZookeeperServer) -> None:
