@@ -16,11 +16,14 @@ __all__ = ["COMMIT_TIME", "DELETE", "KEY_ONLY", "KEY_ONLY_LOSES", "NO_KIND", "OT
 DELETE = 1
 COMMIT_TIME = 2
 KEY_ONLY = 4
+"""Bits of ``flags``; see :func:`fold_entries`."""
 
 OTHER_KIND_LOSES = 1
 KEY_ONLY_LOSES = 2
+"""Bits of ``rules``."""
 
 NO_KIND = 255
+"""Value of ``kinds`` for an entry whose ordering value does not compare."""
 
 
 @kernel("void(ri4, ri8, ru1, ru1, i8, wi4, wi4, wi4, wi4)")

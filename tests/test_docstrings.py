@@ -1,60 +1,116 @@
-"""Docstrings keep what house rules ask: parameters of public functions are described, and examples run."""
+"""Docstrings of all public names: present, complete in their parameters, and with examples that run."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import hudi_fast.kernels
 import pytest
+from hudi_fast.kernels._jit import Helper, Kernel
 
 import hudi_fast
-import hudi_fast.table
 
-CORE = ("view", "merging", "index", "writing", "reading", "storage")
-
-
-def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Public functions of the engine's core, with their full names."""
-    for folder in CORE:
-        package = importlib.import_module(f"hudi_fast.{folder}")
-        for found in pkgutil.walk_packages(package.__path__, f"hudi_fast.{folder}."):
-            if found.ispkg:
-                continue
-            module = importlib.import_module(found.name)
-            for name in module.__all__:
-                value = getattr(module, name)
-                if inspect.isfunction(value):
-                    yield f"{found.name}.{name}", value
+ROOT = Path(__file__).parents[1]
 
 
-FUNCTIONS = dict(functions())
+def module_names() -> list[str]:
+    """Modules of the package and of the kernels; those with a leading underscore are internal."""
+    names = [found.name for found in pkgutil.walk_packages(hudi_fast.__path__, "hudi_fast.")]
+    names += [found.name for found in pkgutil.iter_modules(hudi_fast.kernels.__path__, "hudi_fast.kernels.")]
+    return sorted(name for name in {"hudi_fast", *names} if "._" not in name)
 
 
-def test_there_are_functions() -> None:
-    assert len(FUNCTIONS) > 40
+MODULES = module_names()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_with_three_parameters_or_more_describes_them(name: str) -> None:
-    text = inspect.getdoc(FUNCTIONS[name]) or ""
-    assert text
-    parameters = list(inspect.signature(FUNCTIONS[name]).parameters)
-    if len(parameters) >= 3 and "Args:" in text:
-        for parameter in parameters:
-            assert f"{parameter}:" in text, parameter
+def public_values(module: ModuleType) -> dict[str, Any]:
+    """The names in ``__all__`` that the module defines itself; kernels as the functions that they compile."""
+    values = {name: getattr(module, name) for name in getattr(module, "__all__", ())}
+    functions = {name: one.function if isinstance(one, Kernel | Helper) else one for name, one in values.items()}
+    return {
+        name: one for name, one in functions.items() if getattr(one, "__module__", module.__name__) == module.__name__
+    }
 
 
-def test_the_table_objects_example_runs() -> None:
-    failed, tried = doctest.testmod(hudi_fast.table)
-    assert tried >= 6
+def undescribed_constants(module: ModuleType) -> set[str]:
+    """Names assigned at the top of a module without a string below, or a comment at, their block of assignments."""
+    lines = Path(module.__file__ or "").read_text(encoding="utf-8").splitlines()
+    undescribed: set[str] = set()
+    block: set[str] = set()
+    end = -1
+    for node in ast.parse("\n".join(lines)).body:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and node.lineno == end + 1:
+            undescribed -= block
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            block = names | (block if node.lineno == end + 1 else set())
+            undescribed |= names
+            if "#" in lines[node.lineno - 1] or lines[node.lineno - 2].startswith("#"):
+                undescribed -= block
+            end = node.end_lineno or -1
+    return undescribed
+
+
+def described(value: Any) -> str:
+    """The docstring of a function or a class; "" if there is none, or a dataclass made it."""
+    text = (value.__doc__ if isinstance(value, type) else inspect.getdoc(value)) or ""
+    return "" if isinstance(value, type) and text.startswith(f"{value.__name__}(") else text
+
+
+def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Public functions, and public methods of public classes."""
+    for name, value in public_values(module).items():
+        if inspect.isfunction(value):
+            yield name, value
+        if not inspect.isclass(value):
+            continue
+        for method, member in vars(value).items():
+            inner = getattr(member, "__func__", getattr(member, "fget", member))
+            if not method.startswith("_") and inspect.isfunction(inner):
+                yield f"{name}.{method}", getattr(value, method) if inspect.isfunction(member) else inner
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_is_described(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__doc__
+    values = public_values(module)
+    missing = [one for one, value in values.items() if inspect.isclass(value) and not described(value)]
+    missing += [one for one, value in functions_of(module) if not described(value)]
+    assert [*missing, *sorted(undescribed_constants(module) & set(values))] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_parameters_are_described_or_obvious_from_one_line(name: str) -> None:
+    """A docstring of several paragraphs that describes parameters describes all of them."""
+    missing = []
+    for function, value in functions_of(importlib.import_module(name)):
+        text = described(value)
+        parameters = [one for one in inspect.signature(value).parameters if one not in ("self", "cls")]
+        if "Args:" in text:
+            missing += [f"{function}: {one}" for one in parameters if f"{one}:" not in text]
+        elif len(parameters) >= 3 and len(text.split("\n\n")[0].splitlines()) > 2:
+            missing += [f"{function}: {one}" for one in parameters if one not in text]
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in MODULES if ">>>" in (inspect.getsource(importlib.import_module(name)))]
+)
+def test_examples_run(name: str) -> None:
+    failed, tried = doctest.testmod(importlib.import_module(name))
+    assert tried
     assert failed == 0
 
 
-@pytest.mark.parametrize("name", [name for name in vars(hudi_fast.HudiTable) if not name.startswith("_")])
-def test_every_method_of_the_table_object_says_what_it_does(name: str) -> None:
-    value = inspect.getattr_static(hudi_fast.HudiTable, name)
-    assert inspect.getdoc(value.__func__ if isinstance(value, classmethod) else value)
+def test_the_table_object_has_examples() -> None:
+    assert doctest.testmod(importlib.import_module("hudi_fast.table")).attempted >= 6

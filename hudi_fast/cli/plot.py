@@ -27,6 +27,7 @@ from hudi_fast.timeline.instant import ms_from_instant
 __all__ = ["PICTURE_FORMATS", "Bar", "bars_of", "draw_history", "require_plotting", "size_bins"]
 
 PICTURE_FORMATS = ("png", "svg", "pdf")
+"""File name suffixes of pictures."""
 
 _OPERATIONS = {"COMPACT": "compaction", "LOG_COMPACT": "log compaction", "CLUSTER": "clustering"}
 _ACTIONS = {"logcompaction": "log compaction", "deltacommit": "delta commit", "replacecommit": "replace commit"}

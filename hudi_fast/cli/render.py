@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 OUTPUT_FORMATS = ("parquet", "csv", "json", "arrow")
+"""Formats of written files, by file name suffix."""
+
 _PIPE_WIDTH = 240
 _UNLIMITED_WIDTH = 100_000
 

@@ -1,1 +1,1 @@
-
+"""Table configuration and typed options."""

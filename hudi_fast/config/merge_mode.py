@@ -37,17 +37,22 @@ COMMIT_TIME = "COMMIT_TIME_ORDERING"
 EVENT_TIME = "EVENT_TIME_ORDERING"
 CUSTOM = "CUSTOM"
 MERGE_MODES = (COMMIT_TIME, EVENT_TIME, CUSTOM)
+"""Merge modes of tables (`hoodie.record.merge.mode`)."""
 
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 CUSTOM_STRATEGY = "1897ef5f-18bc-4557-939c-9d6a8afd1519"
+"""Merge strategy ids, one per merge mode, and that of payload classes."""
 
 MERGE_PROPERTY_PREFIX = "hoodie.record.merge.property."
+"""Prefix of table properties that a merge strategy reads."""
+
 _PACKAGE = "org.apache.hudi.common.model."
 DEFAULT_PAYLOAD = _PACKAGE + "DefaultHoodieRecordPayload"
 OVERWRITE_PAYLOAD = _PACKAGE + "OverwriteWithLatestAvroPayload"
 PARTIAL_UPDATE_PAYLOAD = _PACKAGE + "PartialUpdateAvroPayload"
+"""Payload classes that decide the merge mode."""
 
 _MODE_OF_PAYLOAD = {
     DEFAULT_PAYLOAD: EVENT_TIME,

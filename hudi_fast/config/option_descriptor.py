@@ -23,6 +23,7 @@ __all__ = ["BOTH", "READ", "WRITE", "Kind", "Option", "text_of"]
 READ = ("read",)
 WRITE = ("write",)
 BOTH = ("read", "write")
+"""Families of options: used by reads, by writes, or by both."""
 
 
 class Kind(enum.Enum):

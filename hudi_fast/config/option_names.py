@@ -47,6 +47,7 @@ BULK_SORT_MODES = (
     "PARTITION_PATH_REPARTITION",
     "PARTITION_PATH_REPARTITION_AND_SORT",
 )
+"""Sort modes of bulk inserts."""
 
 SUPPORTED_INDEX_TYPES = (
     "SIMPLE",
@@ -64,6 +65,7 @@ INDEX_TYPES = (
     "FLINK_STATE",
     "HBASE",
 )
+"""Index types: those that hudi_fast supports, and all that Hudi knows."""
 
 SUPPORTED_KEY_GENERATOR_TYPES = (
     "SIMPLE",
@@ -89,6 +91,7 @@ KEY_GENERATOR_TYPES = (
     "SPARK_SQL_MERGE_INTO",
     "USER_PROVIDED",
 )
+"""Key generator types: those that hudi_fast supports, and all that Hudi knows."""
 
 _KEYGEN = "org.apache.hudi.keygen."
 KEY_GENERATOR_CLASSES = (

@@ -34,6 +34,8 @@ __all__ = [
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 CHECKSUM_KEY = "hoodie.table.checksum"
+"""Paths of the properties file and of its backup, and the key of its checksum."""
+
 _NAME_KEY = "hoodie.table.name"
 _DATABASE_KEY = "hoodie.database.name"
 _ATTEMPTS = 5

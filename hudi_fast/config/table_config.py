@@ -23,6 +23,8 @@ __all__ = ["READ_VERSIONS", "WRITE_VERSIONS", "NewTable", "TableConfig", "new_ta
 
 READ_VERSIONS = (4, 5, 6, 8, 9)
 WRITE_VERSIONS = (6, 8, 9)
+"""Table versions that hudi_fast reads, and those that it writes."""
+
 _TABLE_TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 _KEYGEN_PREFIX = "hoodie.keygen."
 _OLD_KEYGEN_PREFIX = "hoodie.deltastreamer.keygen."

@@ -22,6 +22,7 @@ from hudi_fast.writing.flow import WriteResult
 __all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
+"""Kinds of clauses: rows of both sides, of the source alone, of the table alone."""
 
 _ALIAS = re.compile(r"[^\W\d]\w*$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?$")

@@ -26,6 +26,7 @@ from hudi_fast.writing.plan import WritePlan
 __all__ = ["PLACES", "check_columns", "identity_columns", "key_filter", "names_rows", "read_rows", "roots"]
 
 PLACES = (KEY, PATH, GROUP)
+"""Columns that identify a stored row: record key, partition path, file group."""
 
 
 def roots(names: Iterable[str]) -> list[str]:

@@ -37,6 +37,7 @@ __all__ = ["DYNAMIC_V0", "SIMPLE", "BloomFilter"]
 
 DYNAMIC_V0 = "DYNAMIC_V0"
 SIMPLE = "SIMPLE"
+"""Types of bloom filters: growing with the number of keys, and of fixed size."""
 
 _ROW_HEADER = struct.Struct(">iibi")
 _GROWTH = struct.Struct(">iii")

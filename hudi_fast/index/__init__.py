@@ -1,1 +1,1 @@
-
+"""Tagging: finding the file groups of record keys."""

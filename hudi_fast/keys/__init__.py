@@ -1,1 +1,1 @@
-"""Record keys and partition paths: key generators, the text of values, timestamp-based paths and their zones."""
+"""Record keys and partition paths: key generators, the text of values, timestamp-based paths and their time zones."""

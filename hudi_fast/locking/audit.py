@@ -22,6 +22,7 @@ __all__ = ["AUDIT_FOLDER", "AUDIT_SWITCH", "Audit", "is_audited"]
 
 AUDIT_SWITCH = ".hoodie/.locks/audit_enabled.json"
 AUDIT_FOLDER = ".hoodie/.locks/audit"
+"""Path of the file that switches the audit on, and the folder of its files."""
 
 _FIELD = "STORAGE_LOCK_AUDIT_SERVICE_ENABLED"
 

@@ -18,6 +18,7 @@ from hudi_fast.storage.conditional import ConditionalStore, ThrottledError
 __all__ = ["DRIFT_MS", "STORAGE_LOCK_PATH", "LockRecord", "decode_record", "encode_record", "is_taken", "put_record"]
 
 STORAGE_LOCK_PATH = ".hoodie/.locks/table_lock.json"
+"""Path of the lock object, relative to the table; the one that Apache Hudi uses."""
 
 DRIFT_MS = 500
 """Tolerated difference between clocks; added to the validity of every record."""

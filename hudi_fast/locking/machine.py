@@ -21,6 +21,7 @@ from hudi_fast.storage.base import Storage
 __all__ = ["LOCK_PATH", "is_held", "machine_lock", "service_lock_path"]
 
 LOCK_PATH = ".hoodie/.locks/hudi_fast.lock"
+"""Path of the lock file of writers on one machine, relative to the table."""
 
 _POLL_SECONDS = 0.01
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)

@@ -33,6 +33,7 @@ from hudi_fast.schema.conform import plan_conform
 __all__ = ["BATCH_ROWS", "CdcObserver", "Replaced", "Replacement", "entry_replacement", "merged_batches"]
 
 BATCH_ROWS = 65536
+"""Default number of rows in a batch of merged rows."""
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -57,12 +57,14 @@ __all__ = [
 
 IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
 FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
+"""Partial update modes (`hoodie.table.partial.update.mode`) that change merged rows."""
 
 DELETED_FLAG = "_hoodie_is_deleted"
 OPERATION = "_hoodie_operation"
 META_COLUMNS = frozenset(
     f"_hoodie_{name}" for name in ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
 )
+"""The five meta columns."""
 
 _SAME_ORDERING_UPDATES = "hoodie.payload.update.on.same.ordering.field"
 _UNAVAILABLE = "hoodie.write.partial.update.unavailable.value"

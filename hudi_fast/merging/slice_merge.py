@@ -26,6 +26,7 @@ from hudi_fast.view.table_state import TableState, column_defaults
 __all__ = ["RECORD_KEY", "SliceMerge", "key_columns", "merge_schema", "slice_merge", "stored_key_config"]
 
 RECORD_KEY = "_hoodie_record_key"
+"""Name of the record key meta column."""
 
 
 @dataclass(frozen=True)

@@ -1,1 +1,1 @@
-
+"""Queries: snapshots, time travel, changes, metadata of tables."""

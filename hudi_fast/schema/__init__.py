@@ -1,1 +1,1 @@
-
+"""Schemas: conversion, evolution and history."""

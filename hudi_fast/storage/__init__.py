@@ -1,1 +1,1 @@
-
+"""Files of a table on local disks and in object stores."""

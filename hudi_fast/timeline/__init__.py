@@ -1,1 +1,1 @@
-
+"""Instants of a table: states, times, plans, commit metadata, archive."""

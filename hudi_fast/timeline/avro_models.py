@@ -102,6 +102,7 @@ REPLACE_COMMIT_METADATA = _record(
     _opt("operationType", _STRING),
     _opt("partitionToReplaceFileIds", _map(_array(_STRING))),
 )
+"""Bodies of commits and of replace commits."""
 
 _SLICE_INFO = _nested(
     "HoodieSliceInfo",
@@ -138,6 +139,7 @@ REQUESTED_REPLACE_METADATA = _record(
     _opt("extraMetadata", _map(_STRING)),
     _version(),
 )
+"""Plan of a clustering or another replace commit."""
 
 _COMPACTION_OPERATION = _nested(
     "HoodieCompactionOperation",
@@ -164,6 +166,7 @@ COMPACTION_PLAN = _record(
     {"name": "preserveHoodieMetadata", "type": ["boolean", "null"], "default": False},
     _opt("missingSchedulePartitions", _array(_STRING)),
 )
+"""Plan of a compaction or log compaction."""
 
 _ACTION_INSTANT = _nested("HoodieActionInstant", *(_field(name, _STRING) for name in ("timestamp", "action", "state")))
 _CLEAN_FILE_INFO = _nested("HoodieCleanFileInfo", _opt("filePath", _STRING), _opt("isBootstrapBaseFile", "boolean"))
@@ -178,6 +181,8 @@ CLEANER_PLAN = _record(
     _opt("partitionsToBeDeleted", _array(_STRING)),
     _opt("extraMetadata", _map(_STRING, default=None)),
 )
+"""Plan of a clean."""
+
 _CLEAN_PARTITION = _nested(
     "HoodieCleanPartitionMetadata",
     _field("partitionPath", _STRING),
@@ -197,6 +202,7 @@ CLEAN_METADATA = _record(
     _opt("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata", default=None)),
     _opt("extraMetadata", _map(_STRING, default=None)),
 )
+"""Body of a completed clean."""
 
 _INSTANT_INFO = _nested("HoodieInstantInfo", _field("commitTime", _STRING), _field("action", _STRING))
 _ROLLBACK_REQUEST = _nested(
@@ -212,6 +218,8 @@ ROLLBACK_PLAN = _record(
     _opt("RollbackRequests", _array(_ROLLBACK_REQUEST)),
     _version(),
 )
+"""Plan of a rollback."""
+
 _ROLLBACK_PARTITION = _nested(
     "HoodieRollbackPartitionMetadata",
     _field("partitionPath", _STRING),
@@ -257,6 +265,7 @@ SAVEPOINT_METADATA = _record(
     _field("partitionMetadata", _map(_SAVEPOINT_PARTITION)),
     _version(),
 )
+"""Body of a savepoint."""
 
 _INDEX_PARTITION = _nested(
     "HoodieIndexPartitionInfo",
@@ -271,3 +280,4 @@ INDEX_COMMIT_METADATA = _record(
     _opt("operationType", _STRING),
     _opt("indexPartitionInfos", _array(_INDEX_PARTITION)),
 )
+"""Plan and body of an indexing action."""

@@ -48,9 +48,13 @@ ACTIONS = frozenset(
     "commit deltacommit compaction logcompaction replacecommit clustering clean rollback restore savepoint indexing "
     "schemacommit".split()
 )
+"""Actions of the timeline."""
+
 # What an action is called once it is complete, where that differs; for comparing, both names are one action.
 COMPLETED_ACTIONS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
+
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
+"""Actions that write rows."""
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
 """The write that made a table of a folder without copying its rows."""

@@ -1,1 +1,1 @@
-
+"""File groups and file slices of a table state."""

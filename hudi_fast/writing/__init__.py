@@ -1,1 +1,1 @@
-
+"""Writes: from rows to files and a commit."""

@@ -63,7 +63,10 @@ CHECK = "__hudi_fast_check"
 """Stands among the columns where inserted keys may be stored already: the join did not go by all key columns."""
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
+"""Columns beside the data of changed rows: the action, the place of the stored row."""
+
 UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
+"""Values of the column :data:`ACTION`."""
 
 Rows = npt.NDArray[np.int64]
 

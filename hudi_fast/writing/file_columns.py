@@ -30,6 +30,7 @@ PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 
 META_COLUMNS = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""The five meta columns, in stored order."""
 
 CONSTANT_META = (PARTITION_PATH, FILE_NAME)
 """Meta columns with one value per file; they are written as dictionary arrays of one entry."""

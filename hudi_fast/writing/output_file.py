@@ -30,6 +30,7 @@ __all__ = ["BATCH_ROWS", "OutputFile", "Rows", "chunks", "new_rows"]
 Rows = npt.NDArray[np.int64]
 
 BATCH_ROWS = 65536
+"""Rows that are written at a time."""
 
 _LEARN_FROM = 8
 """Share of a file's size, as a divisor, whose compression stands for that of the rest."""

@@ -50,6 +50,7 @@ __all__ = [
 ]
 
 RECORD_KEY, PARTITION_PATH = "_hoodie_record_key", "_hoodie_partition_path"
+"""Names of the meta columns of record key and partition path."""
 
 
 @dataclass(frozen=True, slots=True)

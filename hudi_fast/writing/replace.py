@@ -15,6 +15,7 @@ __all__ = ["REPLACING", "replaced_groups"]
 _STAR, _ANY = re.compile(r"\*|%2A"), "(?s:.*)"
 
 REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_partition"})
+"""Operations that replace file groups."""
 
 
 def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[str]) -> dict[str, list[str]]:

@@ -204,3 +204,4 @@ ACCEPTED_OPTIONS = tuple(
     for doc, keys in ACCEPTED_GROUPS
     for key in keys.split()
 )
+"""Options without effect in hudi_fast; the result is correct without them."""

@@ -94,3 +94,4 @@ ARCHIVE_OPTIONS = (
         minimum=1,
     ),
 )
+"""Options of archiving."""

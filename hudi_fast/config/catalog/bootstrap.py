@@ -92,3 +92,4 @@ BOOTSTRAP_OPTIONS = (
         honoured=False,
     ),
 )
+"""Options of bootstraps."""

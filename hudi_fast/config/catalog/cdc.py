@@ -24,3 +24,4 @@ CDC_OPTIONS = (
         choices=("DATA_BEFORE_AFTER", "DATA_BEFORE", "OP_KEY_ONLY"),
     ),
 )
+"""Options of change data capture."""

@@ -113,3 +113,4 @@ CLEAN_OPTIONS = (
         minimum=-1,
     ),
 )
+"""Options of cleaning."""

@@ -204,3 +204,4 @@ _CONFLICTS = (
 )
 
 CLUSTERING_OPTIONS = _WHEN + _WHICH + _HOW + _CONFLICTS
+"""Options of clustering."""

@@ -125,6 +125,7 @@ SIZING_OPTIONS = (
         "Store base file row positions in log blocks (table version 8 and later, index types SIMPLE and BLOOM).",
     ),
 )
+"""Options of file sizes."""
 
 PARQUET_OPTIONS = (
     Option(
@@ -153,6 +154,7 @@ PARQUET_OPTIONS = (
     Option("hoodie.parquet.page.size", Kind.INT, _MIB, "Target size of a page.", unit="bytes", minimum=1),
     Option("hoodie.parquet.dictionary.enabled", Kind.BOOL, True, "Use dictionary encoding where it helps."),
 )
+"""Options of Parquet base files."""
 
 BLOOM_OPTIONS = (
     Option(
@@ -194,3 +196,4 @@ BLOOM_OPTIONS = (
         minimum=1,
     ),
 )
+"""Options of bloom filters in base files."""

@@ -112,6 +112,7 @@ INDEX_OPTIONS = (
         supported=("",),
     ),
 )
+"""Options of the index that tagging uses."""
 
 _SWITCHES = (
     Option(
@@ -284,3 +285,4 @@ _SIZES = (
 )
 
 METADATA_OPTIONS = _SWITCHES + _WHAT + _SIZES
+"""Options of the metadata table and its indexes."""

@@ -113,3 +113,4 @@ _HOOKS = (
 )
 
 LIMITED_OPTIONS = _SERVICES + _FORMATS + _ROWS + _SQL + _CONCURRENCY + _HOOKS
+"""Options of features that hudi_fast supports in part or not at all."""

@@ -160,3 +160,4 @@ _PROVIDERS = (
 )
 
 LOCK_OPTIONS = _COMMON + _CONFLICTS + _PROVIDERS
+"""Options of locks and conflict detection."""

@@ -186,3 +186,4 @@ QUERY_OPTIONS = (
         families=READ,
     ),
 )
+"""Options of reads."""

@@ -49,6 +49,7 @@ SERVICE_OPTIONS = (
         minimum=1,
     ),
 )
+"""Options of all table services."""
 
 COMPACTION_OPTIONS = (
     Option(
@@ -148,3 +149,4 @@ COMPACTION_OPTIONS = (
         minimum=1,
     ),
 )
+"""Options of compaction and log compaction."""

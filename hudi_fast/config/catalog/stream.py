@@ -89,3 +89,4 @@ STREAM_OPTIONS = (
         families=READ,
     ),
 )
+"""Options of streaming writes and reads."""

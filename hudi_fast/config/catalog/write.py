@@ -117,6 +117,7 @@ OPERATION_OPTIONS = (
         minimum=0,
     ),
 )
+"""Options of the operation."""
 
 TABLE_OPTIONS = (
     Option(
@@ -183,6 +184,7 @@ TABLE_OPTIONS = (
         "Check schema compatibility by Avro's rules, including record names.",
     ),
 )
+"""Options of a new table."""
 
 KEY_OPTIONS = (
     Option(
@@ -243,6 +245,7 @@ KEY_OPTIONS = (
         "Refuse upgrades and downgrades of such a table between versions 8 and 9, where the encoding could change.",
     ),
 )
+"""Options of record keys and partition paths."""
 
 
 def _timebased(name: str, doc: str, choices: tuple[str, ...] = ()) -> Option:
@@ -277,6 +280,7 @@ TIMEBASED_OPTIONS = (
         supported=("org.apache.hudi.keygen.parser.HoodieDateTimeParser",),
     ),
 )
+"""Options of timestamp partition columns."""
 
 MERGE_OPTIONS = (
     Option(
@@ -337,6 +341,7 @@ MERGE_OPTIONS = (
         aliases=("hoodie.record.merge.property.hoodie.payload.delete.marker",),
     ),
 )
+"""Options of merging rows with one key."""
 
 TRANSACTION_OPTIONS = (
     Option(
@@ -348,6 +353,7 @@ TRANSACTION_OPTIONS = (
         choices=("EAGER", "LAZY", "NEVER"),
     ),
 )
+"""Options of failed writes."""
 
 ENGINE_OPTIONS = (
     Option(
@@ -377,3 +383,4 @@ ENGINE_OPTIONS = (
         minimum=0,
     ),
 )
+"""Options of the engine and its physical plans."""

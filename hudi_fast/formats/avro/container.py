@@ -19,6 +19,7 @@ from hudi_fast.errors import CorruptTableError
 __all__ = ["AVRO_MAGIC", "is_avro_container", "read_single_record", "write_single_record"]
 
 AVRO_MAGIC = b"Obj\x01"
+"""First bytes of an Avro container file."""
 
 
 def is_avro_container(data: bytes) -> bool:

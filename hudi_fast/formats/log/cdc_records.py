@@ -43,12 +43,14 @@ __all__ = [
 OP_KEY_ONLY = "OP_KEY_ONLY"
 DATA_BEFORE = "DATA_BEFORE"
 DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
+"""CDC logging modes (`hoodie.table.cdc.supplemental.logging.mode`)."""
 
 CDC_MODES = (DATA_BEFORE_AFTER, DATA_BEFORE, OP_KEY_ONLY)
 """Supplemental logging modes, the default first."""
 
 OP, TS_MS, RECORD_KEY, BEFORE, AFTER = "op", "ts_ms", "record_key", "before", "after"
 INSERT, UPDATE, DELETE = "i", "u", "d"
+"""Columns of change records, and values of the column `op`."""
 
 _COLUMNS = {
     OP_KEY_ONLY: (OP, RECORD_KEY),

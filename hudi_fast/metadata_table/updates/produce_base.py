@@ -60,8 +60,10 @@ META_FIELDS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+"""The five meta columns."""
 
 ROWS_OF_A_BATCH = 1 << 17
+"""Rows that a producer reads at a time."""
 
 _LAST = "99991231235959999"
 """A completion time after all others."""

@@ -7,6 +7,7 @@ import pyarrow as pa
 __all__ = ["ROWS", "difference", "differences"]
 
 ROWS = pa.schema([pa.field(name, pa.string()) for name in ("what", "key", "expected", "found")])
+"""Columns of the differences that validation reports."""
 
 
 def difference(what: str, key: str | None = None, expected: str | None = None, found: str | None = None) -> pa.Table:

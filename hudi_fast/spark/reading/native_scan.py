@@ -39,6 +39,7 @@ SCAN_OPTIONS = {
 }
 PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
+"""Spark setting: number of tasks of a parallel file listing."""
 
 
 def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: Mapping[str, Any] | None = None) -> Any:

@@ -28,6 +28,7 @@ __all__ = ["CHECKPOINT_KEY", "QUERY_KEY", "Checkpoint", "checkpoint_metadata", "
 
 CHECKPOINT_KEY = "_hudi_streaming_sink_checkpoint"
 QUERY_KEY = "_hudi_fast_streaming_query"
+"""Keys of extra commit metadata: checkpoints of sinks, as Apache Hudi writes them, and the streaming query."""
 
 
 @dataclass(frozen=True, slots=True)

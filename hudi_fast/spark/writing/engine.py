@@ -49,6 +49,7 @@ from hudi_fast.writing.prepare import columns_for
 __all__ = ["PLANS", "SparkEngine"]
 
 PLANS = ("auto", "driver", "broadcast", "fused", "routed")
+"""Values of `hudi_fast.plan`."""
 
 DRIVER_ROWS = 262_144
 """Rows up to which the driver may take all of them."""

@@ -35,6 +35,7 @@ from hudi_fast.writing.plan import WritePlan
 __all__ = ["LANE", "UNREADABLE", "by_index_group", "with_slices"]
 
 LANE = "__hudi_fast_lane"
+"""Column with the number of the task that looks up a key."""
 
 UNREADABLE = -2
 """The slice of rows whose index could not be read."""

@@ -33,6 +33,7 @@ from hudi_fast.writing.prepare import prepare_rows, with_auto_keys
 __all__ = ["BIN", "MOVED", "SLICE", "write_slices"]
 
 SLICE, MOVED, BIN = "__hudi_fast_slice", "__hudi_fast_moved", "__hudi_fast_bin"
+"""Columns of routed rows: number of the slice that holds the key, whether the row leaves it, number of the task."""
 
 Rows = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -33,6 +33,7 @@ __all__ = ["GONE", "OLD", "OWNER", "STORED_KEY", "STORED_PATH", "places_frame", 
 OWNER = "__hudi_fast_owner"
 STORED_KEY, STORED_PATH = "__hudi_fast_stored_key", "__hudi_fast_stored_path"
 OLD, GONE = "__hudi_fast_old", "__hudi_fast_gone"
+"""Columns of stored keys; :func:`stored_keys_frame` describes them."""
 
 _FILE = "__hudi_fast_file"
 

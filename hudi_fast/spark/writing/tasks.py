@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 ANSWER_SCHEMA = "answer binary"
+"""Columns that a write task returns: its pickled answer."""
 
 ROW_BUDGET = 256 << 20
 """Arrow bytes of incoming rows that a task keeps in memory before it puts them into a file."""
