@@ -1,8 +1,8 @@
 """The active timeline: one listing of its folder, as a value.
 
-Data flow: names of the folder -> ``parse_instant_file`` -> the highest state per instant -> :class:`Timeline`, sorted
-by requested time. Everything else that a read or write wants to know about what happened to the table is asked of that
-value, so that all its steps see one state. Bodies are read one by one with :func:`read_instant_body`.
+Data flow: file names -> ``parse_instant_file`` -> the highest state per instant -> :class:`Timeline`, sorted by
+requested time. All steps of a read or write use one :class:`Timeline` and therefore see one table state. Bodies are
+read one by one with :func:`read_instant_body`.
 
 Sources: ActiveTimelineV1/V2, BaseHoodieTimeline, TimelineLayout, release 1.2.0.
 """
@@ -31,45 +31,45 @@ from hudi_fast.timeline.instant import (
 __all__ = ["Timeline", "explained_plan", "load_timeline", "read_instant_body", "read_requested_body"]
 
 _FILE_TIME_MS = 1000
-"""Object stores tell times of files to the second."""
+"""Object stores give the modification times of files in whole seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Instants of the active timeline, each once, in its highest state, by requested time.
+    """The instants of the active timeline, each in its highest state.
 
     Attributes:
         instants: sorted by (requested time, action); a savepoint shares the requested time of its commit.
-        overlapped: before table version 8, where instants do not say when they completed: requested times of complete
-            compactions beside which delta commits began, by the times of files.
+        overlapped: before table version 8, which stores no completion times: requested times of completed compactions
+            during which delta commits began, by the modification times of files.
     """
 
     instants: tuple[Instant, ...]
     overlapped: frozenset[str] = field(default=frozenset(), compare=False)
     _writes: dict[str, Instant] = field(init=False, repr=False, compare=False)
     _first_write: str | None = field(init=False, repr=False, compare=False)
-    _first_beside_solo: str | None = field(init=False, repr=False, compare=False)
+    _first_regular_write: str | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         writes = {i.requested: i for i in self.instants if comparable_action(i.action) in WRITE_ACTIONS}
         saved = {i.requested for i in self.instants if i.action == "savepoint"}
-        # Archival may go past a savepoint and leave its commit behind: that commit does not begin the timeline.
+        # Archiving can keep the commit of a savepoint and archive newer ones: it is not the start of the timeline.
         first = min((time for time in writes if time not in saved), default=min(writes, default=None))
         object.__setattr__(self, "_writes", writes)
         regular = (time for time in writes if time not in saved and not time.startswith(SOLO_TIME))
         object.__setattr__(self, "_first_write", first)
-        object.__setattr__(self, "_first_beside_solo", min(regular, default=first))
+        object.__setattr__(self, "_first_regular_write", min(regular, default=first))
 
     def completed(self) -> tuple[Instant, ...]:
-        """Complete instants of every action."""
+        """Completed instants of every action."""
         return tuple(i for i in self.instants if i.state is State.COMPLETED)
 
     def pending(self) -> tuple[Instant, ...]:
-        """Instants of every action that are requested or inflight."""
+        """Requested and inflight instants of every action."""
         return tuple(i for i in self.instants if i.state is not State.COMPLETED)
 
     def writes(self) -> tuple[Instant, ...]:
-        """Complete commits, delta commits and replace commits (compactions and clusterings among them)."""
+        """Completed commits, delta commits and replace commits, including compactions and clusterings."""
         return tuple(i for i in self._writes.values() if i.state is State.COMPLETED)
 
     def of_action(self, *actions: str) -> tuple[Instant, ...]:
@@ -78,7 +78,7 @@ class Timeline:
 
     @property
     def pending_writes(self) -> tuple[Instant, ...]:
-        """Pending commits, delta commits and replace commits; no compactions, log compactions and clusterings."""
+        """Pending commits, delta commits and replace commits, without compactions, log compactions and clusterings."""
         return tuple(i for i in self.pending() if i.action in WRITE_ACTIONS)
 
     @property
@@ -88,7 +88,7 @@ class Timeline:
 
     @property
     def pending_restore(self) -> Instant | None:
-        """The restore that is not done; until it is, no write begins."""
+        """The pending restore, if any; it blocks all writes."""
         return next((i for i in self.pending() if i.action == "restore"), None)
 
     @property
@@ -98,38 +98,38 @@ class Timeline:
 
     @property
     def pending_clusterings(self) -> tuple[Instant, ...]:
-        """Pending clusterings of layout 2; in layout 1 they are pending replace commits that have a plan."""
+        """Pending clusterings of layout 2; in layout 1 they are pending replace commits with a plan."""
         return tuple(i for i in self.pending() if i.action == "clustering")
 
     @property
     def first_requested(self) -> str | None:
-        """Requested time of the oldest instant of any action; None when there is none."""
+        """Requested time of the oldest instant of any action, or None."""
         return self.instants[0].requested if self.instants else None
 
     @property
     def first_write_requested(self) -> str | None:
-        """Where the active timeline begins: the oldest write in any state, savepointed ones passed over."""
+        """Start of the active timeline: the oldest write in any state that is not savepointed."""
         return self._first_write
 
     @property
     def last_completed_write(self) -> Instant | None:
-        """The complete write with the newest requested time."""
+        """The completed write with the newest requested time."""
         return next((i for i in reversed(self._writes.values()) if i.state is State.COMPLETED), None)
 
     @property
     def newest_time(self) -> str | None:
-        """The largest requested or completion time: new times must be larger."""
+        """The largest requested or completion time; new times must be larger."""
         return max((time for i in self.instants for time in (i.requested, i.completion or "")), default=None)
 
     def with_instant(self, instant: Instant) -> Timeline:
-        """The timeline after this process changed one instant; it replaces the instant in an earlier state."""
+        """The timeline with one instant added, or replaced in a new state."""
         key = instant.requested, comparable_action(instant.action)
         others = [one for one in self.instants if (one.requested, comparable_action(one.action)) != key]
         instants = sorted([*others, instant], key=lambda one: (one.requested, comparable_action(one.action)))
         return Timeline(tuple(instants), self.overlapped)
 
     def find(self, requested: str, action: str | None = None) -> Instant | None:
-        """The instant with that requested time: of that action, or else the write, or else any."""
+        """The instant with this requested time and action; without an action, preferably the write."""
         if action is None and requested in self._writes:
             return self._writes[requested]
         wanted = None if action is None else comparable_action(action)
@@ -137,27 +137,27 @@ class Timeline:
         return next((i for i in matches if wanted in (None, comparable_action(i.action))), None)
 
     def is_completed_or_archived(self, requested: str) -> bool:
-        """Whether files of the write with that requested time count: it is complete, or older than the timeline.
+        """Whether the write with this requested time is completed, or older than the active timeline.
 
-        Archived writes are complete, since only complete ones are archived and the files of failed ones are deleted
-        before that (``HoodieTimeline.containsOrBeforeTimelineStarts``). A partition of a metadata table that is built
-        late has a time before all others, and does not begin the timeline: files of the other partitions may be those
-        of archived writes. (To Apache Hudi it does.)
+        Writes older than the active timeline are completed: only completed writes are archived, and the files of failed
+        writes are deleted before (``HoodieTimeline.containsOrBeforeTimelineStarts``). The instant that builds a
+        partition of a metadata table has a time before all others. It does not count as the start of the timeline,
+        because files of other partitions may belong to archived writes. (In Apache Hudi it does.)
         """
         instant = self._writes.get(requested)
         if instant is not None:
             return instant.state is State.COMPLETED
-        first = self._first_write if requested.startswith(SOLO_TIME) else self._first_beside_solo
+        first = self._first_write if requested.startswith(SOLO_TIME) else self._first_regular_write
         return first is not None and requested < first
 
     def completion_of(self, requested: str) -> str | None:
-        """Completion time of a complete write; None for one that is pending, archived or unknown."""
+        """Completion time of a completed write; None for a pending, archived or unknown write."""
         instant = self._writes.get(requested)
         return None if instant is None else instant.completion
 
 
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
-    """Read the active timeline with one listing; empty when its folder is not there."""
+    """Read the active timeline with one listing; empty if its folder does not exist."""
     entries = storage.list_dir(config.timeline_folder)
     found = [_instant_of(entry, config) for entry in entries if not entry.is_dir]
     instants = _effective(i for i in found if i is not None)
@@ -183,10 +183,10 @@ def _overlapped(instants: Sequence[Instant], times: Mapping[str, int]) -> frozen
 
 
 def read_instant_body(storage: Storage, config: TableConfig, instant: Instant) -> bytes:
-    """The content of the file of the instant in its state; it may be empty.
+    """The content of the instant's file in its state; it may be empty.
 
     Raises:
-        FileGoneError: the file is gone.
+        FileGoneError: the file does not exist any more.
     """
     path = f"{config.timeline_folder}/{instant.file_name or instant_file_name(instant, config.layout_version)}"
     try:
@@ -200,27 +200,27 @@ def read_instant_body(storage: Storage, config: TableConfig, instant: Instant) -
 
 
 def read_requested_body(storage: Storage, config: TableConfig, instant: Instant) -> bytes:
-    """The content of the requested file of a pending instant (or one that kept its action): the plan.
+    """The plan of a pending instant (or a completed one with the same action): content of its requested file.
 
     Raises:
-        FileGoneError: the file is gone.
+        FileGoneError: the file does not exist any more.
     """
     return read_instant_body(storage, config, with_state(instant, State.REQUESTED))
 
 
 @contextlib.contextmanager
 def explained_plan(storage: Storage, instant: Instant) -> Iterator[None]:
-    """Whoever cannot understand the plan of a pending instant says with the error whose it is, and what to do.
+    """Add a note to errors of the block: the pending instant whose plan is corrupt, and what to do.
 
     Raises:
-        CorruptTableError: the one that was raised inside, with a note.
+        CorruptTableError: the error of the block, with the note.
     """
     try:
         yield
     except CorruptTableError as error:
         error.add_note(
-            f"It is the plan of the {instant.action} {instant.requested} of {storage.uri}, which is pending. Restore "
-            "the file, or have the instant taken off the timeline: services.repair(), `hudi-fast repair`."
+            f"It is the plan of the pending {instant.action} {instant.requested} of {storage.uri}. Restore the file, "
+            "or remove the instant from the timeline with services.repair() or `hudi-fast repair`."
         )
         raise
 

@@ -1,8 +1,9 @@
 """The Avro schemas of instant bodies, as Python data.
 
-Each constant is the schema of one record of package ``org.apache.hudi.avro.model`` as Apache Hudi 1.2.0 puts it into
-file headers: Java resolves records by full name, and strings carry ``avro.java.string``. Field order is the order on
-disk. Readers use the schema in the file, so these serve writing; tests hold them against real headers.
+Each constant is the schema of one record of package ``org.apache.hudi.avro.model``, as Apache Hudi 1.2.0 writes it into
+file headers: Java resolves records by full name, and strings have ``avro.java.string``. Field order is the order on
+disk. The schemas are used for writing only, because readers use the schema in the file; tests compare them with headers
+written by Apache Hudi.
 """
 
 from __future__ import annotations

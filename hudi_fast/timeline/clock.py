@@ -1,13 +1,12 @@
-"""Times for instants: strictly increasing, never older than what is on the timeline.
+"""Times for instants: strictly increasing, and later than every time on the timeline.
 
-A time is the wall clock in the timeline's zone. Before the lock that it was taken under is given up the clock waits for
-the skew that hosts may have, so that a later holder on another host gets a later time: once for all times of a section
-under lock, where Apache Hudi waits for each. Where the wall clock is not ahead of the newest known time (a clock set
-back, a summer time's second hour, a table written in another zone) the newest known time plus one millisecond is given
-instead.
+A time is the wall-clock time in the timeline's zone. Before the lock is released, the clock waits for the expected skew
+between hosts, so that the next holder on another host gets a later time: once per locked section, where Apache Hudi
+waits for each time. If the wall clock is not later than the newest known time (a clock set back, the repeated hour of
+daylight saving time, a table written in another zone), the clock returns the newest known time plus one millisecond.
 
-Every change of the timeline has a time of its own, taken right before it: so the clock is where all of them are fenced.
-It knows the lock that its times are taken under (:meth:`InstantClock.under`), and gives none once that is lost.
+Each change of the timeline takes a new time right before it, so the clock also fences these changes: it knows the lock
+that protects them (:meth:`InstantClock.under`) and returns no time after the lock is lost.
 
 Sources: SkewAdjustingTimeGenerator, HoodieInstantTimeGenerator, TransactionManager (Hudi 1.2.0; it fences nothing).
 """
@@ -27,14 +26,14 @@ __all__ = ["InstantClock"]
 
 
 class Fence(Protocol):
-    """The lock that times are taken under: :class:`hudi_fast.locking.table_lock.Held`."""
+    """The lock that protects the times: :class:`hudi_fast.locking.table_lock.HeldLock`."""
 
     def require(self) -> None:
-        """Raise ``LockError`` when the lock is no longer ours."""
+        """Raise ``LockError`` if the lock is lost."""
         ...
 
     def before_end(self, act: Callable[[], None]) -> None:
-        """Have something done right before the lock is given up."""
+        """Register a callback that runs right before the lock is released."""
         ...
 
 
@@ -43,14 +42,14 @@ def _wall_clock_ms() -> int:
 
 
 class InstantClock:
-    """Hands out requested and completion times for one table; thread-safe.
+    """Generator of requested and completion times of one table; thread-safe.
 
     Args:
-        zone: ``LOCAL`` or ``UTC``, the table's timeline zone.
-        skew_ms: how far the clocks of writers may be apart, in milliseconds: 1 for writers of one process, 200 is
-            Hudi's value for writers of several hosts. Each time costs that wait; under a lock all together do, once.
+        zone: time zone of the timeline, ``LOCAL`` or ``UTC``.
+        skew_ms: expected skew between the clocks of writers, in milliseconds: 1 for writers on one host, 200 (Hudi's
+            default) for several hosts. The clock waits this long once per locked section, or per time without a lock.
         now_ms: the wall clock, in milliseconds since the epoch.
-        held: the lock that times are taken under; None for a table that nobody else knows of.
+        held: the lock that protects the times; None for a table that no other process can see.
     """
 
     def __init__(
@@ -71,11 +70,11 @@ class InstantClock:
             self.under(held)
 
     def under(self, held: Fence, *floors: str | None) -> None:
-        """Take times under another lock from now on, larger than ``floors``: what others may have put on the timeline.
+        """Switch to another lock, and make later times larger than ``floors``.
 
         Args:
-            held: the lock; see the class.
-            floors: times; None for none.
+            held: the new lock.
+            floors: times that other writers may have put on the timeline; None is ignored.
         """
         with self._lock:
             self._held = held
@@ -83,23 +82,23 @@ class InstantClock:
         held.before_end(self._outwait)
 
     def require_lock(self) -> None:
-        """Make sure that the lock is still ours; right before something that cannot be taken back.
+        """Check that the lock is still held, right before an irreversible change.
 
         Raises:
-            LockError: it was lost, or may be lost at any moment.
+            LockError: the lock was lost, or may be lost at any moment.
         """
         if self._held is not None:
             self._held.require()
 
     def next_time(self, *floors: str | None) -> str:
-        """A 17-digit time, larger than every one handed out before and than each of ``floors``.
+        """A new 17-digit time, larger than all earlier ones and than each of ``floors``.
 
-        Call it under the table's lock; for a requested time pass the newest time of the timeline, for a completion
-        time the requested time as well.
+        The caller must hold the table lock. Pass the newest time of the timeline for a requested time, and also the
+        requested time for a completion time.
 
         Raises:
-            CorruptTableError: a floor in the future is not a time.
-            LockError: the lock is no longer ours, so others may take the same time.
+            CorruptTableError: a floor later than now is not a valid time.
+            LockError: the lock was lost, so another writer may take the same time.
         """
         with self._lock:
             now = instant_from_ms(self._now_ms(), self.zone)
@@ -109,24 +108,24 @@ class InstantClock:
             newest = max([self._last, *(floor or "" for floor in floors)])
             self._last = now if now > newest else _one_later(newest)
             given = self._last
-        self.require_lock()  # what has this time is about to be made
+        self.require_lock()  # the caller is about to create a file with this time
         return given
 
     def _outwait(self) -> None:
-        """Wait until no host's clock is behind the last time that was handed out."""
+        """Wait until the clocks of all hosts have passed the last returned time."""
         rest = self._taken + self.skew_ms / 1000 - time.monotonic()
         if rest > 0:
             time.sleep(rest)
 
 
 def _one_later(instant_time: str) -> str:
-    """The next millisecond, by the digits alone: the zone plays no part."""
+    """The time one millisecond later, computed on the digits without a time zone."""
     digits = (instant_time if len(instant_time) > 14 else instant_time + "999")[:17]
     try:
         moment = datetime.strptime(digits + "000", "%Y%m%d%H%M%S%f") + timedelta(milliseconds=1)
     except (ValueError, OverflowError) as error:
         raise CorruptTableError(
-            f"The newest time on the timeline, {instant_time!r}, is later than now and not a time to count on from; "
-            "look at the timeline."
+            f"The newest time on the timeline, {instant_time!r}, is later than now and not a valid time; expected "
+            "yyyyMMddHHmmssSSS. Check the timeline."
         ) from error
     return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 1000:03d}"

@@ -1,9 +1,9 @@
-"""Commit metadata: what a commit, delta commit or replace commit wrote, one :class:`WriteStat` per file.
+"""Commit metadata: the files that a commit, delta commit or replace commit wrote, one :class:`WriteStat` per file.
 
-Data flow: workers return write stats -> :class:`CommitMetadata` -> :func:`encode_commit_metadata` -> body of the
-completed instant; readers go the other way with :func:`decode_commit_metadata`. Layout 1 stores JSON, layout 2 an Avro
-container; decoding tells them apart by the first bytes, since an upgraded table holds both. Unknown members are
-ignored and missing ones take defaults, as Hudi does. Values are picklable.
+Data flow: write statistics of workers -> :class:`CommitMetadata` -> :func:`encode_commit_metadata` -> body of the
+completed instant -> :func:`decode_commit_metadata` in readers. Layout 1 stores JSON, layout 2 an Avro container; an
+upgraded table has both, and decoding recognises them by their first bytes. Unknown members are ignored and missing ones
+take defaults, as in Hudi. Values are picklable.
 
 Sources: HoodieWriteStat, HoodieCommitMetadata, CommitMetadataSerDeV1/V2, releases 0.15.0 and 1.2.0.
 """
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class RuntimeStats:
-    """How long a file took, in milliseconds: scanning logs, merging, writing."""
+    """Durations per file in milliseconds: scanning logs, creating a file, merging."""
 
     total_scan_time: int = 0
     total_create_time: int = 0
@@ -41,16 +41,22 @@ class RuntimeStats:
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """What was written to one file; counts are rows, sizes are bytes.
+    """Write statistics of one file; counts are rows, sizes are bytes.
 
-    Attributes that need words: ``path`` is relative to the table; ``prev_commit`` is the base instant of the slice
-    written to, the text ``null`` for a new file group; ``num_writes`` counts copied rows of a rewritten base file too;
-    ``prev_base_file`` is the name of the file replaced; ``cdc_stats`` maps change-log paths to sizes; ``base_file``,
-    ``log_files`` (names), ``log_version`` and ``log_offset`` are set for log files alone; event times are
-    milliseconds since the epoch; the ``total_log_*`` counters are those of compaction; ``column_ranges`` says what the
-    file holds and ``inserts_last`` that the inserted rows are its last ones, all others of keys that were stored: both
-    are for those who index the file, are known while the write lasts and not stored. Neither are
-    ``copied_row_groups``, those that came into the file as bytes, and ``decoded_because``, why none could.
+    Attributes (others as in ``HoodieWriteStat``):
+        path: relative to the table.
+        prev_commit: base instant of the previous file slice; the text ``null`` for a new file group.
+        num_writes: rows in the file, including copied rows of a rewritten base file.
+        prev_base_file: name of the replaced base file.
+        min_event_time: milliseconds since the epoch, like ``max_event_time``.
+        cdc_stats: path of a change log to its size.
+        base_file: set for log files only, like ``log_files`` (names), ``log_version`` and ``log_offset``.
+        total_log_records: set by compaction, like the other ``total_log_*`` counters.
+        column_ranges: column ranges of the file. This and the following fields exist during the write and are not
+            stored.
+        inserts_last: whether the file ends with the inserted rows, and all other rows have stored keys.
+        copied_row_groups: row groups that were copied as bytes.
+        decoded_because: reason why no row group was copied as bytes.
     """
 
     file_id: str = ""
@@ -95,11 +101,11 @@ class CommitMetadata:
     """The body of a commit.
 
     Attributes:
-        partition_to_write_stats: partition path to the files written there.
+        partition_to_write_stats: partition path to the statistics of its files.
         extra_metadata: ``schema`` (Avro JSON without meta columns), checkpoints of streams, ...
         operation_type: such as ``UPSERT`` or ``COMPACT``.
-        compacted: written by a compaction or log compaction.
-        partition_to_replace_file_ids: replace commits: the file groups that end with it; None for others.
+        compacted: whether the commit is a compaction or log compaction.
+        partition_to_replace_file_ids: replaced file groups of a replace commit; None for other actions.
     """
 
     partition_to_write_stats: dict[str, list[WriteStat]] = field(default_factory=dict)
@@ -114,7 +120,7 @@ class CommitMetadata:
             yield from stats
 
 
-# Attribute -> member, in the order that JSON bodies have.
+# Attribute -> member, in the order of JSON bodies.
 _COUNTS = {
     "num_writes": "numWrites",
     "num_deletes": "numDeletes",
@@ -148,9 +154,9 @@ def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = Fa
     """The body of a completed (or inflight) instant.
 
     Args:
-        meta: what to write.
-        layout: timeline layout: 1 gives JSON, 2 an Avro container.
-        replace: it is a replace commit's (complete, not inflight).
+        meta: the commit metadata.
+        layout: timeline layout: 1 for JSON, 2 for an Avro container.
+        replace: whether the body is that of a completed replace commit.
     """
     if layout not in (1, 2):
         raise ValueError(f"The timeline layout is {layout}; expected 1 or 2.")
@@ -167,7 +173,7 @@ def encode_commit_metadata(meta: CommitMetadata, layout: int, replace: bool = Fa
         record["partitionToReplaceFileIds"] = meta.partition_to_replace_file_ids or {}
     if layout == 1:
         return json.dumps(record, ensure_ascii=False).encode()
-    # Java leaves the version of commit metadata null.
+    # Apache Hudi writes a null version.
     record["version"] = None
     return write_single_record(REPLACE_COMMIT_METADATA if replace else COMMIT_METADATA, record)
 
@@ -178,11 +184,11 @@ def encode_workload_profile(
     operation_type: str,
     layout: int,
 ) -> bytes:
-    """The body of an inflight commit: how many rows are about to go where (a rollback without markers reads it).
+    """The body of an inflight commit: planned rows per file group, which a rollback without markers reads.
 
     Args:
-        inserts: rows per partition path.
-        updates: per partition path, per file id: (base instant of the slice, rows).
+        inserts: partition path to rows.
+        updates: partition path to file id to (base instant of the slice, rows).
         operation_type: such as ``UPSERT``.
         layout: timeline layout, 1 or 2.
     """
@@ -197,14 +203,14 @@ def encode_workload_profile(
 
 
 def decode_commit_metadata(data: bytes, path: str | None = None) -> CommitMetadata:
-    """Commit metadata from JSON or Avro; an empty file is an empty commit.
+    """Decode commit metadata from JSON or Avro; an empty body is an empty commit.
 
     Args:
         data: the whole body.
-        path: where it was read, for messages.
+        path: path of the file, for messages.
 
     Raises:
-        CorruptTableError: neither of the two, or cut off.
+        CorruptTableError: the body is neither JSON nor Avro, or truncated.
     """
     if not data:
         return CommitMetadata()

@@ -1,14 +1,14 @@
-"""Signs of life of an instant that is being worked on: a file that is written anew as long as somebody is at it.
+"""Heartbeats of running writes and services: a file that is rewritten periodically.
 
 ::
 
-    sending_heartbeats   .hoodie/.heartbeat/<instant> ─► again after every interval, in a thread ─► taken away at the
-    end is_alive  written within interval x tolerable misses?
+    sending_heartbeats   .hoodie/.heartbeat/<instant> ─► rewritten every interval, in a thread ─► deleted at the end
+    is_fresh, is_alive   modified within interval x tolerable misses?
 
-Apache Hudi looks at the modification time alone and leaves the file empty; those of this library say which machine
-they come from. There the locks tell who is at work, and at once: whoever holds the lock that the work needs knows that
-nobody else does it, however fresh the file of one that was killed may be. For work of other programs, and of other
-machines, the file is all there is.
+Apache Hudi checks the modification time only and leaves the file empty. hudi_fast writes the name of the machine into
+it. Between processes of one machine, locks decide: a process that holds the lock of the work knows that no other
+process executes it, even if the heartbeat of a killed process is still fresh. For other programs and machines the
+heartbeat decides.
 
 Sources: ``HoodieHeartbeatClient``, ``HoodieHeartbeatUtils``, ``HeartbeatUtils`` (Hudi 1.2.0).
 """
@@ -33,12 +33,12 @@ _FOLDER = ".hoodie/.heartbeat"
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatRule:
-    """How often a sign of life is given, and how many may be missed.
+    """Interval and expiry of heartbeats.
 
     Attributes:
-        interval_ms: milliseconds between two of them.
-        misses: after how many intervals without one the work is taken for dead.
-        shared: whether others may be at work whose locks nobody here can see: signs of this machine count, too, then.
+        interval_ms: milliseconds between two heartbeats.
+        misses: intervals without a heartbeat after which it is expired.
+        shared: whether concurrent writers are allowed; heartbeats of this machine then count, too.
     """
 
     interval_ms: int = 60_000
@@ -47,7 +47,7 @@ class HeartbeatRule:
 
     @property
     def lasts_ms(self) -> int:
-        """Milliseconds for which a sign of life counts."""
+        """Milliseconds after which a heartbeat is expired."""
         return self.interval_ms * self.misses
 
 
@@ -55,12 +55,12 @@ _BY_DEFAULT = HeartbeatRule()
 
 
 class Heartbeat:
-    """The signs of life of one instant; thread-safe.
+    """The heartbeat of one instant; thread-safe.
 
     Args:
         storage: the table's storage.
-        instant: requested time of what is being worked on.
-        rule: how often.
+        instant: requested time of the running write or service.
+        rule: interval and expiry.
     """
 
     def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule) -> None:
@@ -68,109 +68,112 @@ class Heartbeat:
         self._ended = threading.Event()
         self._last = self._longest = 0.0
         self._has_begun = False
-        self._thread = threading.Thread(target=self._keep_beating, name=f"hudi_fast heartbeat {instant}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"hudi_fast heartbeat {instant}", daemon=True)
 
     def start(self) -> None:
-        """Give the first sign, and one after every interval until :meth:`stop`.
+        """Write the first heartbeat, and one per interval until :meth:`stop`.
 
         Raises:
-            CommitError: storage failed.
+            CommitError: the first heartbeat could not be written.
         """
         try:
-            self._beat()
+            self._write()
         except OSError as error:
             raise CommitError(
                 f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
-                "Nothing has begun; run it again."
+                "Nothing was changed; retry."
             ) from error
         self._thread.start()
 
     def stop(self) -> None:
-        """No more signs; the file goes, and if it stays it is out of date soon."""
+        """Stop the heartbeat and delete its file; a file that cannot be deleted expires."""
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(OSError):
             self._storage.delete_file(heartbeat_path(self._instant))
 
     def require_alive(self) -> None:
-        """Make sure before a commit that nobody can have taken this for dead.
+        """Check before a commit that the heartbeat has never expired.
 
         Raises:
-            CommitConflictError: there was no sign for too long, now or before.
+            CommitConflictError: the heartbeat is or was expired, so the write may have been rolled back.
         """
         silent = max(time.monotonic() - self._last, self._longest)
         if silent * 1000 <= self._rule.lasts_ms:
             return
         raise CommitConflictError(
-            f"Heartbeat for instant {self._instant} of {self._storage.uri} has expired: there was none for "
-            f"{silent:.0f} s, and after {self._rule.lasts_ms / 1000:g} s others may have rolled it back. Nothing was "
-            "committed; run it again, with a longer hoodie.client.heartbeat.interval_in_ms if storage is slow."
+            f"Heartbeat for instant {self._instant} of {self._storage.uri} has expired: none was written for "
+            f"{silent:.0f} s, and after {self._rule.lasts_ms / 1000:g} s another writer may have rolled it back. "
+            "Nothing was committed; retry, with a longer hoodie.client.heartbeat.interval_in_ms if storage is slow."
         )
 
-    def _beat(self) -> None:
-        begun = time.monotonic()  # no clock that somebody may set
+    def _write(self) -> None:
+        begun = time.monotonic()  # the wall clock may be set during a write
         self._storage.write_bytes(heartbeat_path(self._instant), _signature())
         if self._has_begun:
             self._longest = max(self._longest, time.monotonic() - self._last)
         self._last, self._has_begun = begun, True
 
-    def _keep_beating(self) -> None:
+    def _run(self) -> None:
         while not self._ended.wait(self._rule.interval_ms / 1000):
             try:
-                self._beat()
+                self._write()
             except OSError as error:
                 warnings.warn(
                     f"The heartbeat of instant {self._instant} of {self._storage.uri} could not be written: {error}. "
-                    f"Others take it for dead {self._rule.lasts_ms / 1000:g} s after the last one.",
+                    f"It expires {self._rule.lasts_ms / 1000:g} s after the last one.",
                     HudiWarning,
                     stacklevel=2,
                 )
 
 
 def heartbeat_path(instant: str) -> str:
-    """Where the signs of life of an instant are, relative to the table."""
+    """Path of an instant's heartbeat file, relative to the table."""
     return f"{_FOLDER}/{instant}"
 
 
 @contextlib.contextmanager
 def sending_heartbeats(storage: Storage, instant: str, rule: HeartbeatRule = _BY_DEFAULT) -> Iterator[Heartbeat]:
-    """Give signs of life for an instant as long as the block runs.
+    """Send heartbeats for an instant during the block.
 
     Args:
         storage: the table's storage.
-        instant: its requested time.
-        rule: how often.
+        instant: requested time.
+        rule: interval and expiry.
 
     Raises:
-        CommitError: storage failed; the block was not entered.
+        CommitError: the first heartbeat could not be written; the block is not entered.
     """
-    heart = Heartbeat(storage, instant, rule)
-    heart.start()
+    heartbeat = Heartbeat(storage, instant, rule)
+    heartbeat.start()
     try:
-        yield heart
+        yield heartbeat
     finally:
-        heart.stop()
+        heartbeat.stop()
 
 
 def is_fresh(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
-    """Whether an instant has given a sign of life that counts, whoever gave it.
+    """Whether an instant has a heartbeat that is not expired.
 
     Args:
         storage: the table's storage.
-        instant: its requested time.
-        rule: for how long a sign counts.
+        instant: requested time.
+        rule: expiry.
     """
-    beat = storage.stat(heartbeat_path(instant))
-    return beat is not None and time.time() * 1000 - beat.modified_ms <= rule.lasts_ms
+    file = storage.stat(heartbeat_path(instant))
+    return file is not None and time.time() * 1000 - file.modified_ms <= rule.lasts_ms
 
 
 def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
-    """Whether an instant shows signs of life of another program or machine.
+    """Whether a live process may still be executing an instant, for callers that hold its lock.
+
+    A fresh heartbeat of this machine counts only with concurrent writers (``rule.shared``) or in an object store:
+    otherwise the lock excludes other processes of this machine.
 
     Args:
         storage: the table's storage.
-        instant: its requested time. The caller holds the lock that working on it needs.
-        rule: for how long a sign counts.
+        instant: requested time.
+        rule: expiry.
     """
     if not is_fresh(storage, instant, rule):
         return False
@@ -178,7 +181,7 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
         return True
     try:
         return storage.read_bytes(heartbeat_path(instant)) != _signature()
-    except FileNotFoundError:  # it has just ended
+    except FileNotFoundError:  # the write has just ended
         return False
 
 

@@ -1,12 +1,11 @@
-"""Bodies of indexing instants as values, to and from Avro: what is to be indexed, and what was.
+"""Bodies of indexing instants as values, to and from Avro.
 
 ::
 
-    IndexPlan ─► indexing.requested ─► carried out (the inflight file is empty) ─► indexing, with the same parts
+    [IndexPart] ─► indexing.requested ─► execution (empty inflight file) ─► indexing, with the same parts
 
-A part names a partition of the metadata table and the newest write that its records begin with; writes after that one
-log to the partition themselves. Sources: HoodieIndexPlan, HoodieIndexPartitionInfo, HoodieIndexCommitMetadata,
-release 1.2.0.
+A part names a partition of the metadata table and the newest write that the index build includes; later writes log to
+the partition themselves. Sources: HoodieIndexPlan, HoodieIndexPartitionInfo, HoodieIndexCommitMetadata, release 1.2.0.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """One partition of the metadata table in an indexing.
+    """One partition of the metadata table to index.
 
     Attributes:
-        partition: its folder, such as ``record_index``.
-        upto: requested time of the newest write that its records begin with; empty for a table without writes.
+        partition: folder of the partition, such as ``record_index``.
+        upto: requested time of the newest write that the index build includes; empty for a table without writes.
         extra_metadata: free keys.
     """
 
@@ -53,7 +52,7 @@ def encode_index_plan(parts: Sequence[IndexPart]) -> bytes:
 
 
 def decode_index_plan(data: bytes, path: str | None = None) -> tuple[IndexPart, ...]:
-    """Read ``indexing.requested``; CorruptTableError if it is something else."""
+    """Decode ``indexing.requested``; raises CorruptTableError for another body."""
     return decode_body(data, path, _parts)
 
 
@@ -65,7 +64,7 @@ def encode_index_metadata(parts: Sequence[IndexPart]) -> bytes:
 
 
 def decode_index_metadata(data: bytes, path: str | None = None) -> tuple[IndexPart, ...]:
-    """Read a completed indexing; CorruptTableError if it is something else."""
+    """Decode a completed indexing; raises CorruptTableError for another body."""
     return decode_body(data, path, _parts)
 
 

@@ -1,9 +1,9 @@
-"""Instants: one action on the table at one requested time, and the names of the files that stand for it.
+"""Instants: one action on the table at one requested time, and the names of its files.
 
-A timeline file name says requested time, action and state, in layout 2 (table version 8 and later) also the completion
-time. :func:`parse_instant_file` reads a name and :func:`instant_file_name` writes one; both are pure. Several names
-are not what one would guess: the inflight file of a commit is ``T.inflight``, and a compaction, a log compaction and a
-clustering complete under the action that they count as (:data:`COMPLETED_ACTIONS`).
+A timeline file name contains requested time, action and state, in layout 2 (table version 8 and later) also the
+completion time. :func:`parse_instant_file` parses a name and :func:`instant_file_name` formats one. Two kinds of names
+are irregular: the inflight file of a commit is ``T.inflight``, and completed compactions, log compactions and
+clusterings have another action name (:data:`COMPLETED_ACTIONS`).
 
 Times are text, ``yyyyMMddHHmmssSSS`` in the timeline's zone, and compare as text. Sources: InstantFileNameGenerator and
 -Parser V1/V2, InstantComparators, HoodieInstantTimeGenerator, release 1.2.0.
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class State(IntEnum):
-    """How far an instant has come; states compare in that order."""
+    """State of an instant; states are ordered."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -50,19 +50,19 @@ ACTIONS = frozenset(
 )
 """Actions of the timeline."""
 
-# What an action is called once it is complete, where that differs; for comparing, both names are one action.
+# Pending action -> its name in the completed state, where the two differ. Comparisons treat both names as one action.
 COMPLETED_ACTIONS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 """Actions that write rows."""
 
 METADATA_BOOTSTRAP_INSTANT = "00000000000001"
-"""The write that made a table of a folder without copying its rows."""
+"""Instant of a bootstrap without copied rows."""
 FULL_BOOTSTRAP_INSTANT = "00000000000002"
-"""The write that copied the rows of a folder into a new table."""
+"""Instant of a bootstrap that copies rows."""
 SOLO_TIME = "00000000000000"
-"""What the times of delta commits of a metadata table begin with that built a partition, on tables that were empty or
-of version 8 on (``SOLO_COMMIT_TIMESTAMP``)."""
+"""Prefix of instants that build a partition of a metadata table, for empty tables and from version 8 on
+(``SOLO_COMMIT_TIMESTAMP``)."""
 
 _NAME = re.compile(r"(\d+)(?:_(\d+))?\.(\w+)(?:\.(\w+))?")
 _TIME_DIGITS = 17
@@ -73,12 +73,12 @@ class Instant:
     """One action on the table.
 
     Attributes:
-        requested: requested time, the identity of the instant.
-        action: as in the file name (``compaction`` while pending, ``commit`` when complete).
-        state: how far it has come.
-        completion: completion time; None while pending. In layout 1, and for files that an upgrade left without one
-            in the name, the modification time of the completed file, if known.
-        file_name: name of the file of that state below the timeline folder, if it was read from there.
+        requested: requested time, which identifies the instant.
+        action: as in the file name (``compaction`` while pending, ``commit`` once completed).
+        state: state of the instant.
+        completion: completion time; None while pending. In layout 1, and for files from before an upgrade, the
+            modification time of the completed file, if known.
+        file_name: name of the file in the timeline folder, if the instant was read from there.
     """
 
     requested: str
@@ -89,22 +89,22 @@ class Instant:
 
     @property
     def is_completed(self) -> bool:
-        """Whether the action is complete."""
+        """Whether the instant is completed."""
         return self.state is State.COMPLETED
 
 
 def comparable_action(action: str) -> str:
-    """The action that it counts as when it is complete: states of one instant share it."""
+    """The name of an action in the completed state, which all states of an instant share."""
     return COMPLETED_ACTIONS.get(action, action)
 
 
 def parse_instant_file(name: str, layout: int) -> Instant | None:
-    """The instant and state that a file name stands for; None for a file that is not an instant's.
+    """Parse a timeline file name; None for a file that does not belong to an instant.
 
     Args:
         name: file name without folder.
-        layout: timeline layout, 1 or 2. In layout 2 a completed file may lack the completion time ("legacy": it was
-            there before an upgrade); the instant then has none either.
+        layout: timeline layout, 1 or 2. In layout 2, a completed file from before an upgrade has no completion time,
+            and neither has its instant.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -126,10 +126,10 @@ def parse_instant_file(name: str, layout: int) -> Instant | None:
 
 
 def instant_file_name(instant: Instant, layout: int) -> str:
-    """The name of the file for the instant in its state.
+    """The file name of the instant in its state.
 
     Raises:
-        ValueError: a completed instant of layout 2 without completion time (unless its file name is known).
+        ValueError: a completed instant of layout 2 has neither completion time nor file name.
     """
     if instant.state is not State.COMPLETED:
         if instant.action == "commit" and instant.state is State.INFLIGHT:
@@ -147,26 +147,26 @@ def instant_file_name(instant: Instant, layout: int) -> str:
 
 
 def with_state(instant: Instant, state: State, completion: str | None = None) -> Instant:
-    """The instant in another state, under the action name of that state, its file not known."""
+    """The instant in another state, with the action name of that state and without file name."""
     action = comparable_action(instant.action) if state is State.COMPLETED else instant.action
     return replace(instant, action=action, state=state, completion=completion, file_name=None)
 
 
 def instant_from_ms(ms: int, zone: str) -> str:
-    """The 17-digit time for milliseconds since the epoch; ``zone`` is ``LOCAL`` (this process's) or ``UTC``."""
+    """Format milliseconds since the epoch as a 17-digit time; ``zone`` is ``LOCAL`` (of this process) or ``UTC``."""
     seconds, millis = divmod(ms, 1000)
     moment = datetime.fromtimestamp(seconds, UTC) if zone == "UTC" else datetime.fromtimestamp(seconds)
     return f"{moment:%Y%m%d%H%M%S}{millis:03d}"
 
 
 def ms_from_instant(time: str, zone: str) -> int:
-    """Milliseconds since the epoch for an instant time.
+    """Convert an instant time to milliseconds since the epoch.
 
-    A time of 14 digits (whole seconds) counts as the last millisecond of its second; digits beyond the 17th are
-    ignored; the special times before year 1 (``00000000000001`` and the like) give their number.
+    A time of 14 digits means the last millisecond of its second. Digits after the 17th are ignored. Special times
+    before year 1 (``00000000000001``) give their number.
 
     Raises:
-        CorruptTableError: not an instant time.
+        CorruptTableError: the text is not an instant time.
     """
     digits = time[:_TIME_DIGITS]
     if digits.isdecimal() and digits.startswith("0000"):

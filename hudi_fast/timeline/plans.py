@@ -1,9 +1,9 @@
 """Bodies of rollback, clean and savepoint instants as values, to and from Avro.
 
-Data flow: a service decides -> plan value -> ``encode_*`` -> body of the requested file; whoever carries it out reads
-the body back with ``decode_*`` and writes metadata the same way into the completed file. Paths in plans are absolute,
-as the writer was given the base path; names in clean metadata (version 2) and in savepoints are bare file names.
-Compaction and clustering plans: :mod:`hudi_fast.timeline.service_plans`.
+Data flow: plan of a service -> ``encode_*`` -> body of the requested file -> ``decode_*`` before execution -> metadata
+-> ``encode_*`` -> body of the completed file. Paths in plans are absolute, below the base path as the writer spells it.
+Clean metadata (version 2) and savepoints contain file names without folder. Compaction and clustering plans are in
+:mod:`hudi_fast.timeline.service_plans`.
 
 Sources: HoodieRollbackPlan, HoodieRollbackMetadata, HoodieCleanerPlan, HoodieCleanMetadata, HoodieSavepointMetadata and
 CleanPlanV2MigrationHandler, release 1.2.0.
@@ -53,15 +53,15 @@ _Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RollbackRequest:
-    """What a rollback is to do to one file (layout 2) or file group.
+    """Planned rollback of one file (layout 2) or file group (layout 1).
 
     Attributes:
         partition_path: partition of the file.
         file_id: empty in layout 2.
         latest_base_instant: base instant of the slice; empty in layout 2.
         files_to_be_deleted: absolute paths.
-        log_blocks_to_be_deleted: layout 1: log file (absolute, with scheme) to size, each to be answered by a
-            rollback block in a new log file.
+        log_blocks_to_be_deleted: layout 1: log file (absolute, with scheme) to size. Each file gets a command block in
+            a new log file.
     """
 
     partition_path: str
@@ -73,7 +73,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """Which instant is to be rolled back, and how."""
+    """The instant to roll back, and the requests per file."""
 
     instant: str
     action: str
@@ -82,7 +82,7 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPartition:
-    """What a rollback did in one partition; log files map to their sizes in bytes."""
+    """Result of a rollback in one partition; log files map to their sizes in bytes."""
 
     partition_path: str
     deleted: tuple[str, ...] = ()
@@ -93,14 +93,14 @@ class RollbackPartition:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """What a rollback did.
+    """Result of a rollback.
 
     Attributes:
         start_time: requested time of the rollback.
-        instant: requested time of the instant that was rolled back.
-        action: its action.
-        millis: duration.
-        partitions: one entry per touched partition.
+        instant: requested time of the rolled back instant.
+        action: action of the rolled back instant.
+        millis: duration in milliseconds.
+        partitions: one entry per changed partition.
     """
 
     start_time: str
@@ -112,17 +112,17 @@ class RollbackMetadata:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What a clean is to delete.
+    """The files that a clean deletes.
 
     Attributes:
         policy: ``KEEP_LATEST_COMMITS``, ``KEEP_LATEST_FILE_VERSIONS`` or ``KEEP_LATEST_BY_HOURS``.
-        earliest_instant_to_retain: requested time, or None: no instant before it can be read afterwards.
-        earliest_action: its action.
-        last_completed: requested time of the newest complete write when the plan was made.
+        earliest_instant_to_retain: requested time of the oldest instant that stays readable, or None.
+        earliest_action: action of that instant.
+        last_completed: requested time of the newest completed write at planning time.
         files: partition path to absolute paths.
-        partitions_to_be_deleted: partition paths that go away whole.
+        partitions_to_be_deleted: paths of partitions to delete completely.
         extra_metadata: such as ``savepointed_timestamps``.
-        sources: whether files of a folder that the table was bootstrapped from are to be deleted, too.
+        sources: whether the plan also deletes source files of a bootstrapped table.
     """
 
     policy: str
@@ -137,7 +137,7 @@ class CleanPlan:
 
 @dataclass(frozen=True, slots=True)
 class CleanPartition:
-    """What a clean did in one partition: bare file names."""
+    """Result of a clean in one partition; file names without folder."""
 
     partition_path: str
     policy: str
@@ -148,7 +148,7 @@ class CleanPartition:
 
 @dataclass(frozen=True, slots=True)
 class CleanMetadata:
-    """What a clean did; times are instant times, ``earliest_instant_to_retain`` is empty where the policy has none."""
+    """Result of a clean; ``earliest_instant_to_retain`` is empty if the policy has no such instant."""
 
     start_time: str
     earliest_instant_to_retain: str = ""
@@ -160,10 +160,7 @@ class CleanMetadata:
 
 @dataclass(frozen=True, slots=True)
 class SavepointMetadata:
-    """The files that a savepoint keeps: partition path to names of base and log files.
-
-    ``savepointed_at`` is milliseconds since the epoch.
-    """
+    """A savepoint: partition path to names of base and log files, author, time (ms since the epoch) and comment."""
 
     files: Mapping[str, tuple[str, ...]]
     savepointed_by: str = ""
@@ -172,10 +169,10 @@ class SavepointMetadata:
 
 
 def decode_body(data: bytes, path: str | None, build: Callable[[_Record], _Value]) -> _Value:
-    """The value that ``build`` makes of the one record in a body.
+    """Apply ``build`` to the single record of a body.
 
     Raises:
-        CorruptTableError: not an Avro file, or a record of another kind.
+        CorruptTableError: the body is not an Avro file, or has another kind of record.
     """
     record = read_single_record(data, path)
     try:
@@ -203,7 +200,7 @@ def encode_rollback_plan(plan: RollbackPlan) -> bytes:
 
 
 def decode_rollback_plan(data: bytes, path: str | None = None) -> RollbackPlan:
-    """Read ``rollback.requested``; CorruptTableError if it is none."""
+    """Decode ``rollback.requested``; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> RollbackPlan:
         requests = tuple(
@@ -247,7 +244,7 @@ def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
 
 
 def decode_rollback_metadata(data: bytes, path: str | None = None) -> RollbackMetadata:
-    """Read a completed rollback; CorruptTableError if it is none."""
+    """Decode a completed rollback; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> RollbackMetadata:
         partitions = tuple(
@@ -290,7 +287,7 @@ def encode_clean_plan(plan: CleanPlan) -> bytes:
 
 
 def decode_clean_plan(data: bytes, path: str | None = None) -> CleanPlan:
-    """Read ``clean.requested``, version 1 or 2; CorruptTableError if it is none."""
+    """Decode ``clean.requested``, version 1 or 2; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> CleanPlan:
         earliest = record.get("earliestInstantToRetain") or {}
@@ -341,7 +338,7 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
 
 
 def decode_clean_metadata(data: bytes, path: str | None = None) -> CleanMetadata:
-    """Read a completed clean; paths of version 1 become names. CorruptTableError if it is none."""
+    """Decode a completed clean; paths of version 1 become names. Raises CorruptTableError for another body."""
 
     def build(record: _Record) -> CleanMetadata:
         partitions = tuple(
@@ -383,7 +380,7 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
 
 
 def decode_savepoint(data: bytes, path: str | None = None) -> SavepointMetadata:
-    """Read a completed savepoint; CorruptTableError if it is none."""
+    """Decode a completed savepoint; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> SavepointMetadata:
         found = record["partitionMetadata"].items()

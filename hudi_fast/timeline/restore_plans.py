@@ -1,8 +1,8 @@
 """Bodies of restore instants as values, to and from Avro.
 
-Data flow: a restore decides which instants go -> :class:`RestorePlan` -> body of the requested file; each of them is
-rolled back -> :class:`RestoreMetadata`, with what every rollback did -> body of the completed file. The inflight file
-is empty. Bodies of rollbacks and savepoints: :mod:`hudi_fast.timeline.plans`.
+Data flow: instants to roll back -> :class:`RestorePlan` -> body of the requested file; results of their rollbacks ->
+:class:`RestoreMetadata` -> body of the completed file. The inflight file is empty. Bodies of rollbacks and savepoints
+are in :mod:`hudi_fast.timeline.plans`.
 
 Sources: HoodieRestorePlan (version 2), HoodieRestoreMetadata, TimelineMetadataUtils.convertRestoreMetadata, release
 1.2.0.
@@ -37,11 +37,11 @@ _Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """Which instants a restore takes back.
+    """The instants that a restore rolls back.
 
     Attributes:
-        savepoint: requested time of the savepointed commit, the newest one afterwards; empty in plans of version 1.
-        instants: requested time and action of each instant, in the order in which they go.
+        savepoint: requested time of the savepointed commit; empty in plans of version 1.
+        instants: requested time and action of each instant, in rollback order.
     """
 
     savepoint: str
@@ -50,13 +50,13 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True)
 class RestoreMetadata:
-    """What a restore did.
+    """The result of a restore.
 
     Attributes:
         start_time: requested time of the restore.
-        millis: duration.
-        instants: requested time and action of each instant that went, as in the plan.
-        rollbacks: requested time of the instant to what its rollback did.
+        millis: duration in milliseconds.
+        instants: requested time and action of each instant, as in the plan.
+        rollbacks: requested time of each instant to the result of its rollback.
     """
 
     start_time: str
@@ -76,7 +76,7 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
 
 
 def decode_restore_plan(data: bytes, path: str | None = None) -> RestorePlan:
-    """Read ``restore.requested``; CorruptTableError if it is none."""
+    """Decode ``restore.requested``; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> RestorePlan:
         return RestorePlan(record.get("savepointToRestoreTimestamp") or "", _instants(record["instantsToRollback"]))
@@ -101,7 +101,7 @@ def encode_restore_metadata(metadata: RestoreMetadata) -> bytes:
 
 
 def decode_restore_metadata(data: bytes, path: str | None = None) -> RestoreMetadata:
-    """Read a completed restore; CorruptTableError if it is none."""
+    """Decode a completed restore; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> RestoreMetadata:
         rollbacks = {

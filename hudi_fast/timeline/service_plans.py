@@ -1,8 +1,8 @@
 """Plans of compactions, clusterings and other replace commits as values, to and from Avro.
 
-A pending compaction or clustering shapes what readers and writers see (a slice at the compaction's instant, file
-groups that may not be updated), so their plans are read long before they are carried out. Compaction plans of version
-2 name files without folder, those of version 1 with their whole path: both are read as names.
+Readers and writers read the plans of pending compactions and clusterings: a pending compaction starts a new file slice
+at its instant, and file groups of a pending clustering may not be updated. Compaction plans of version 2 contain file
+names, those of version 1 whole paths; both are decoded to names.
 
 Sources: HoodieCompactionPlan, HoodieRequestedReplaceMetadata, CompactionUtils, ClusteringUtils, release 1.2.0.
 """
@@ -35,9 +35,10 @@ _Record = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One file slice to compact: file names without folder; ``base_file`` is None for a slice of logs alone.
+    """One file slice to compact; file names without folder.
 
-    ``source`` is where the data of a skeleton is; Hudi reads it from here.
+    ``base_file`` is None for a slice without base file. ``source`` is the source file of a skeleton file, which Hudi
+    takes from the plan.
     """
 
     partition_path: str
@@ -51,15 +52,15 @@ class CompactionOperation:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """The slices that a compaction or log compaction is to merge.
+    """The file slices that a compaction or log compaction merges.
 
     Attributes:
         operations: one per file group.
         extra_metadata: free keys.
-        compactor_class: log compaction names its Java helper; None for a compaction.
-        strategy_params: parameters of that helper.
-        preserve_meta_fields: rows keep their commit time and sequence number.
-        missing_partitions: partitions that the scheduler had to leave out.
+        compactor_class: Java helper class of a log compaction; None for a compaction.
+        strategy_params: parameters of the helper class.
+        preserve_meta_fields: whether rows keep their commit time and sequence number.
+        missing_partitions: partitions that planning had to leave out.
     """
 
     operations: tuple[CompactionOperation, ...] = ()
@@ -72,9 +73,9 @@ class CompactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringSlice:
-    """One file slice to rewrite; paths are absolute, as the writer was given the base path.
+    """One file slice to rewrite; absolute paths below the base path as the writer spells it.
 
-    ``source`` is where the data of a skeleton is; Hudi reads it from here.
+    ``source`` is the source file of a skeleton file, which Hudi takes from the plan.
     """
 
     partition_path: str
@@ -86,7 +87,7 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringGroup:
-    """Slices that are rewritten together into ``output_groups`` new file groups; a strategy may note more about it."""
+    """File slices to rewrite together into ``output_groups`` new file groups, with metadata of the strategy."""
 
     slices: tuple[ClusteringSlice, ...]
     output_groups: int = 1
@@ -96,7 +97,7 @@ class ClusteringGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringPlan:
-    """The groups of a clustering, and the Java strategy class with its parameters (sort columns and the like)."""
+    """The groups of a clustering, and the Java strategy class with its parameters, such as sort columns."""
 
     groups: tuple[ClusteringGroup, ...]
     strategy_class: str | None = None
@@ -110,7 +111,7 @@ class ClusteringPlan:
 class RequestedReplace:
     """The body of a requested replace commit.
 
-    Insert overwrite leaves all of it empty; delete partition names its operation; a clustering has a plan.
+    All fields are None for insert overwrite; delete partition has an operation type, and a clustering has a plan.
     """
 
     operation_type: str | None = None
@@ -149,7 +150,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def decode_compaction_plan(data: bytes, path: str | None = None) -> CompactionPlan:
-    """Read ``compaction.requested`` or ``logcompaction.requested``; CorruptTableError if it is neither."""
+    """Decode ``compaction.requested`` or ``logcompaction.requested``; raises CorruptTableError for another body."""
 
     def build(record: _Record) -> CompactionPlan:
         strategy = record.get("strategy") or {}
@@ -181,7 +182,7 @@ def _operation(record: _Record) -> CompactionOperation:
 def encode_requested_replace(requested: RequestedReplace) -> bytes:
     """The body of ``replacecommit.requested`` or ``clustering.requested``.
 
-    As Apache Hudi writes it, the record of an insert overwrite has nothing but nulls, its version among them.
+    As in Apache Hudi, all fields of an insert overwrite are null, including the version.
     """
     record = {
         "operationType": requested.operation_type,
@@ -193,9 +194,10 @@ def encode_requested_replace(requested: RequestedReplace) -> bytes:
 
 
 def decode_requested_replace(data: bytes, path: str | None = None) -> RequestedReplace:
-    """Read ``replacecommit.requested`` or ``clustering.requested``; an empty file says nothing.
+    """Decode ``replacecommit.requested`` or ``clustering.requested``; an empty body gives an empty value.
 
-    CorruptTableError if it is something else.
+    Raises:
+        CorruptTableError: another body.
     """
     if not data:
         return RequestedReplace()

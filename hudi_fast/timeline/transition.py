@@ -1,9 +1,9 @@
-"""State changes of instants: requested -> inflight -> completed, each one file that must not exist yet.
+"""State changes of instants: requested -> inflight -> completed, each an exclusive creation of one file.
 
-An instant becomes visible when its completed file appears, whole, at once; what follows from an error at that moment
-is told apart: the file is there after all (the change landed), it is not (the table is as before), or storage does not
-say (:class:`~hudi_fast.errors.CommitStateUnknownError`). Files of earlier states stay. A change needs the file of the
-state before it: if another writer rolled the instant back in the meantime, its data files are gone.
+An instant becomes visible when its completed file is created atomically. After a storage error the file is read again:
+it exists (the change succeeded), it does not exist (the table is unchanged), or its state is unknown
+(:class:`~hudi_fast.errors.CommitStateUnknownError`). Files of earlier states are kept. A change requires the file of
+the previous state: without it another writer has rolled the instant back and deleted its data files.
 
 Sources: ActiveTimelineV1/V2 (createNewInstant, transition*, deletePending), release 1.2.0.
 """
@@ -37,23 +37,23 @@ __all__ = [
 
 
 def create_requested(storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"") -> Instant:
-    """Put a new instant on the timeline; ``body`` is its plan, for actions that have one.
+    """Put a new instant on the timeline; ``body`` is the plan of actions that have one.
 
     Raises:
-        CommitConflictError: there is an instant of that time and action already.
+        CommitConflictError: an instant with this time and action exists already.
         CommitError: the file could not be written.
-        CommitStateUnknownError: storage does not say whether it was.
+        CommitStateUnknownError: it is unknown whether the file was written.
     """
     return _create(storage, config, with_state(instant, State.REQUESTED), body)
 
 
 def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: bytes = b"") -> Instant:
-    """Mark a requested instant as being worked on. A savepoint begins here: it has no requested state.
+    """Change a requested instant to inflight. A savepoint starts inflight, without a requested state.
 
     Raises:
-        CommitConflictError: the instant is not requested (any more), or is inflight already.
+        CommitConflictError: the instant is not, or no longer, requested, or already inflight.
         CommitError: the file could not be written.
-        CommitStateUnknownError: storage does not say whether it was.
+        CommitStateUnknownError: it is unknown whether the file was written.
     """
     if instant.action != "savepoint":
         _require(storage, config, with_state(instant, State.REQUESTED))
@@ -63,24 +63,24 @@ def to_inflight(storage: Storage, config: TableConfig, instant: Instant, body: b
 def complete(
     storage: Storage, config: TableConfig, instant: Instant, body: bytes, completion_time: Callable[[], str]
 ) -> Instant:
-    """Make an inflight instant complete and thereby visible.
+    """Complete an inflight instant, which makes it visible.
 
     Args:
         storage: the table's storage.
-        config: its configuration.
-        instant: under its pending action (``compaction``, not ``commit``).
-        body: commit metadata, or what else the action records.
-        completion_time: takes it, and makes sure of the table's lock: nothing comes between that and the file. Layout 1
-            has no place for it and goes by the file's modification time.
+        config: configuration of the table.
+        instant: the instant with its pending action (``compaction``, not ``commit``).
+        body: commit metadata, or the metadata of another action.
+        completion_time: returns the completion time and checks the table lock; called right before the file is
+            created. Layout 1 uses the modification time of the file instead.
 
     Returns:
         The completed instant, with completion time and file name.
 
     Raises:
-        CommitConflictError: the instant is not inflight (any more), or was completed with another body.
-        CommitError: the file could not be written; the table is as before.
-        CommitStateUnknownError: storage does not say whether it was.
-        LockError: by ``completion_time``; the table is as before.
+        CommitConflictError: the instant is not, or no longer, inflight, or was completed with another body.
+        CommitError: the file could not be written; the table is unchanged.
+        CommitStateUnknownError: it is unknown whether the file was written.
+        LockError: raised by ``completion_time``; the table is unchanged.
     """
     _require(storage, config, with_state(instant, State.INFLIGHT))
     completion = completion_time()
@@ -88,20 +88,20 @@ def complete(
         done = _create(storage, config, with_state(instant, State.COMPLETED), body)
         try:
             stat = storage.stat(_path(config, done))
-        except OSError:  # complete all the same; its completion time is read when somebody asks for it
+        except OSError:  # the instant is completed; later readers get its completion time from the file
             stat = None
         return done if stat is None else replace(done, completion=instant_from_ms(stat.modified_ms, config.timezone))
     return _create(storage, config, with_state(instant, State.COMPLETED, completion), body)
 
 
 def revert_to_inflight(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
-    """Make a complete instant invisible again by deleting its completed file, before it is rolled back."""
+    """Delete the completed file of an instant, which hides it again before its rollback."""
     storage.delete_file(_path(config, instant))
     return replace(instant, state=State.INFLIGHT, completion=None, file_name=None)
 
 
 def revert_to_requested(storage: Storage, config: TableConfig, instant: Instant) -> Instant:
-    """Let an inflight instant wait again, its plan as it was; one that is requested stays so."""
+    """Change an inflight instant back to requested, with its plan; a requested instant is unchanged."""
     storage.delete_file(_path(config, with_state(instant, State.INFLIGHT)))
     return with_state(instant, State.REQUESTED)
 
@@ -109,8 +109,8 @@ def revert_to_requested(storage: Storage, config: TableConfig, instant: Instant)
 def delete_instant_files(storage: Storage, config: TableConfig, instant: Instant) -> list[str]:
     """Delete the files of an instant in all its states and return their names.
 
-    Inflight goes first, then requested, then completed: what a crash leaves behind is pending if it was pending
-    (and rolled back again), complete if it was complete.
+    The order is inflight, requested, completed: after a crash, a pending instant is still pending (and rolled back
+    again), and a completed one is still completed.
     """
     wanted = instant.requested, comparable_action(instant.action)
     found: list[Instant] = []
@@ -138,12 +138,12 @@ def _require(storage: Storage, config: TableConfig, instant: Instant) -> None:
     if not storage.exists(path):
         raise CommitConflictError(
             f"Table {storage.uri}: the {instant.action} {instant.requested} is no longer {instant.state.name.lower()} "
-            f"(expected {path}); another writer rolled it back. Run the operation again."
+            f"(expected {path}); another writer rolled it back. Retry the operation."
         )
 
 
 def _create(storage: Storage, config: TableConfig, instant: Instant, body: bytes) -> Instant:
-    """Create the file of the instant's state, and find out what happened if storage reports an error."""
+    """Create the file of the instant's state; after a storage error, determine whether the file was written."""
     name = instant_file_name(instant, config.layout_version)
     path = f"{config.timeline_folder}/{name}"
     what = (
@@ -152,30 +152,26 @@ def _create(storage: Storage, config: TableConfig, instant: Instant, body: bytes
     try:
         storage.create_exclusive(path, body)
     except FileExistsError as error:
-        raise CommitConflictError(
-            f"{what} is there already: another writer made it. Run the operation again."
-        ) from error
+        raise CommitConflictError(f"{what} exists already: another writer created it. Retry the operation.") from error
     except OSError as error:
-        if not _landed(storage, path, body, what, error):
-            raise CommitError(
-                f"{what} could not be written: {error}. Nothing changed; run the operation again."
-            ) from error
+        if not _is_written(storage, path, body, what, error):
+            raise CommitError(f"{what} could not be written: {error}. Nothing changed; retry the operation.") from error
     return replace(instant, file_name=name)
 
 
-def _landed(storage: Storage, path: str, body: bytes, what: str, cause: OSError) -> bool:
+def _is_written(storage: Storage, path: str, body: bytes, what: str, cause: OSError) -> bool:
     try:
         found = storage.read_bytes(path)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise CommitStateUnknownError(
-            f"{what}: writing failed ({cause}) and so did looking whether it is there ({error}). Look at the timeline "
-            "before anything is run again or deleted."
+            f"{what}: writing it failed ({cause}), and checking whether it exists failed, too ({error}). Check the "
+            "timeline before you retry or delete anything."
         ) from cause
     if found != body:
         raise CommitStateUnknownError(
-            f"{what}: writing failed ({cause}) and {len(found)} bytes are there where {len(body)} were to be written. "
-            "Look at the timeline before anything is run again or deleted."
+            f"{what}: writing it failed ({cause}), and the file has {len(found)} bytes that differ from the "
+            f"{len(body)} bytes to write. Check the timeline before you retry or delete anything."
         ) from cause
     return True

@@ -52,7 +52,7 @@ def test_notes_on_an_error_are_part_of_its_line(run, table, tmp_path):
     code, _, err = run("cluster", table)
     assert (code, err.count("\n")) == (1, 1)
     assert f"[file .hoodie/timeline/{plan.name}" in err
-    assert "Restore the file, or have the instant taken off the timeline" in err
+    assert "Restore the file, or remove the instant from the timeline" in err
 
 
 def test_history_and_files_are_lists(run, table):

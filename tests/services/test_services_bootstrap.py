@@ -254,7 +254,7 @@ def _uneven(source: Path) -> None:
         (make_source, {"hoodie.populate.meta.fields": "false"}, hf.ConfigError, "meta"),
         (make_source, {"hoodie.index.type": "BUCKET"}, hf.UnsupportedFeatureError, "BUCKET"),
         (make_source, {"hoodie.bootstrap.mode.selector": "a.b.Mine"}, hf.UnsupportedFeatureError, "a.b.Mine"),
-        (make_source, {"hoodie.bootstrap.mode.selector.regex": "("}, hf.ConfigError, "no regular expression"),
+        (make_source, {"hoodie.bootstrap.mode.selector.regex": "("}, hf.ConfigError, "not a valid regular expression"),
         (make_source, {"hoodie.bootstrap.index.type": "NO_OP"}, hf.UnsupportedFeatureError, "NO_OP"),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_sign_that_fails_is_a_warning_and_too_long_a_silence_is_noticed(tmp_pa
 
 def test_work_does_not_begin_without_a_first_sign(tmp_path: Path) -> None:
     storage = FaultyStorage(tmp_path, at=0)
-    with pytest.raises(hf.CommitError, match="Nothing has begun"):
+    with pytest.raises(hf.CommitError, match="Nothing was changed"):
         Heartbeat(storage, "1", RULE).start()
 
 

@@ -249,7 +249,7 @@ def test_instants_of_files_that_overlap_come_in_order_and_once(tmp_path):
 def test_a_manifest_that_makes_no_sense_is_named(golden, damage):
     archive = archive_of(golden(LSM).table)
     archive.storage.write_bytes(f"{archive.config.history_folder}/manifest_5", damage)
-    with pytest.raises(CorruptTableError, match=r"manifest cannot be read.*manifest_5"):
+    with pytest.raises(CorruptTableError, match=r"manifest of the archived timeline cannot be read.*manifest_5"):
         archive.instants()
 
 

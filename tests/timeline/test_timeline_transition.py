@@ -79,7 +79,7 @@ def test_an_instant_goes_through_its_states(table, action, completed, inflight):
 def test_a_time_that_is_taken_is_a_conflict(table):
     storage, config = table
     create_requested(storage, config, Instant(T, "commit", State.REQUESTED), b"first")
-    with pytest.raises(CommitConflictError, match="is there already"):
+    with pytest.raises(CommitConflictError, match="exists already"):
         create_requested(storage, config, Instant(T, "commit", State.REQUESTED), b"second")
     assert storage.read_bytes(f"{config.timeline_folder}/{T}.commit.requested") == b"first"
 
@@ -124,7 +124,7 @@ def test_the_lock_is_asked_for_after_all_looking_and_right_before_the_file(table
 def test_completing_twice_is_a_conflict(table):
     storage, config = table
     commit(storage, config)
-    with pytest.raises(CommitConflictError, match="is there already"):
+    with pytest.raises(CommitConflictError, match="exists already"):
         complete(storage, config, Instant(T, "commit", State.INFLIGHT), b"other", lambda: C)
     assert read_instant_body(storage, config, load_timeline(storage, config).instants[0]) == b"done"
 
@@ -161,7 +161,7 @@ def test_an_error_without_a_file_leaves_the_table_as_it_was(table):
 def test_an_error_that_hides_the_outcome_is_reported_as_such(table, trouble):
     storage, config = table
     inflight = inflight_on(storage, config)
-    with pytest.raises(CommitStateUnknownError, match="Look at the timeline"):
+    with pytest.raises(CommitStateUnknownError, match="Check the timeline"):
         complete(FailingStorage(storage.uri, lands=True, **trouble), config, inflight, b"done", lambda: C)
 
 

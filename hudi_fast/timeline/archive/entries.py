@@ -1,13 +1,14 @@
-"""Instants as records of the archive of layout 1 (HoodieArchivedMetaEntry): one per state, bodies as Avro records.
+"""Records of the layout 1 archive (HoodieArchivedMetaEntry): one per state of an instant, bodies as Avro records.
 
 ::
 
     ArchivedInstant ─► {REQUESTED: record, INFLIGHT: record, COMPLETED: record} ─► ArchivedInstant
 
-A record has one field per kind of body. Commit metadata loses what the older Avro schema has no room for (names of log
-files, times, change data); Hudi 0.15 marks it with an empty ``ROLLING_STAT``, which is left out again on reading.
+A record has one field per kind of body. The older Avro schema of commit metadata has no fields for names of log files,
+times and change data, which are lost. Hudi 0.15 adds an empty ``ROLLING_STAT`` to its extra metadata; decoding removes
+it.
 
-Sources: MetadataConversionUtils, release 0.15.0, and its schema, byte for byte as files of that release hold it.
+Sources: MetadataConversionUtils, release 0.15.0, and the schema in files of that release, byte for byte.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _COUNT_MEMBERS = (
     "totalUpdatedRecordsCompacted numInserts totalLogBlocks totalCorruptLogBlock totalRollbackBlocks fileSizeInBytes"
 ).split()
 _COMPACTIONS = frozenset({"COMPACT", "LOG_COMPACT"})
-# Fields of completed instants and the schemas of their bodies.
+# Field and schema of the body per completed action.
 _COMPLETED = {
     "clean": ("hoodieCleanMetadata", CLEAN_METADATA),
     "rollback": ("hoodieRollbackMetadata", ROLLBACK_METADATA),
@@ -62,10 +63,10 @@ Record = dict[str, Any]
 
 
 def entries_of(row: ArchivedInstant) -> list[Record]:
-    """The records of one instant, in the order of its states; fields that are missing are null.
+    """The records of one instant, in the order of its states; absent fields are null.
 
     Raises:
-        CorruptTableError: a body cannot be understood.
+        CorruptTableError: a body cannot be decoded.
     """
     pending = _PENDING_ACTIONS.get(row.action, row.action) if row.plan else row.action
     found = []
@@ -77,14 +78,14 @@ def entries_of(row: ArchivedInstant) -> list[Record]:
 
 
 def instant_of(records: Mapping[str, Record], where: str) -> ArchivedInstant:
-    """The instant of some records, by their states; COMPLETED must be one.
+    """Build an instant from its records.
 
     Args:
-        records: state to record.
-        where: file, for messages.
+        records: state to record; must include COMPLETED.
+        where: path of the file, for messages.
 
     Raises:
-        CorruptTableError: a record is not what its action has.
+        CorruptTableError: a record does not match its action.
     """
     try:
         done = records["COMPLETED"]
@@ -137,7 +138,7 @@ def _entry(row: ArchivedInstant, action: str, state: str, reached: str) -> Recor
 
 
 def _members(body: bytes | None) -> Record:
-    """Commit metadata as its members, from JSON or Avro."""
+    """The non-null members of commit metadata, from JSON or Avro."""
     if not body:
         return {}
     try:

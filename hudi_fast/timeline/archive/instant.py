@@ -1,7 +1,7 @@
-"""One archived instant as a value; both layouts of the archive are read into it and written from it.
+"""One archived instant as a value, for both layouts of the archive.
 
-Bodies are those of the instant's files on the active timeline: layout 1 has JSON commit metadata, layout 2 Avro. The
-archive of layout 1 keeps every state of an instant and when it was reached, so those have a place here too.
+Bodies have the form of the active timeline: commit metadata is JSON in layout 1 and Avro in layout 2. The archive of
+layout 1 also stores all states of an instant and the times of their transitions.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ __all__ = ["ArchivedInstant"]
 
 @dataclass(frozen=True, slots=True)
 class ArchivedInstant:
-    """One instant as the archive keeps it.
+    """One archived instant.
 
     Attributes:
         requested: requested time.
-        completion: completion time; layout 1: when the completed file was last modified.
-        action: of the completed instant (``commit`` for a compaction).
-        metadata: body of the completed file; None if it was empty.
-        plan: body of the requested file of actions that have a plan, else None. Layout 2: of a replace commit the
-            body of the inflight file, where that has one.
-        inflight: layout 1: body of the inflight file; None if it was empty.
-        requested_at: layout 1: when the requested file was last modified; None where there was none.
-        inflight_at: layout 1: when the inflight file was last modified; None where there was none.
+        completion: completion time; layout 1: modification time of the completed file.
+        action: action of the completed instant (``commit`` for a compaction).
+        metadata: body of the completed file; None if empty.
+        plan: body of the requested file for actions with a plan, else None. Layout 2: for a replace commit, the body of
+            the inflight file if it is not empty.
+        inflight: layout 1: body of the inflight file; None if empty.
+        requested_at: layout 1: modification time of the requested file; None without the file.
+        inflight_at: layout 1: modification time of the inflight file; None without the file.
     """
 
     requested: str

@@ -2,13 +2,13 @@
 
 ::
 
-    .commits_.archive.<n>_<token>, newest first ─► blocks ─► times, actions and states alone ─► in the range?
-        ─► whole records of the blocks that hold some ─► one instant of each time and action
+    .commits_.archive.<n>_<token>, newest first ─► blocks ─► entry headers (time, action, state) ─► in the range?
+        ─► whole records of the matching blocks ─► one instant per time and action
 
-Neither files nor blocks say which times they hold, and commits and cleans are archived on their own, so a file may be
-newer than another and hold older instants of another kind: reading stops when of every kind of action that is wanted a
-file held none but older ones. A block that a crash cut off is passed over: its instants are still on the active
-timeline. So is the second copy of an instant, which a crash leaves as well.
+Neither files nor blocks record the times that they hold. Commits and cleans are archived separately, so a newer file
+may hold older instants of another kind. Reading therefore stops when, for each wanted kind of action, a file held only
+instants before the range. Truncated blocks of a crashed writer are skipped, because their instants are still on the
+active timeline. Second copies of an instant, also left by crashes, are skipped, too.
 
 Sources: ArchivedTimelineV1, release 1.2.0; HoodieArchivedTimeline, release 0.15.0; spec section 3.1.
 """
@@ -36,8 +36,10 @@ from hudi_fast.timeline.instant import comparable_action
 __all__ = ["archive_files", "archive_number", "read_log", "read_log_times"]
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+).*")
-_LIGHT = pa.schema([(name, pa.string()) for name in ("commitTime", "actionType", "actionState", "stateTransitionTime")])
-_HEAD = 8
+_HEADER_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("commitTime", "actionType", "actionState", "stateTransitionTime")]
+)
+_BLOCK_HEADER_BYTES = 8
 _LENGTH = struct.Struct(">i")
 _COMPLETED = "COMPLETED"
 _OWN_KINDS = frozenset({"clean", "rollback"})
@@ -45,44 +47,44 @@ _KINDS = frozenset({"commit", "clean", "rollback"})
 
 Key = tuple[str, str]
 """Requested time and comparable action: the identity of an instant."""
-Light = tuple[str, str, str, str]
-"""Requested time, comparable action, state, and when that was reached."""
+EntryHeader = tuple[str, str, str, str]
+"""Requested time, comparable action, state, and time of the transition to that state."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Schemas:
-    """What was compiled of schemas of blocks so far; a file has one, an archive very few."""
+    """Cache of compiled block schemas; an archive has very few different schemas."""
 
     decoders: dict[str, AvroDecoder] = field(default_factory=dict)
     parsed: dict[str, Any] = field(default_factory=dict)
 
-    def light(self, content: pa.Buffer, block: LogBlock) -> list[Light]:
-        """The records of a block without their bodies."""
+    def headers(self, content: pa.Buffer, block: LogBlock) -> list[EntryHeader]:
+        """The headers of all records in a block."""
         text = _schema_of(block)
         if text not in self.decoders:
-            self.decoders[text] = AvroDecoder.compile(text, _LIGHT, block.path)
-        found: list[Light] = []
+            self.decoders[text] = AvroDecoder.compile(text, _HEADER_SCHEMA, block.path)
+        found: list[EntryHeader] = []
         for batch in self.decoders[text].decode_block(content, block.path, block.content_start):
             for time, action, state, reached in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                # Releases before 0.6 did not note the state: only complete instants were archived.
+                # Releases before 0.6 archived completed instants only, without their state.
                 found.append((time or "", comparable_action(action or ""), state or _COMPLETED, reached or ""))
         return found
 
-    def whole(self, content: pa.Buffer, block: LogBlock, which: Collection[int]) -> Iterator[dict[str, Any]]:
-        """The records of a block at these places."""
+    def records(self, content: pa.Buffer, block: LogBlock, which: Collection[int]) -> Iterator[dict[str, Any]]:
+        """The whole records of a block at the given positions."""
         import fastavro
 
         text = _schema_of(block)
         if text not in self.parsed:
             self.parsed[text] = fastavro.parse_schema(json.loads(text))
-        data, at = memoryview(content), _HEAD
+        data, at = memoryview(content), _BLOCK_HEADER_BYTES
         for number in range(_LENGTH.unpack_from(data, 4)[0]):
             length = _LENGTH.unpack_from(data, at)[0]
             at += _LENGTH.size + length
             if number in which:
                 try:
                     record = fastavro.schemaless_reader(io.BytesIO(data[at - length : at]), self.parsed[text])
-                except Exception as error:  # fastavro lets struct, key and index errors through
+                except Exception as error:  # fastavro raises struct, key and index errors, too
                     raise CorruptTableError(
                         f"A record of the archived timeline cannot be decoded: {error!r}.",
                         block.path,
@@ -92,18 +94,13 @@ class _Schemas:
 
 
 def archive_files(storage: Storage, folder: str) -> list[FileStat]:
-    """The files of the archive, newest first.
-
-    Args:
-        storage: the table's storage.
-        folder: of the archive, relative to the table.
-    """
+    """The archive files in a folder, newest first."""
     found = [entry for entry in storage.list_dir(folder) if not entry.is_dir and _NAME.fullmatch(entry.name)]
     return sorted(found, key=lambda entry: (archive_number(entry.name), entry.name), reverse=True)
 
 
 def archive_number(name: str) -> int:
-    """The number in the name of a file of the archive; 0 for another file."""
+    """The number in the name of an archive file; 0 for another file."""
     match = _NAME.fullmatch(name)
     return 0 if match is None else int(match[1])
 
@@ -115,17 +112,17 @@ def read_log_times(
 
     Args:
         storage: the table's storage.
-        folder: of the archive, relative to the table.
-        begin: requested time; None for no bound.
-        end: requested time; None for no bound.
-        actions: those wanted, as complete instants have them; empty for all.
+        folder: folder of the archive, relative to the table.
+        begin: requested time; None = no bound.
+        end: requested time; None = no bound.
+        actions: actions as named in completed instants; empty = all.
 
     Raises:
         CorruptTableError: a file cannot be read.
     """
     found: dict[Key, str] = {}
-    for _, _, light in _blocks(storage, folder, begin, _kinds(actions), _Schemas()):
-        for time, action, state, reached in light:
+    for _, _, headers in _blocks(storage, folder, begin, _kinds(actions), _Schemas()):
+        for time, action, state, reached in headers:
             wanted = state == _COMPLETED and (not actions or action in actions)
             if wanted and _within(time, begin, end):
                 found.setdefault((time, action), reached)
@@ -135,15 +132,16 @@ def read_log_times(
 def read_log(storage: Storage, folder: str, begin: str | None, end: str | None) -> Iterator[ArchivedInstant]:
     """The instants requested from ``begin`` to ``end``, both included, in order, with their bodies.
 
-    All of the range is held at once.
+    The whole range is held in memory.
 
     Raises:
         CorruptTableError: a file cannot be read.
     """
     schemas, states = _Schemas(), dict[Key, dict[str, tuple[str, dict[str, Any]]]]()
-    for block, content, light in _blocks(storage, folder, begin, _KINDS, schemas):
-        which = {number: one for number, one in enumerate(light) if _within(one[0], begin, end)}
-        for (time, action, state, _), record in zip(which.values(), schemas.whole(content, block, which), strict=True):
+    for block, content, headers in _blocks(storage, folder, begin, _KINDS, schemas):
+        which = {number: one for number, one in enumerate(headers) if _within(one[0], begin, end)}
+        records = schemas.records(content, block, which)
+        for (time, action, state, _), record in zip(which.values(), records, strict=True):
             states.setdefault((time, action), {}).setdefault(state, (block.path, record))
     for _, found in sorted(states.items()):
         if _COMPLETED in found:
@@ -153,8 +151,8 @@ def read_log(storage: Storage, folder: str, begin: str | None, end: str | None) 
 
 def _blocks(
     storage: Storage, folder: str, begin: str | None, kinds: Collection[str], schemas: _Schemas
-) -> Iterator[tuple[LogBlock, pa.Buffer, list[Light]]]:
-    """Blocks of the newest file, then of older ones until none can hold an instant of ``begin`` or later."""
+) -> Iterator[tuple[LogBlock, pa.Buffer, list[EntryHeader]]]:
+    """Blocks of the files, newest file first, until no older file can hold an instant of ``begin`` or later."""
     older: set[str] = set()
     for file in archive_files(storage, folder):
         newest: dict[str, str] = {}
@@ -162,11 +160,11 @@ def _blocks(
             if block.kind is not BlockType.AVRO_DATA:
                 continue
             content = read_content(storage, block)
-            light = schemas.light(content, block)
-            for time, action, _, _ in light:
+            headers = schemas.headers(content, block)
+            for time, action, _, _ in headers:
                 kind = _kind(action)
                 newest[kind] = max(newest.get(kind, ""), time)
-            yield block, content, light
+            yield block, content, headers
         if begin is not None:
             older |= {kind for kind, time in newest.items() if time < begin}
             if older.issuperset(kinds):

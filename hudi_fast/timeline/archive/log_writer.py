@@ -1,14 +1,14 @@
-"""Writing the archive of layout 1: a log file per run, and merging of small ones.
+"""Writing the archive of layout 1: one log file per run, and merging of small files.
 
 ::
 
-    rows ─► records, one per state ─► blocks of so many records ─► .commits_.archive.<n+1>_1-0-1
+    rows ─► records, one per state ─► blocks of limited size ─► .commits_.archive.<n+1>_1-0-1
 
-    small files, newest first ─► mergeArchivePlan ─► blocks copied to one file ─► they go ─► the plan goes
+    small files, newest first ─► mergeArchivePlan ─► blocks copied to one file ─► delete the files ─► delete the plan
 
-A file that a crash cut off stays: readers pass over its torn block, and what it held is archived again. A merge that
-died is undone while all of its files are there, and finished otherwise. Runs under the table's lock, and asks for it
-again before each step.
+A truncated file of a crashed run is kept: readers skip its last block, and its instants are archived again. A crashed
+merge is undone if all of its files exist, and finished otherwise. The caller holds the table lock, which is checked
+before each step.
 
 Sources: TimelineArchiverV1, release 1.2.0; HoodieTimelineArchiver, release 0.15.0; spec section 3.1.
 """
@@ -57,20 +57,20 @@ def append_log(
     options: ArchiveOptions,
     require_lock: Callable[[], None],
 ) -> list[str]:
-    """Add instants to the archive in a new file; then merge small files, if that is asked for.
+    """Add instants to the archive in a new file; then merge small files, if the options enable it.
 
     Args:
         storage: the table's storage.
-        folder: of the archive, relative to the table.
-        rows: by requested time; none: merge alone.
-        options: records of a block, and which files are merged.
-        require_lock: makes sure that the table's lock is still ours.
+        folder: folder of the archive, relative to the table.
+        rows: instants sorted by requested time; if empty, only merge.
+        options: records per block, and thresholds for merging.
+        require_lock: checks that the table lock is still held.
 
     Returns:
-        Paths of the files that were written.
+        Paths of the written files.
 
     Raises:
-        CorruptTableError: a body, or a file that is to be merged, cannot be understood.
+        CorruptTableError: a body, or a file to merge, cannot be decoded.
         LockError: the lock was lost.
     """
     _finish_merge(storage, folder, require_lock)
@@ -114,7 +114,7 @@ def _encoded(rows: Sequence[ArchivedInstant]) -> Iterator[bytes]:
 
 
 def _merge(storage: Storage, folder: str, options: ArchiveOptions, require_lock: Callable[[], None]) -> list[str]:
-    """Make one file of the newest files that are small, in the order of a reader: newest first."""
+    """Merge the newest small files into one, newest first as in reads."""
     files = archive_files(storage, folder)
     small: list[FileStat] = []
     for file in files:
@@ -142,7 +142,7 @@ def _merge(storage: Storage, folder: str, options: ArchiveOptions, require_lock:
 
 
 def _finish_merge(storage: Storage, folder: str, require_lock: Callable[[], None]) -> None:
-    """Undo or finish a merge that died."""
+    """Undo or finish a crashed merge."""
     path = f"{folder}/{_PLAN}"
     if not storage.exists(path):
         return
@@ -150,7 +150,7 @@ def _finish_merge(storage: Storage, folder: str, require_lock: Callable[[], None
         plan = read_single_record(storage.read_bytes(path), path)
         merged = f"{folder}/{plan['mergedArchiveFileName']}"
         names = [str(one).rpartition("/")[2] for one in plan["candidate"]]
-    except (CorruptTableError, KeyError, TypeError):  # cut off: nothing had begun
+    except (CorruptTableError, KeyError, TypeError):  # a truncated plan: the merge had not begun
         storage.delete_file(path)
         return
     found = {file.name: file.path for file in archive_files(storage, folder)}

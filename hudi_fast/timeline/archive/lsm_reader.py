@@ -2,13 +2,13 @@
 
 ::
 
-    _version_ ─► number of the newest manifest ─► manifest_<n>: names of the files that count
-        ─► <first>_<last>_<level>.parquet that may hold the wanted times ─► row groups that may ─► the columns asked for
+    _version_ ─► number of the newest manifest ─► manifest_<n>: names of the valid files
+        ─► <first>_<last>_<level>.parquet within the times ─► row groups within the times ─► the requested columns
 
-Files of one level follow each other in time as a rule, but need not: what a crash left on the active timeline is
-archived once more, and instants that a savepoint held back come late. So files whose times overlap are merged, and of
-an instant that is there twice the first copy counts. A reader may hold a manifest whose files have been compacted away
-since; it then starts again from the newest one, behind what it gave already.
+Files of one level usually cover consecutive times, with two exceptions: instants that a crash left on the active
+timeline are archived again, and instants retained for a savepoint are archived late. Files with overlapping times are
+therefore merged, and the first copy of a repeated instant counts. If compaction has deleted files of the reader's
+manifest, the reader continues with the newest manifest, after the last row that it returned.
 
 Sources: LSMTimeline, ArchivedTimelineLoaderV2, release 1.2.0; spec section 3.2.
 """
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 LSM_COLUMNS = ("instantTime", "completionTime", "action", "metadata", "plan")
-"""Columns of the files, but for the version of the row."""
+"""Columns of the files, without the row version."""
 
 _TIMES = LSM_COLUMNS[:3]
 _MANIFEST = re.compile(r"manifest_(\d+)")
@@ -58,11 +58,11 @@ class LsmFile:
     """A file of the archive.
 
     Attributes:
-        name: without folder.
-        first: smallest requested time; empty where the name does not say.
+        name: file name without folder.
+        first: smallest requested time; empty if the name does not contain it.
         last: largest requested time.
-        level: 0 for what an archiver wrote, one more for each time that it was merged with others.
-        size: bytes, as the manifest says.
+        level: 0 for a newly archived file; each merge increases it by one.
+        size: bytes, from the manifest.
     """
 
     name: str
@@ -72,23 +72,23 @@ class LsmFile:
     size: int
 
     def may_hold(self, begin: str | None, end: str | None) -> bool:
-        """Whether an instant of those requested times may be in it; None for no bound."""
+        """Whether the file may hold instants requested from ``begin`` to ``end``; None = no bound."""
         return not self.first or ((begin is None or self.last >= begin) and (end is None or self.first <= end))
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Which files count; ``version`` 0 and no files where nothing was archived."""
+    """The valid files of the archive; version 0 without files if nothing was archived."""
 
     version: int
     files: tuple[LsmFile, ...]
 
 
 class SeenTimes:
-    """Completion times that were read so far; a copy that is made from bytes begins anew.
+    """Cache of completion times; an unpickled copy is empty.
 
     Attributes:
-        manifest: the manifest that counts here; None before it is read.
+        manifest: the pinned manifest; None before the first read.
         files: file name to its completion times by requested time.
     """
 
@@ -101,24 +101,20 @@ class SeenTimes:
 
 
 def lsm_file(name: str, size: int) -> LsmFile:
-    """The file of a name; one of another form may hold anything.
+    """Parse a file name; a file with an unknown form of name may hold any instant.
 
     Raises:
-        ConfigError: the name leaves the folder.
+        ConfigError: the name points outside the folder.
     """
     match = _DATA_FILE.fullmatch(check_relative(name))
     return LsmFile(name, "", "", 0, size) if match is None else LsmFile(name, match[1], match[2], int(match[3]), size)
 
 
 def read_manifest(storage: Storage, folder: str) -> Manifest:
-    """The newest manifest.
-
-    Args:
-        storage: the table's storage.
-        folder: of the archive, relative to the table.
+    """Read the newest manifest in a folder.
 
     Raises:
-        CorruptTableError: it cannot be read.
+        CorruptTableError: the manifest cannot be read.
     """
     version = _newest(storage, folder)
     if version is None:
@@ -129,8 +125,8 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
         return Manifest(version, tuple(lsm_file(str(one["fileName"]), int(one.get("fileLen") or 0)) for one in entries))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(
-            f"Table {storage.uri}: the archived timeline's manifest cannot be read ({error!r}); expected "
-            'JSON with "files". Restore it, or remove the folder if the history may be lost.',
+            f"Table {storage.uri}: the manifest of the archived timeline cannot be read ({error!r}); expected "
+            'JSON with "files". Restore it, or delete the folder if you can do without the history.',
             path,
         ) from error
 
@@ -158,13 +154,13 @@ def read_lsm(storage: Storage, folder: str, begin: str | None, end: str | None) 
 
 
 def lsm_completions(storage: Storage, folder: str, wanted: Collection[str], seen: SeenTimes) -> dict[str, str]:
-    """Requested time to completion time of those of ``wanted`` that are archived, whatever their action.
+    """Requested time to completion time of the archived instants among ``wanted``, of any action.
 
     Args:
         storage: the table's storage.
-        folder: of the archive, relative to the table.
+        folder: folder of the archive, relative to the table.
         wanted: requested times.
-        seen: what was read before, and what is read now.
+        seen: cache of the times read.
 
     Raises:
         CorruptTableError: a manifest or file cannot be read.
@@ -188,15 +184,15 @@ def lsm_completions(storage: Storage, folder: str, wanted: Collection[str], seen
 
 
 def read_lsm_files(storage: Storage, folder: str, files: Iterable[LsmFile]) -> Iterator[ArchivedInstant]:
-    """The instants of some files, each once, in order, with their bodies.
+    """The instants of the given files, each once, in order, with their bodies.
 
     Raises:
         CorruptTableError: a file cannot be read.
     """
-    given: Key | None = None
+    last: Key | None = None
     for row in _merged(storage, folder, files, None, None, LSM_COLUMNS):
-        if given is None or _key(row) > given:
-            given = _key(row)
+        if last is None or _key(row) > last:
+            last = _key(row)
             yield _archived(row)
 
 
@@ -212,7 +208,7 @@ def _key(row: tuple[Any, ...]) -> Key:
 def _newest(storage: Storage, folder: str) -> int | None:
     try:
         return int(storage.read_bytes(f"{folder}/_version_"))
-    except (OSError, ValueError):  # between two versions, or lost: the newest manifest itself
+    except (OSError, ValueError):  # the file is being replaced, or lost: use the newest manifest
         names = [_MANIFEST.fullmatch(entry.name) for entry in storage.list_dir(folder)]
         return max((int(match[1]) for match in names if match is not None), default=None)
 
@@ -221,14 +217,14 @@ def _rows(
     storage: Storage, folder: str, begin: str | None, end: str | None, columns: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
     """Rows within the bounds, each instant once, by requested time and action."""
-    given: Key | None = None
+    last: Key | None = None
     manifest = read_manifest(storage, folder)
     for attempt in range(_ATTEMPTS):
         try:
             for row in _merged(storage, folder, manifest.files, begin, end, columns):
                 key = _key(row)
-                if given is None or key > given:
-                    given = key
+                if last is None or key > last:
+                    last = key
                     yield row
             return
         except CorruptTableError:
@@ -253,7 +249,7 @@ def _merged(
 
 
 def _overlapping(files: Sequence[LsmFile]) -> Iterator[list[LsmFile]]:
-    """Runs of files (by first time) whose times overlap; runs follow each other in time."""
+    """Runs of files with overlapping times; the files are sorted by first time, the runs by time."""
     run: list[LsmFile] = []
     unbounded = any(not one.first for one in files)
     for file in files:
@@ -268,10 +264,10 @@ def _overlapping(files: Sequence[LsmFile]) -> Iterator[list[LsmFile]]:
 def _file_rows(
     storage: Storage, path: str, begin: str | None, end: str | None, columns: Sequence[str]
 ) -> Iterator[tuple[Any, ...]]:
-    """Rows of one file within the bounds, in order; opened when the first is asked for."""
+    """Rows of one file within the bounds, in order; the file is opened for the first row."""
     try:
         with open_base_file(storage, path) as reader:
-            groups = _groups_that_may(reader, begin, end)
+            groups = _candidate_groups(reader, begin, end)
             times = reader.read(_TIMES, groups)
             found = list(zip(*(times.column(name).to_pylist() for name in _TIMES), strict=True))
             sorted_times = sorted(found, key=_key)
@@ -292,8 +288,8 @@ def _file_rows(
         ) from error
 
 
-def _groups_that_may(reader: BaseFileReader, begin: str | None, end: str | None) -> list[int]:
-    """Row groups whose bounds do not exclude the wanted times."""
+def _candidate_groups(reader: BaseFileReader, begin: str | None, end: str | None) -> list[int]:
+    """Row groups whose statistics do not exclude the times from ``begin`` to ``end``."""
     if begin is None and end is None:
         return list(range(reader.num_row_groups))
     column = reader.schema.get_field_index(LSM_COLUMNS[0])

@@ -1,14 +1,14 @@
-"""Writing the archive of layout 2: files of level 0, the manifests that name them, and merging of files by level.
+"""Writing the archive of layout 2: files of level 0, manifests, and merging of files by level.
 
 ::
 
-    rows ─► <first>_<last>_0.parquet ─► manifest_<n+1> ─► _version_            -> archived, at once
-        ─► enough files of a level: concatenated to one of the next level ─► manifest_<n+2> ─► _version_ ─► ...
-        ─► manifests that nobody should hold any more are deleted, then the files that none of the others names
+    rows ─► <first>_<last>_0.parquet ─► manifest_<n+1> ─► _version_            -> archived, atomically
+        ─► enough files of one level: merged to one of the next level ─► manifest_<n+2> ─► _version_ ─► ...
+        ─► delete manifests beyond the retained number, then files that no remaining manifest names
 
-Only what the newest manifest names counts, so each step can be repeated after a crash: a file that no manifest names is
-written again or deleted, a manifest that did not become the newest is passed by. Runs under the table's lock, and asks
-for it again before each step: who wakes up without it must not take back what others have archived since.
+Only files in the newest manifest are valid, so each step can be repeated after a crash: a file without manifest is
+rewritten or deleted, and a manifest that did not become the newest is skipped. The caller holds the table lock, which
+is checked before each step: a process that was suspended and lost the lock must not undo the archiving of another.
 
 Sources: LSMTimelineWriter, HoodieLSMTimelineInstant, HoodieLSMTimelineManifest, release 1.2.0; spec section 3.2.
 """
@@ -65,9 +65,9 @@ _REPEATING = ["action", "version"]
 _WITH_BOUNDS = [*LSM_COLUMNS[:3], "version"]
 _ROW_VERSION = 1
 _GROUP_ROWS = 512
-"""Rows of a row group: a reader of few instants decodes the bodies of one."""
-_MOST_LEVELS = 10
-"""Names have one digit for the level."""
+"""Rows of a row group; a reader of few instants decodes the bodies of one row group."""
+_MAX_LEVELS = 10
+"""File names have one digit for the level."""
 _MANIFEST = re.compile(r"manifest_(\d+)")
 
 
@@ -82,17 +82,17 @@ def append_lsm(
 
     Args:
         storage: the table's storage.
-        folder: of the archive, relative to the table.
-        rows: by requested time; none: merge and clean alone.
-        options: when files are merged, and how many manifests stay.
-        require_lock: makes sure that the table's lock is still ours.
+        folder: folder of the archive, relative to the table.
+        rows: instants sorted by requested time; if empty, only merge and clean.
+        options: thresholds for merging, and the number of retained manifests.
+        require_lock: checks that the table lock is still held.
 
     Returns:
-        Paths of the files that were written, manifests left out.
+        Paths of the written files, without manifests.
 
     Raises:
-        CorruptTableError: a manifest or a file that is to be merged cannot be read.
-        LockError: the lock was lost; what the archive held counts as before.
+        CorruptTableError: a manifest, or a file to merge, cannot be read.
+        LockError: the lock was lost; the earlier content of the archive stays valid.
     """
     manifest, written = read_manifest(storage, folder), []
     if rows:
@@ -103,7 +103,7 @@ def append_lsm(
             manifest = _commit(storage, folder, manifest, (), lsm_file(name, size), require_lock)
             written.append(f"{folder}/{name}")
     merged = 0
-    for level in range(_MOST_LEVELS - 1):
+    for level in range(_MAX_LEVELS - 1):
         chosen = _to_merge([one for one in manifest.files if one.level == level and one.first], options)
         if len(chosen) < 2:
             break
@@ -126,7 +126,7 @@ def _name(first: str, last: str, level: int) -> str:
 
 
 def _write(storage: Storage, path: str, rows: Iterable[ArchivedInstant]) -> int:
-    """A file of these rows, over what a crash may have left there; its size in bytes."""
+    """Write a file, replacing one from a crashed attempt; returns its size in bytes."""
     storage.delete_file(path)
     with storage.open_output(path) as sink:
         writer = pq.ParquetWriter(
@@ -142,7 +142,7 @@ def _write(storage: Storage, path: str, rows: Iterable[ArchivedInstant]) -> int:
             for group in _groups(rows):
                 writer.write_table(group, row_group_size=group.num_rows)
         except BaseException:
-            writer.is_open = False  # or it would write a footer when it is collected
+            writer.is_open = False  # otherwise its finalizer would write a footer
             raise
         writer.add_key_value_metadata(_FOOTER)
         writer.close()
@@ -164,12 +164,12 @@ def _groups(rows: Iterable[ArchivedInstant]) -> Iterator[pa.Table]:
 
 
 def _plan(row: ArchivedInstant) -> bytes | None:
-    """A replace commit that says in its inflight file what it is about to write has that in the place of its plan."""
+    """The plan to archive; for a replace commit, the body of its inflight file if it is not empty."""
     return (row.inflight if row.action == "replacecommit" else None) or row.plan
 
 
 def _avro_body(body: bytes | None, replaces: bool) -> bytes | None:
-    """The body as layout 2 has it: commit metadata, which is JSON in layout 1 and after an upgrade, becomes Avro."""
+    """The body in the form of layout 2; commit metadata in JSON (layout 1, or from before an upgrade) becomes Avro."""
     if not body or is_avro_container(body):
         return body or None
     return encode_commit_metadata(decode_commit_metadata(body), 2, replaces)
@@ -182,16 +182,16 @@ def _commit(
     storage: Storage,
     folder: str,
     manifest: Manifest,
-    gone: Sequence[LsmFile],
+    replaced: Sequence[LsmFile],
     new: LsmFile,
     require_lock: Callable[[], None],
 ) -> Manifest:
-    """The next manifest, made the newest."""
-    files = (*(one for one in manifest.files if one not in gone), new)
+    """Write the next manifest and make it the newest."""
+    files = (*(one for one in manifest.files if one not in replaced), new)
     text, version = _manifest_text(files).encode(), manifest.version + 1
     try:
         storage.create_exclusive(f"{folder}/manifest_{version}", text)
-    except FileExistsError:  # of somebody who did not get further
+    except FileExistsError:  # left by a crashed writer
         version = max(_numbers(storage.list_dir(folder))) + 1
         storage.create_exclusive(f"{folder}/manifest_{version}", text)
     require_lock()
@@ -200,7 +200,7 @@ def _commit(
 
 
 def _numbers(entries: Iterable[FileStat]) -> dict[int, str]:
-    """The manifests that are there: number and path."""
+    """Number to path of all manifests."""
     return {int(match[1]): entry.path for entry in entries if (match := _MANIFEST.fullmatch(entry.name))}
 
 
@@ -210,7 +210,7 @@ def _manifest_text(files: Iterable[LsmFile]) -> str:
 
 
 def _to_merge(files: Sequence[LsmFile], options: ArchiveOptions) -> list[LsmFile]:
-    """The oldest files of one level that become one of the next; fewer than two: none do."""
+    """The oldest files of one level to merge into one of the next level; fewer than two mean no merge."""
     chosen: list[LsmFile] = []
     if len(files) < options.compaction_files:
         return chosen
@@ -223,18 +223,18 @@ def _to_merge(files: Sequence[LsmFile], options: ArchiveOptions) -> list[LsmFile
         if total > options.compaction_target_bytes:
             if len(chosen) > 1:
                 break
-            chosen, total = [], 0  # too large alone: it stays as it is
+            chosen, total = [], 0  # a single file above the target size is not merged
     return chosen
 
 
 def _clean(storage: Storage, folder: str, kept: int) -> None:
-    """Delete all manifests but the newest ``kept``, then the files that none of those names."""
+    """Delete all manifests except the newest ``kept``, then the files that no remaining manifest names."""
     entries = storage.list_dir(folder)
     numbers = _numbers(entries)
     stay = sorted(numbers, reverse=True)[:kept]
     if len(numbers) <= kept:
         return
-    named = {name for number in stay for name in _named(storage, numbers[number])}
+    named = {name for number in stay for name in _file_names(storage, numbers[number])}
     for number in sorted(numbers.keys() - set(stay)):
         storage.delete_file(numbers[number])
     for entry in entries:
@@ -242,8 +242,8 @@ def _clean(storage: Storage, folder: str, kept: int) -> None:
             storage.delete_file(entry.path)
 
 
-def _named(storage: Storage, manifest: str) -> list[str]:
-    """Files that a manifest names: none, if it was cut off before it became the newest."""
+def _file_names(storage: Storage, manifest: str) -> list[str]:
+    """The files in a manifest; empty for a truncated manifest, which never became the newest."""
     try:
         return [one["fileName"] for one in json.loads(storage.read_bytes(manifest))["files"]]
     except (ValueError, TypeError, KeyError):

@@ -1,15 +1,15 @@
-"""The archived timeline: instants that have left the active one because they are old.
+"""The archived timeline: old instants that archiving removed from the active timeline.
 
 ::
 
-    layout 1   .commits_.archive.<n>: a log of Avro records, one per state of an instant    archived_log
-    layout 2   <first>_<last>_<level>.parquet below a manifest, one row per instant         archived_lsm
+    layout 1   .commits_.archive.<n>: a log of Avro records, one per state of an instant    log_reader, log_writer
+    layout 2   <first>_<last>_<level>.parquet below a manifest, one row per instant         lsm_reader, lsm_writer
 
-Nothing is read before somebody asks. Layout 2 answers for a range of times from the files and row groups that may hold
-it, and reads bodies only when they are wanted; layout 1 has no ranges and is read from its newest file back. Few
-queries ask: for log files of archived writes whose file group has been compacted since, and for the history.
+The archive is read lazily. Layout 2 reads only files and row groups within the requested times, and bodies only when
+needed; layout 1 has no time ranges and is read backwards from its newest file. Few queries need the archive: those that
+read log files of archived writes in file groups compacted since, and the history.
 
-An instant whose archiving was interrupted may still be on the active timeline, too.
+After an interrupted archiving, an instant may be on both timelines.
 
 Source: ArchivedTimelineLoaderV1/V2, release 1.2.0; spec section 3.
 """
@@ -31,11 +31,11 @@ __all__ = ["ArchivedInstant", "ArchivedTimeline", "ArchivedTimes"]
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTimeline:
-    """The archived instants of a table, of either layout.
+    """The archived instants of a table.
 
     Attributes:
         storage: the table's storage.
-        config: its configuration.
+        config: configuration of the table.
     """
 
     storage: Storage
@@ -44,12 +44,12 @@ class ArchivedTimeline:
     def instants(
         self, begin: str | None = None, end: str | None = None, actions: Collection[str] = ()
     ) -> list[Instant]:
-        """Complete instants requested from ``begin`` to ``end``, both included, oldest first; without bodies.
+        """Instants requested from ``begin`` to ``end``, both included, oldest first, without bodies.
 
         Args:
-            begin: requested time; None for no bound.
-            end: requested time; None for no bound.
-            actions: those wanted, as complete instants have them; empty for all.
+            begin: requested time; None = no bound.
+            end: requested time; None = no bound.
+            actions: actions as named in completed instants; empty = all.
 
         Raises:
             CorruptTableError: a file of the archive cannot be read.
@@ -79,7 +79,7 @@ class ArchivedTimeline:
 
 @dataclass(frozen=True, slots=True)
 class ArchivedTimes:
-    """Completion times of archived instants of layout 2, as the archive is when the first is asked for.
+    """Completion times of archived instants of layout 2; the first lookup pins the state of the archive.
 
     Attributes:
         storage: the table's storage.
@@ -91,7 +91,7 @@ class ArchivedTimes:
     _seen: SeenTimes = field(default_factory=SeenTimes, repr=False, compare=False)
 
     def completions(self, wanted: Collection[str]) -> dict[str, str]:
-        """Requested time to completion time, for those of ``wanted`` that are archived; each file is read once.
+        """Requested time to completion time of the archived instants among ``wanted``; each file is read once.
 
         Raises:
             CorruptTableError: a manifest or data file cannot be read.

@@ -1,12 +1,12 @@
-"""Instants are put into the archived timeline, and leave the active one.
+"""Moving instants from the active to the archived timeline.
 
 ::
 
     files of the active timeline, by instant ─► read_instant ─► ArchivedInstant ─► append_archive ─► delete_instants
 
-Archived first, deleted then: an instant is on one of the two timelines at any moment, for a while on both. Of its files
-the pending states go first and the complete ones last, oldest instants first: whatever a crash leaves is complete, and
-there is no gap in what is left. What is in the archive already is not put there again.
+Instants are archived before their files are deleted, so each instant is on at least one of the two timelines at any
+moment. Files of pending states are deleted first and completed files last, oldest instants first: after a crash, the
+remaining instants are completed and without gaps. Instants that are already in the archive are not added again.
 
 Sources: LSMTimelineWriter, TimelineArchiverV1/V2, MetadataConversionUtils, releases 1.2.0 and 0.15.0.
 """
@@ -37,10 +37,10 @@ class StateFile:
     Attributes:
         path: relative to the table.
         requested: requested time.
-        action: as the file name says it.
-        state: of the file.
-        completion: completion time, of a completed file.
-        reached: when the file was last modified, as an instant time.
+        action: action in the file name.
+        state: state in the file name.
+        completion: completion time of a completed file, else None.
+        reached: modification time of the file, as an instant time.
     """
 
     path: str
@@ -58,24 +58,24 @@ def append_archive(
     options: ArchiveOptions,
     require_lock: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Add instants to the archive, in the form of the table's layout, and keep the archive's files in shape.
+    """Add instants to the archive in the table's layout, then merge and clean its files.
 
-    Instants that are in the archive already are left out, so that it can be repeated after a crash. Bodies may be of
-    either layout: commit metadata is converted. Runs under the table's lock.
+    Instants that are already in the archive are skipped, so the call can be repeated after a crash. Bodies may have the
+    form of either layout; commit metadata is converted. The caller holds the table lock.
 
     Args:
         storage: the table's storage.
-        config: its configuration.
-        rows: in any order; none: keep the files in shape alone.
-        options: sizes, and how many manifests stay.
-        require_lock: makes sure that the table's lock is still ours, where it can be lost.
+        config: configuration of the table.
+        rows: instants in any order; if empty, only merge and clean.
+        options: sizes, and the number of retained manifests.
+        require_lock: checks that the table lock is still held.
 
     Returns:
-        Paths of the files that were written.
+        Paths of the written files.
 
     Raises:
-        CorruptTableError: the archive, or a body that has to be converted, cannot be understood.
-        LockError: the lock was lost; the archive holds what it held, and perhaps the rows.
+        CorruptTableError: the archive, or a body to convert, cannot be decoded.
+        LockError: the lock was lost; the archive keeps its content and may already contain the rows.
     """
     wanted = sorted(rows, key=lambda row: (row.requested, row.action))
     if wanted:
@@ -88,7 +88,7 @@ def append_archive(
 
 
 def state_files(storage: Storage, config: TableConfig) -> dict[tuple[str, str], list[StateFile]]:
-    """The files of the active timeline by requested time and comparable action, each list by state; one listing."""
+    """The files of the active timeline from one listing: (requested time, comparable action) to files by state."""
     found: dict[tuple[str, str], list[StateFile]] = {}
     for entry in storage.list_dir(config.timeline_folder):
         one = None if entry.is_dir else parse_instant_file(entry.name, config.layout_version)
@@ -104,14 +104,14 @@ def state_files(storage: Storage, config: TableConfig) -> dict[tuple[str, str], 
 
 
 def read_instant(storage: Storage, files: Iterable[StateFile]) -> ArchivedInstant:
-    """A complete instant of the active timeline as the archive keeps it.
+    """Read a completed instant of the active timeline for archiving.
 
     Args:
         storage: the table's storage.
-        files: of the instant, COMPLETED among them.
+        files: the files of the instant, including the completed one.
 
     Raises:
-        CorruptTableError: a file is gone.
+        CorruptTableError: a file does not exist any more.
     """
     by_state = {file.state: file for file in files}
     done = by_state[State.COMPLETED]
@@ -130,11 +130,11 @@ def read_instant(storage: Storage, files: Iterable[StateFile]) -> ArchivedInstan
 
 
 def delete_instants(storage: Storage, instants: Iterable[Sequence[StateFile]]) -> int:
-    """Delete the files of archived instants; how many were there.
+    """Delete the files of archived instants and return the number of deleted files.
 
     Args:
         storage: the table's storage.
-        instants: the files of each.
+        instants: the files of each instant.
     """
     files = sorted((file for one in instants for file in one), key=lambda file: (file.requested, file.action))
     pending = [file for file in files if file.state is not State.COMPLETED]
@@ -148,6 +148,6 @@ def _body(storage: Storage, file: StateFile) -> bytes | None:
     except FileNotFoundError as error:
         raise CorruptTableError(
             f"Table {storage.uri}: the {file.state.name.lower()} {file.action} {file.requested} has no file; it was "
-            "archived or rolled back since the timeline was read. Run the operation again.",
+            "archived or rolled back since the timeline was read. Retry the operation.",
             file.path,
         ) from error
