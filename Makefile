@@ -28,10 +28,11 @@ BESIDE_HUDI ?= 200
 PROCESSES ?= --numprocesses 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup before-tests servers test test-long soak lint docs demo bench bench-hudi clean check-python
+.PHONY: help setup before-tests servers check test test-long soak lint docs demo bench bench-hudi clean check-python
 
 help:
 	@echo 'make setup       make $(VENV), $(PEER_VENV) and $(OLD_VENV)'
+	@echo 'make check       lint, types, and the tests that need no JVM, no servers and no minutes: not spark, peer, slow'
 	@echo 'make test        setup, lint, types, tests (real Apache Hudi included)'
 	@echo 'make test-long   the same, and more lives of tables, releases and index types of each kind'
 	@echo 'make soak        random histories of several writers with faults: N=$(N), MINUTES=$(MINUTES), SEED=first seed'
@@ -83,6 +84,9 @@ lint: $(VENV)/.made-dev
 # Most of what comes before the tests waits for the network, so it is done side by side.
 before-tests:
 	@$(MAKE) --jobs --output-sync=line --no-print-directory setup lint servers
+
+check: lint
+	$(BIN)/python -m pytest $(PROCESSES) -m 'not spark and not peer and not slow'
 
 test: before-tests
 	$(BIN)/python -m pytest $(PROCESSES)

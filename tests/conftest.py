@@ -35,6 +35,8 @@ TOGETHER = {
 """Tests that one of several processes does, so that each JVM starts once; any other module is a lot of its own."""
 # The first start downloads the bundle, and a test may start two JVMs.
 JVM_SECONDS = 900
+SLOW_FOLDERS = ("tests/faults/", "tests/properties/", "tests/concurrency/")
+SERVERS = {"s3_server", "dynamodb", "zookeeper", "hive_metastore"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,8 +44,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="run the tests that are marked long, too")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long ones out; mark a test by the JVMs that it uses, and give it the time that these may take."""
+    """Leave out ``long`` tests; mark a test by the JVMs and servers that it uses, with the time that these may take."""
     if not config.getoption("--long"):
         left_out = [item for item in items if item.get_closest_marker("long") is not None]
         config.hook.pytest_deselected(items=left_out)
@@ -52,11 +55,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: {"peers": 0, "spark": 1}.get(lot_of(item.nodeid), 2))
     for item in items:
         names = set(getattr(item, "fixturenames", ()))
-        if names & PEERS:
+        peer = bool(names & PEERS) or (item.nodeid.startswith("tests/interop/") and "hudi_rs" not in item.nodeid)
+        if peer:
             item.add_marker(pytest.mark.peer)
         if "spark" in names:
             item.add_marker(pytest.mark.spark)
-        if names & (PEERS | {"spark"}) and item.get_closest_marker("timeout") is None:
+        if names & (SERVERS | {"java"}) or item.nodeid.startswith(SLOW_FOLDERS):
+            item.add_marker(pytest.mark.slow)
+        if (peer or "spark" in names) and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(JVM_SECONDS))
 
 

@@ -6,29 +6,30 @@ import ast
 import doctest
 import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import hudi_fast.kernels
 import pytest
 from hudi_fast.kernels._jit import Helper, Kernel
-
-import hudi_fast
 
 ROOT = Path(__file__).parents[1]
 
 
-def module_names() -> list[str]:
-    """Modules of the package and of the kernels; those with a leading underscore are internal."""
-    names = [found.name for found in pkgutil.walk_packages(hudi_fast.__path__, "hudi_fast.")]
-    names += [found.name for found in pkgutil.iter_modules(hudi_fast.kernels.__path__, "hudi_fast.kernels.")]
-    return sorted(name for name in {"hudi_fast", *names} if "._" not in name)
+def sources() -> dict[str, Path]:
+    """Files of the package and of the kernels by module name; those with a leading underscore are internal."""
+    found = {}
+    for folder, prefix in ((ROOT / "hudi_fast", ("hudi_fast",)), (ROOT / "kernels", ("hudi_fast", "kernels"))):
+        for path in folder.rglob("*.py"):
+            parts = path.relative_to(folder).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] == "__init__" else parts
+            if not any(part.startswith("_") for part in parts):
+                found[".".join((*prefix, *parts))] = path
+    return dict(sorted(found.items()))
 
 
-MODULES = module_names()
+SOURCES = sources()
 
 
 def public_values(module: ModuleType) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def public_values(module: ModuleType) -> dict[str, Any]:
 
 def undescribed_constants(module: ModuleType) -> set[str]:
     """Names assigned at the top of a module without a string below, or a comment at, their block of assignments."""
-    lines = Path(module.__file__ or "").read_text(encoding="utf-8").splitlines()
+    lines = SOURCES[module.__name__].read_text(encoding="utf-8").splitlines()
     undescribed: set[str] = set()
     block: set[str] = set()
     end = -1
@@ -79,7 +80,7 @@ def functions_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
                 yield f"{name}.{method}", getattr(value, method) if inspect.isfunction(member) else inner
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_every_public_name_is_described(name: str) -> None:
     module = importlib.import_module(name)
     assert module.__doc__
@@ -89,7 +90,7 @@ def test_every_public_name_is_described(name: str) -> None:
     assert [*missing, *sorted(undescribed_constants(module) & set(values))] == []
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", SOURCES)
 def test_parameters_are_described_or_obvious_from_one_line(name: str) -> None:
     """A docstring of several paragraphs that describes parameters describes all of them."""
     missing = []
@@ -103,9 +104,7 @@ def test_parameters_are_described_or_obvious_from_one_line(name: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in MODULES if ">>>" in (inspect.getsource(importlib.import_module(name)))]
-)
+@pytest.mark.parametrize("name", [name for name, path in SOURCES.items() if ">>>" in path.read_text(encoding="utf-8")])
 def test_examples_run(name: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(name))
     assert tried
