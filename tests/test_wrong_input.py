@@ -49,15 +49,19 @@ def table(tmp_path):
         (lambda table: table.upsert("rows.parquet"), hf.InvalidDataError, "got str"),
         (lambda table: table.write(plain_rows(range(1)), "merge"), hf.ConfigError, "valid values: upsert, insert"),
         (lambda table: table.incremental("yesterday"), hf.ConfigError, "Unsupported query instant time format"),
-        (lambda table: table.incremental(None), hf.ConfigError, "`earliest` stands for the first commit"),
+        (lambda table: table.incremental(None), hf.ConfigError, "`earliest` includes the first commit"),
         (lambda table: table.incremental("0", options={END: "2024-01-01"}), hf.ConfigError, "contradicts the call"),
         (lambda table: table.incremental("2024-01-01", filter=pc.field("x") == 1), hf.ConfigError, "filter (x == 1) "),
-        (lambda table: table.cdc("0", options={FORMAT: "latest_state"}), hf.ConfigError, "ask HudiTable.incremental"),
-        (lambda table: table.alter("text"), hf.ConfigError, "is one of AddColumn, DropColumn"),
+        (lambda table: table.cdc("0", options={FORMAT: "latest_state"}), hf.ConfigError, "use HudiTable.incremental"),
+        (lambda table: table.alter("text"), hf.ConfigError, "must be one of AddColumn, DropColumn"),
         (lambda table: table.alter(hf.AddColumn("n", "string")), hf.ConfigError, "such as pa.int64(); got 'string'"),
         (lambda table: table.alter(hf.ChangeType("ts", "int")), hf.ConfigError, "such as pa.int64(); got 'int'"),
-        (lambda table: hf.HudiTable.open(None), hf.ConfigError, "A path is text or a pathlib.Path"),
-        (lambda table: hf.write(plain_rows(range(1)), "", OPTIONS), hf.ConfigError, "and not empty; got ''"),
+        (lambda table: hf.HudiTable.open(None), hf.ConfigError, "A path must be a non-empty text or a pathlib.Path"),
+        (
+            lambda table: hf.write(plain_rows(range(1)), "", OPTIONS),
+            hf.ConfigError,
+            "non-empty text or a pathlib.Path; got ''",
+        ),
         (
             lambda table: hf.merge(table.path, plain_rows(range(1)), "id"),
             hf.ConfigError,
@@ -72,7 +76,7 @@ def table(tmp_path):
             hf.ConfigError,
             "foreachBatch calls",
         ),
-        (lambda table: hf.sink(None, OPTIONS), hf.ConfigError, "A path is text"),
+        (lambda table: hf.sink(None, OPTIONS), hf.ConfigError, "A path must be"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode=None), hf.ConfigError, "append, overwrite"),
         (lambda table: hf.read("spark", table.path), hf.ConfigError, "without Spark use HudiTable.open"),
         (lambda table: hf.write(plain_rows(range(1)), table.path, mode="upsert"), hf.ConfigError, "append, overwrite"),
@@ -89,7 +93,7 @@ def test_wrong_input_is_named_and_changes_nothing(table, call, error, said):
 
 
 def test_a_storage_without_conditional_writes_is_refused_before_anything_is_asked_of_it():
-    with pytest.raises(hf.UnsupportedFeatureError, match="Writing to memory://t is not supported: through memory://"):
+    with pytest.raises(hf.UnsupportedFeatureError, match="Writing to memory://t is not supported: memory://"):
         hf.write(plain_rows(range(1)), "memory://t", OPTIONS)
 
 

@@ -54,7 +54,7 @@ def candidates(
     """The slices that the metadata table does not exclude, in their order.
 
     Args:
-        table: None where there is none.
+        table: the metadata table; None if the table has no usable one.
         slices: of one or more partitions.
         keys: keys to find.
         settings: of the index; all slices are candidates unless it is a bloom index that uses the metadata table.

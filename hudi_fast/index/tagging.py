@@ -1,12 +1,12 @@
-"""Finding the file groups that hold the incoming keys.
+"""Find the file groups that hold the incoming keys.
 
-For each file slice, cheapest test first: the key range in the footer, then (bloom indexes) the bloom filter, and only
-if a key may be inside, the file's key column against a hash table over the incoming keys. The last test is exact, so
-the first two decide cost and never the answer. :mod:`hudi_fast.index.metadata_bloom` can make them before any file is
-opened; :mod:`hudi_fast.index.record_index` knows the file group of each key.
+Each file slice is tested in order of cost: the key range in the footer; for bloom indexes the bloom filter; and only if
+a key may be inside, the file's key column against a hash table of the incoming keys. The last test is exact, so the
+first two only save work. :mod:`hudi_fast.index.metadata_bloom` can make the first two before any file is opened;
+:mod:`hudi_fast.index.record_index` gives the file group of each key directly.
 
-The result is one :class:`SliceMatches` per slice that holds incoming keys. It names base rows by position, so the merge
-that follows need not look at keys again.
+The result is one :class:`SliceMatches` per slice with incoming keys. It names base rows by position, so the following
+merge does not compare keys again.
 """
 
 from __future__ import annotations
@@ -44,23 +44,23 @@ __all__ = [
 RECORD_KEY = "_hoodie_record_key"
 
 _FIRST_AMBIGUOUS_BYTE = 0xEE
-"""From U+E000 on, Java's order of strings (UTF-16 units) and the order of UTF-8 bytes may differ."""
+"""Since U+E000, Java's string order (UTF-16 units) and the order of UTF-8 bytes may differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketSettings:
-    """How a bucket index spreads keys over the file groups of a partition.
+    """How a bucket index distributes keys over the file groups of a partition.
 
     Attributes:
         engine: ``SIMPLE`` (a fixed number of buckets) or ``CONSISTENT_HASHING`` (buckets split and merge).
-        count: buckets of a partition, at first.
-        hash_fields: columns that are hashed; those of the record key, or some of them.
-        min_count: consistent hashing: fewest buckets after merging.
-        max_count: consistent hashing: most buckets after splitting.
-        overrides: numbers of buckets of partitions whose path a pattern is found in; the first that is found counts.
-        key_rule: what a key of several fields is, see :mod:`hudi_fast.kernels.bucket_hash`.
-        met_in: whether several writers may begin a bucket at once: its file group has one id, then, whoever makes it,
-            and begins with log files.
+        count: initial number of buckets of a partition.
+        hash_fields: hashed columns: those of the record key, or some of them.
+        min_count: consistent hashing: minimum number of buckets after merging.
+        max_count: consistent hashing: maximum number of buckets after splitting.
+        overrides: (pattern, number of buckets) for partition paths; the first pattern found in the path applies.
+        key_rule: how a key of several fields is parsed, see :mod:`hudi_fast.kernels.bucket_hash`.
+        shared_buckets: whether several writers may create a bucket at once. Its file group then has a fixed id and
+            starts with log files.
     """
 
     engine: str = "SIMPLE"
@@ -70,7 +70,7 @@ class BucketSettings:
     max_count: int = 256
     overrides: tuple[tuple[str, int], ...] = ()
     key_rule: int = COMMA_AND_COLON
-    met_in: bool = False
+    shared_buckets: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class IndexSettings:
     Attributes:
         kind: ``SIMPLE``, ``BLOOM``, ``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``, ``BUCKET``, ``RECORD_LEVEL_INDEX`` or
             ``GLOBAL_RECORD_LEVEL_INDEX``.
-        prune_by_range: whether key ranges in footers may rule a file out.
-        update_partition_path: global kinds: whether a row whose partition changed moves there.
-        use_metadata: bloom kinds: whether ranges and filters come from the metadata table where it has them.
+        prune_by_range: whether key ranges in footers may exclude a file.
+        update_partition_path: global kinds: whether a row moves to its new partition.
+        use_metadata: bloom kinds: whether ranges and filters are read from the metadata table where available.
         bucket: of the kind ``BUCKET``; None for others.
     """
 
@@ -94,7 +94,7 @@ class IndexSettings:
 
     @property
     def is_global(self) -> bool:
-        """Whether keys are unique over the whole table rather than in a partition."""
+        """Whether keys are unique in the whole table, not only in a partition."""
         return self.kind.startswith("GLOBAL")
 
     @property
@@ -104,21 +104,21 @@ class IndexSettings:
 
     @property
     def uses_records(self) -> bool:
-        """Whether the metadata table's record index says where keys are."""
+        """Whether keys are located by the metadata table's record index."""
         return self.kind.endswith("RECORD_LEVEL_INDEX")
 
 
 @dataclass(frozen=True)
 class IncomingKeys:
-    """Distinct record keys to look for, with a hash table over them; shared by the look-ups of many slices.
+    """Distinct record keys to find, with a hash table; shared by the lookups in many slices.
 
     Attributes:
         keys: string array, distinct, no nulls; n keys.
-        rows: int64[n]: the incoming row that each key belongs to.
-        table: hash table over ``keys``.
+        rows: int64[n]: the incoming row of each key.
+        table: hash table of ``keys``.
         low: smallest key; None when there are none.
         high: largest key.
-        ordered_alike: whether Java's order of strings and the order of UTF-8 bytes agree on these keys.
+        ordered_alike: whether Java's string order and the order of UTF-8 bytes agree on these keys.
     """
 
     keys: pa.Array
@@ -140,12 +140,12 @@ class IncomingKeys:
 
 @dataclass(frozen=True, slots=True)
 class SliceMatches:
-    """Rows of one slice whose keys come in.
+    """Rows of one slice whose keys are incoming.
 
     Attributes:
         slice: the file slice.
         base_rows: int64[m], ascending row numbers in the base file.
-        incoming_rows: int64[m], the incoming row for each of them.
+        incoming_rows: int64[m], the incoming row of each.
     """
 
     slice: FileSlice
@@ -156,17 +156,17 @@ class SliceMatches:
 def match_slice(
     storage: Storage, slice_: FileSlice, keys: IncomingKeys, settings: IndexSettings, key_config: KeyConfig | None
 ) -> SliceMatches | None:
-    """Look the incoming keys up in one slice; None when none is there.
+    """Look up the incoming keys in one slice; None when it holds none of them.
 
     Args:
         storage: the table's storage.
         slice_: a slice with a base file.
-        keys: what to look for.
-        settings: which tests to use.
-        key_config: how to compute keys from columns when the table stores none; None when it stores them.
+        keys: keys to find.
+        settings: the tests to use.
+        key_config: how to compute keys from columns; None when the table stores keys.
 
     Raises:
-        CorruptTableError: the base file cannot be read, or a bloom index meets a broken filter.
+        CorruptTableError: the base file cannot be read, or a bloom index finds a corrupt filter.
     """
     if slice_.base_file is None or keys.low is None:
         return None
@@ -190,10 +190,10 @@ def match_slice(
 
 
 def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[pa.Array]:
-    """The record keys of a base file in row order, a bounded number at a time.
+    """The record keys of a base file in row order, in batches of bounded size.
 
     Raises:
-        CorruptTableError: the key column is missing or holds nulls although the table stores keys.
+        CorruptTableError: the key column is missing or has nulls although the table stores keys.
     """
     if key_config is not None:
         columns = sorted({name.split(".")[0] for name in key_config.record_key_fields})
@@ -214,11 +214,11 @@ def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[
 
 
 def untagged_rows(rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], total: int) -> npt.NDArray[np.int64]:
-    """Those of ``rows`` that no match names.
+    """The ``rows`` without a match.
 
     Args:
         rows: int64[n], incoming row numbers, each below ``total``.
-        matches: what was found.
+        matches: of all slices.
         total: number of incoming rows.
     """
     seen = np.zeros(total, dtype=np.bool_)
@@ -246,5 +246,5 @@ def _may_hold(reader: BaseFileReader, keys: IncomingKeys, settings: IndexSetting
 
 
 def ordered_alike(low: str, high: str) -> bool:
-    """Whether Java's order of strings and the order of UTF-8 bytes agree on these two and what is between them."""
+    """Whether Java's string order and the order of UTF-8 bytes agree on these two texts and all between them."""
     return max((low + high).encode(), default=0) < _FIRST_AMBIGUOUS_BYTE

@@ -1,7 +1,7 @@
 """Fold entries by a user function, in rounds: round i merges the i-th row of every key.
 
-A round merges the next entry of each remaining key into the key's state. Keys without a further entry are complete and
-removed the state, so all rounds together touch each row once.
+A round merges the next entry of each remaining key into the key's state. Complete keys are removed from the state, so
+all rounds together touch each row once.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from hudi_fast.view.slices import FileSlice
 __all__ = [
     "blocks_in_order",
     "blocks_of_file",
-    "blocks_that_count",
+    "filter_visible_blocks",
     "is_rolled_back",
     "log_blocks",
     "slice_blocks",
@@ -43,7 +43,7 @@ def visible_blocks(merge: SliceMerge, slice_: FileSlice) -> list[LogBlock]:
         CorruptTableError: a log file is missing or corrupt.
         UnsupportedFeatureError: a block has an unknown type.
     """
-    return blocks_that_count(merge, slice_blocks(merge, slice_))
+    return filter_visible_blocks(merge, slice_blocks(merge, slice_))
 
 
 def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
@@ -57,14 +57,14 @@ def slice_blocks(merge: SliceMerge, slice_: FileSlice) -> Iterator[LogBlock]:
         yield from log_blocks(merge.storage, log)
 
 
-def blocks_that_count(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
+def filter_visible_blocks(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list[LogBlock]:
     """The data and delete blocks of a slice that apply, in order of application.
 
     Raises:
         CorruptTableError: a block lacks a required header.
         UnsupportedFeatureError: a command block has an unknown type.
     """
-    return blocks_in_order(blocks, lambda block: _counts(merge, block))
+    return blocks_in_order(blocks, lambda block: _is_visible(merge, block))
 
 
 def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ()) -> list[LogBlock]:
@@ -88,11 +88,11 @@ def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ())
         later = slice_logs[slice_logs.index(path) + 1 :] if slice_logs else ()
         others = (block for one in later for block in scan_log_blocks(merge.storage, one))
         blocks += [block for block in others if block.kind is BlockType.COMMAND]
-    return blocks_that_count(merge, blocks)
+    return filter_visible_blocks(merge, blocks)
 
 
-def blocks_in_order(blocks: Iterable[LogBlock], counts: Callable[[LogBlock], bool]) -> list[LogBlock]:
-    """The data and delete blocks for which ``counts`` is true, in order of application.
+def blocks_in_order(blocks: Iterable[LogBlock], is_visible: Callable[[LogBlock], bool]) -> list[LogBlock]:
+    """The data and delete blocks for which ``is_visible`` is true, in order of application.
 
     Raises:
         CorruptTableError: a block lacks a required header.
@@ -102,7 +102,7 @@ def blocks_in_order(blocks: Iterable[LogBlock], counts: Callable[[LogBlock], boo
     for block in blocks:
         if block.kind is BlockType.COMMAND:
             by_instant.pop(_rolled_back(block), None)
-        elif block.kind in _ROWS and counts(block):
+        elif block.kind in _ROWS and is_visible(block):
             by_instant.setdefault(block.instant, []).append(block)
     return [block for instant in _in_order(by_instant) for block in by_instant[instant]]
 
@@ -159,7 +159,7 @@ def _rolled_back(block: LogBlock) -> str:
     return target
 
 
-def _counts(merge: SliceMerge, block: LogBlock) -> bool:
+def _is_visible(merge: SliceMerge, block: LogBlock) -> bool:
     instant = block.instant
     if merge.as_of is not None and instant > merge.as_of:
         return False

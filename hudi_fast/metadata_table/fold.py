@@ -219,7 +219,7 @@ def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
     deleted, tight = rows.column("deleted").to_numpy()[order], rows.column("tight").to_numpy()[order]
     independent = first | deleted | tight | np.concatenate([[False], deleted[:-1]])
     key = np.cumsum(first) - 1
-    begins = np.zeros(int(key[-1]) + 1, np.int64)
-    begins[key[independent]] = np.flatnonzero(independent)
-    counted = np.flatnonzero(np.arange(len(order)) >= begins[key])
+    starts = np.zeros(int(key[-1]) + 1, np.int64)
+    starts[key[independent]] = np.flatnonzero(independent)
+    counted = np.flatnonzero(np.arange(len(order)) >= starts[key])
     return widen(rows.take(pa.array(order[counted])), key[counted])

@@ -164,8 +164,7 @@ def secondary_prefix(value: str | None) -> str:
 
 
 def secondary_routing(keys: pa.Array) -> pa.Array:
-    """The part of a key that table version 9 hashes to choose its file group: the text up to and including the first
-    bare ``$``.
+    """The part of a key that table version 9 hashes to find its file group: up to and including the first bare ``$``.
 
     Args:
         keys: string or binary[n], of a secondary index.

@@ -1,12 +1,12 @@
-"""A :class:`~hudi_fast.view.listing.Lister` that reads the metadata table's ``files`` partition instead of listing
-folders.
+"""List files by the metadata table's ``files`` partition, without listing folders.
 
 ::
 
     small partition ─► read once as a whole ─► all answers from memory
     large partition ─► looked up by data partition; read as a whole after a few lookups
 
-If the partition is damaged or cannot be read, folders are listed instead, with a warning.
+Implements :class:`~hudi_fast.view.listing.Lister`. If the partition is damaged or cannot be read, folders are listed
+instead, with a warning.
 """
 
 from __future__ import annotations

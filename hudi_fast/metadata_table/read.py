@@ -222,7 +222,7 @@ def _layers(table: MetadataTable, slice_: FileSlice, query: HFileQuery, keep_blo
                 path,
             ) from error
     blocks = (block for log in slice_.log_files for block in _checked_blocks(table, log))
-    for block in blocks_in_order(blocks, lambda one: table.counts(one.instant)):
+    for block in blocks_in_order(blocks, lambda one: table.is_visible(one.instant)):
         yield from _block_layers(table, block, query, keep_blocks)
 
 

@@ -39,8 +39,7 @@ def minimal_bytes(values: pa.Array) -> pa.Array:
 
 
 def decimals_of_bytes(values: pa.Array, precision: int, scale: int) -> pa.Array:
-    """Unscaled numbers as decimal128(precision, scale): n values; null for invalid bytes and numbers with too many
-    digits.
+    """Unscaled numbers as decimal128(precision, scale): n values; null for invalid bytes and too many digits.
 
     Args:
         values: binary[n], two's complement, big endian.

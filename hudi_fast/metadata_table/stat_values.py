@@ -298,8 +298,7 @@ def indexed_columns(
     column_list: Sequence[str] = (),
     max_columns: int = 32,
 ) -> list[str]:
-    """The columns with statistics, in Hudi's order: three meta columns, then the listed columns or the table's first
-    ones.
+    """The columns with statistics, in Hudi's order: three meta columns, then the listed columns or the first ones.
 
     Args:
         schema: the table's columns, with or without meta columns.

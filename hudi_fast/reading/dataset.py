@@ -1,5 +1,4 @@
-"""A table as a ``pyarrow.dataset``: :class:`Scan` pins the table's state and reads with the columns and filters of its
-caller.
+"""A table as a ``pyarrow.dataset``: :class:`Scan` pins the table's state and reads on demand.
 
 ::
 

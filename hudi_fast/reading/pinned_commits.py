@@ -20,10 +20,10 @@ from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.cleaned_files import cleaned_since
 from hudi_fast.view.table_state import TableState
 
-__all__ = ["require_still_there"]
+__all__ = ["require_files_present"]
 
 
-def require_still_there(state: TableState, listed: Set[str]) -> None:
+def require_files_present(state: TableState, listed: Set[str]) -> None:
     """Check that the listed files are those of the state.
 
     Args:

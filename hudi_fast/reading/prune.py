@@ -39,12 +39,14 @@ def matching_partitions(
     if filter_ is None or not config.is_partitioned:
         return list(partitions)
     file_format = ds.ParquetFileFormat()
-    nowhere = pa.fs.LocalFileSystem()
+    filesystem = pa.fs.LocalFileSystem()
     fragments = [
-        file_format.make_fragment(str(number), nowhere, partition_expression=_known_of(config, schema, partition))
+        file_format.make_fragment(
+            str(number), filesystem, partition_expression=_partition_expression(config, schema, partition)
+        )
         for number, partition in enumerate(partitions)
     ]
-    dataset = ds.FileSystemDataset(fragments, schema, file_format, nowhere)
+    dataset = ds.FileSystemDataset(fragments, schema, file_format, filesystem)
     return [partitions[int(fragment.path)] for fragment in dataset.get_fragments(filter_)]
 
 
@@ -83,7 +85,7 @@ def matching_row_groups(storage: Storage, path: str, filter_: pc.Expression | No
         return None  # it was just cleaned; a reader that has it open may continue
 
 
-def _known_of(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:
+def _partition_expression(config: TableConfig, schema: pa.Schema, partition: str) -> pc.Expression:
     known = pc.scalar(True)
     for name, value in typed_partition_values(config, schema, partition).items():
         known = known & (pc.field(name) == value)

@@ -28,7 +28,7 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
 from hudi_fast.reading.in_threads import in_threads
-from hudi_fast.reading.pinned_commits import require_still_there
+from hudi_fast.reading.pinned_commits import require_files_present
 from hudi_fast.reading.prune import filter_columns
 from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, select_slices
@@ -112,9 +112,9 @@ def plan_scan(
     full = readable_schema(state)
     if isinstance(columns, str):
         raise ConfigError(f"columns takes a list of names; got the text {columns!r}.")
-    twice = sorted({name for name in columns or () if list(columns or ()).count(name) > 1})
-    if twice:
-        raise ConfigError(f"columns names {twice} more than once.")
+    duplicates = sorted({name for name in columns or () if list(columns or ()).count(name) > 1})
+    if duplicates:
+        raise ConfigError(f"columns names {duplicates} more than once.")
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
     if filter is not None and not isinstance(filter, pc.Expression):
         raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
@@ -151,7 +151,7 @@ def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[Fil
         return slices_of(view, partition)
 
     chosen = select_slices(request, slices_in)
-    require_still_there(request.state, listed)
+    require_files_present(request.state, listed)
     return chosen
 
 

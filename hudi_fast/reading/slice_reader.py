@@ -1,18 +1,18 @@
-"""One file slice becomes record batches in the table's schema: a pure function of the slice's files.
+"""Read one file slice into record batches in the table's schema: a pure function of the slice's files.
 
 ::
 
     base file alone ──── batches, conformed ────────────────────────┐
     with log files ───── merged_slice: log merged into the base ────┼─► columns from the path ─► filter ─► batches
-    unmerged, if asked ─ base file's rows, then those of the log ───┘
+    unmerged, optional ─ base file's rows, then those of the log ───┘
 
-An incremental query whose log files bring parts of rows reads the whole slice (:mod:`hudi_fast.reading.whole_slice`).
+An incremental query whose log files hold partial rows reads the whole slice (:mod:`hudi_fast.reading.whole_slice`).
 
-Who reads base files by other means asks for the rows that come from the log (``SliceScan.base_rows``), and for the
-numbers of the rows of the base file that these take the place of (:func:`hidden_rows`).
+Callers that read base files themselves request only the rows from the log (``SliceScan.base_rows``), and the numbers of
+the base rows that these replace (:func:`hidden_rows`).
 
-Old files lack columns and hold narrower types; each batch is brought into the asked-for schema right after it is read.
-A filter leaves out row groups by their statistics; rows of the log that replace rows there are looked at all the same.
+Old files lack columns and hold narrower types; each batch is converted to the requested schema right after reading. A
+filter skips row groups by their statistics; log rows that replace rows of a skipped row group are still read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from hudi_fast.merging.merged_slice import log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
 from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
-from hudi_fast.reading.whole_slice import brings_parts, whole_slice
+from hudi_fast.reading.whole_slice import has_partial_rows, whole_slice
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.base_files import open_base
@@ -46,24 +46,24 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["SliceScan", "hidden_rows", "read_slice"]
 
 _NAN_MAY_PASS = re.compile(r"\w\(|!=|\b(?:true|false)\b")
-"""In the text of a filter: calls, negations and comparisons of truth values, all of which NaN may pass."""
+"""In the text of a filter: calls, negations and comparisons of booleans, all of which NaN may pass."""
 
 
 @dataclass(frozen=True)
 class SliceScan:
-    """What is wanted of every slice.
+    """Settings for reading every slice.
 
     Attributes:
         storage: the table's storage.
         config: its configuration.
-        schema: columns to read, filter columns included, in result order.
-        output: columns to hand out: a part of ``schema``.
-        filter: which rows; None for all.
-        batch_rows: most rows in a batch.
-        merge: how log files merge; None where there are none to look at (copy-on-write tables, read-optimized queries).
-        merge_columns: what merging reads of the log: ``schema`` and what :func:`merge_schema` adds.
-        unmerged: whether rows of the log stand beside those of the base file instead.
-        base_rows: whether rows of base files that their log leaves as they are are wanted; else only what a log brings.
+        schema: columns to read, including filter columns, in result order.
+        output: columns to return: a part of ``schema``.
+        filter: condition of the rows; None for all.
+        batch_rows: maximum rows of a batch.
+        merge: how log files merge; None where they are ignored (copy-on-write tables, read-optimized queries).
+        merge_columns: columns that merging reads from the log: ``schema`` and those that :func:`merge_schema` adds.
+        unmerged: whether rows of the log are returned beside those of the base file.
+        base_rows: whether to return base rows that the log does not change; else only rows from the log.
     """
 
     storage: Storage
@@ -79,13 +79,18 @@ class SliceScan:
 
 
 def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
-    """The slice's rows, a bounded number at a time.
+    """The slice's rows, in batches.
 
     Raises:
         CorruptTableError: one of its files cannot be read.
     """
     blocks = visible_blocks(scan.merge, slice_) if scan.merge is not None and slice_.log_files else []
-    if scan.merge is not None and scan.merge.commit_times is not None and not scan.unmerged and brings_parts(blocks):
+    if (
+        scan.merge is not None
+        and scan.merge.commit_times is not None
+        and not scan.unmerged
+        and has_partial_rows(blocks)
+    ):
         merge, slice_ = whole_slice(scan.merge, slice_)
         scan, blocks = replace(scan, merge=merge), visible_blocks(merge, slice_)
     base = slice_.base_file
@@ -97,9 +102,9 @@ def read_slice(scan: SliceScan, slice_: FileSlice) -> Iterator[pa.RecordBatch]:
 
 
 def hidden_rows(scan: SliceScan, slice_: FileSlice) -> npt.NDArray[np.int64]:
-    """int64[h], ascending: rows of the base file that a merged read does not show as they are stored.
+    """int64[h], ascending: rows of the base file that the log replaces or deletes.
 
-    The log replaces or deletes them. Only columns that merging looks at are read.
+    Reads only the columns that merging needs.
 
     Raises:
         CorruptTableError: one of the slice's files cannot be read.
@@ -153,12 +158,12 @@ def _read_with_log(
 
 
 def _log_decides(merge: SliceMerge, blocks: list[LogBlock]) -> bool:
-    """Whether what comes from the log is the same whatever the base file holds."""
-    return not (merge.rules.compares or merge.rules.blends or brings_parts(blocks))
+    """Whether the rows from the log do not depend on the base file."""
+    return not (merge.rules.compares or merge.rules.blends or has_partial_rows(blocks))
 
 
 def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
-    """Row groups whose stored rows are not wanted."""
+    """Row groups whose stored rows are not needed."""
     groups = _matching_groups(scan, reader) if scan.base_rows else []
     return set() if groups is None else set(range(reader.num_row_groups)) - set(groups)
 
@@ -167,19 +172,19 @@ def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | Non
     """Row groups of the base file that may match; None for all."""
     if isinstance(reader, RenamedBase) and not _are_as_stored(scan, reader):
         return None
-    return matching_row_groups(*reader.place, scan.filter) if _is_filterable(scan, reader.schema) else None
+    return matching_row_groups(*reader.location, scan.filter) if _is_filterable(scan, reader.schema) else None
 
 
 def _are_as_stored(scan: SliceScan, reader: RenamedBase) -> bool:
-    """Whether the columns of the filter have the names and types that they have in the file."""
+    """Whether the filter's columns have the same names and types in the file."""
     return scan.filter is None or set(filter_columns(scan.filter, scan.schema)) <= reader.as_stored
 
 
 def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:
-    """Whether statistics of the file say something on the filter.
+    """Whether the file's statistics apply to the filter.
 
-    Not on a column that was widened since, and on numbers that may be NaN, which statistics leave out, only where a
-    filter consists of comparisons that NaN fails.
+    Not if a column was widened since. If a column may hold NaN, which statistics ignore, only for filters made of
+    comparisons that NaN fails.
     """
     if scan.filter is None:
         return True
@@ -207,7 +212,7 @@ def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) 
 
 
 def _columns_from_path(scan: SliceScan, partition: str, stored: list[str]) -> dict[str, pa.Scalar]:
-    """Partition columns that the table keeps in the path only."""
+    """Partition columns that the table stores in paths only."""
     if not scan.config.drop_partition_columns:
         return {}
     missing = [n for n in scan.config.partition_fields if n in scan.schema.names and n not in stored]

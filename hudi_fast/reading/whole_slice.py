@@ -16,10 +16,10 @@ from hudi_fast.merging.slice_merge import SliceMerge
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.view.slices import FileSlice, latest_slices
 
-__all__ = ["brings_parts", "whole_slice"]
+__all__ = ["has_partial_rows", "whole_slice"]
 
 
-def brings_parts(blocks: Sequence[LogBlock]) -> bool:
+def has_partial_rows(blocks: Sequence[LogBlock]) -> bool:
     """Whether rows of these blocks lack columns."""
     return any(block.headers.get(HeaderKey.IS_PARTIAL, "").lower() == "true" for block in blocks)
 

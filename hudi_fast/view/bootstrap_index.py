@@ -1,8 +1,8 @@
-"""The bootstrap index: locations of the source files of a bootstrapped table, two HFiles below
-``.hoodie/.aux/.bootstrap``.
+"""The bootstrap index: locations of a bootstrapped table's source files, in two HFiles.
 
 A table made of a Parquet folder without copying it (metadata-only bootstrap) has *skeletons*: base files with Hudi's
-meta columns only, one per source file, row by row. The index maps them to source files::
+meta columns only, one per source file, row by row. The index maps them to source files, in the folder
+``.hoodie/.aux/.bootstrap``::
 
     .partitions   part=<partition path>                    -> all files of a source partition, by file id
     .fileids      part=<partition path>;fileid=<file id>   -> the file of one file group

@@ -1,4 +1,4 @@
-"""Names of base and log files, and the values they are parsed into (``FSUtils``, ``HoodieLogFile``; Hudi 1.2.0).
+"""Names of base and log files, and their parsed form (``FSUtils``, ``HoodieLogFile``; Hudi 1.2.0).
 
 ``<fileId>_<writeToken>_<instant>.<extension>`` and ``.<fileId>_<instant>.log.<version>_<writeToken>[.cdc]``.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from hudi_fast.schema.history import Names
+from hudi_fast.schema.history import Renames
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceFile
@@ -23,7 +23,7 @@ __all__ = [
     "parse_log_file",
 ]
 
-# The metadata table has file ids with a partition path of the data table in them, and those may hold anything but "/".
+# File ids of the metadata table may contain a partition path of the data table, with any character but "/".
 _BASE = re.compile(r"^(?!\.)(.+)_([A-Za-z0-9-]+)_([0-9]+)\.(parquet|orc|hfile|lance)$", re.DOTALL)
 _LOG = re.compile(r"^\.(.+)_([^._]*)\.log\.(\d+)(?:_((?:\d+)-(?:\d+)-(?:\d+))(\.cdc)?)?$", re.DOTALL)
 
@@ -36,10 +36,10 @@ class BaseFile:
         path: relative to the table.
         file_id: the file group.
         write_token: ``<task>-<stage>-<attempt>``.
-        instant: requested time of the write that made it.
+        instant: requested time of its write.
         size: bytes.
-        names: what has become of its columns since it was written; None when they are as they were.
-        source: of a skeleton the file that holds its data, where the view has looked it up.
+        names: changes of its columns since it was written; None for none.
+        source: of a skeleton, the source file, if the view has looked it up.
     """
 
     path: str
@@ -47,22 +47,22 @@ class BaseFile:
     write_token: str
     instant: str
     size: int
-    names: Names | None = field(default=None, compare=False, repr=False)
+    names: Renames | None = field(default=None, compare=False, repr=False)
     source: SourceFile | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
-        """The file's name without its folder."""
+        """The file name without folder."""
         return self.path.rpartition("/")[2]
 
     @property
     def weight(self) -> int:
-        """Bytes to read for all its rows, those of another file that holds its data among them."""
+        """Bytes to read for all its rows, including its source file."""
         return self.size + (0 if self.source is None else self.source.size)
 
     @property
     def is_skeleton(self) -> bool:
-        """Whether it holds meta columns alone, beside a file that the bootstrap index names."""
+        """Whether it holds meta columns only, beside a source file in the bootstrap index."""
         return self.instant == METADATA_BOOTSTRAP_INSTANT
 
 
@@ -76,7 +76,7 @@ class LogFile:
         instant: version 6: base instant of the slice; version 8 and later: the delta commit that wrote it.
         version: counts up within one instant.
         write_token: empty in very old tables.
-        is_cdc: whether it holds change data and no rows.
+        is_cdc: whether it is a change log, without rows.
         size: bytes.
     """
 
@@ -90,7 +90,7 @@ class LogFile:
 
     @property
     def name(self) -> str:
-        """The file's name without its folder."""
+        """The file name without folder."""
         return self.path.rpartition("/")[2]
 
 
@@ -100,23 +100,23 @@ def base_file_name(file_id: str, write_token: str, instant: str, extension: str 
 
 
 def log_file_name(file_id: str, instant: str, version: int, write_token: str) -> str:
-    """The name of a log file; ``instant`` is its slice's before table version 8, its own write's from then on."""
+    """The name of a log file; ``instant`` is that of its slice before table version 8, that of its write since."""
     return f".{file_id}_{instant}.log.{version}_{write_token}"
 
 
 def log_order(log: LogFile) -> tuple[str, int, str]:
-    """Sorts the log files of a slice into the order in which they apply (``HoodieLogFile.LogFileComparator``)."""
+    """Sort key of a slice's log files, in order of application (``HoodieLogFile.LogFileComparator``)."""
     return log.instant, log.version, log.write_token
 
 
 def parse_base_file(entry: FileStat) -> BaseFile | None:
-    """The base file that ``entry`` is; None when its name says something else."""
+    """``entry`` as a base file; None when its name is not that of one."""
     match = _BASE.match(entry.name)
     return None if match is None else BaseFile(entry.path, match[1], match[2], match[3], entry.size)
 
 
 def parse_log_file(entry: FileStat) -> LogFile | None:
-    """The log file that ``entry`` is; None when its name says something else."""
+    """``entry`` as a log file; None when its name is not that of one."""
     match = _LOG.match(entry.name)
     if match is None:
         return None

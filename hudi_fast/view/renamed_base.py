@@ -1,7 +1,7 @@
-"""A base file in the names that its columns have today.
+"""A base file with the current names of its columns.
 
-Whoever reads it finds the columns under today's names, without those that were dropped since, and in today's types
-where the columns were altered; the footer is as it is stored.
+Its reader has the columns under their current names, without dropped ones, and in their current types; the footer is as
+stored.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import pyarrow.parquet as pq
 
 from hudi_fast.formats.parquet.base_file import BaseFileFooter, BaseFileReader
 from hudi_fast.schema.conform import ConformPlan
-from hudi_fast.schema.history import Names, renamed_plan
+from hudi_fast.schema.history import Renames, renamed_plan
 from hudi_fast.storage.base import Storage
 
 __all__ = ["RenamedBase"]
 
 
 class RenamedBase(BaseFileReader):
-    """One open base file of before an ALTER.
+    """An open base file that is older than an ALTER.
 
     Args:
-        stored: the file as it is.
-        names: what has become of its columns.
+        stored: the file as stored.
+        names: changes of its columns.
     """
 
-    def __init__(self, stored: BaseFileReader, names: Names) -> None:
+    def __init__(self, stored: BaseFileReader, names: Renames) -> None:
         self.path = stored.path
         self._stored = stored
         self._plan = renamed_plan(stored.schema, names)
@@ -37,7 +37,7 @@ class RenamedBase(BaseFileReader):
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns, as they are called today."""
+        """Its columns under their current names."""
         return self._plan.target
 
     @property
@@ -52,23 +52,23 @@ class RenamedBase(BaseFileReader):
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer, in stored names."""
+        """The footer, with stored names."""
         return self._stored.metadata
 
     @property
-    def place(self) -> tuple[Storage, str]:
-        """The file as it is stored: names in it are not today's."""
-        return self._stored.place
+    def location(self) -> tuple[Storage, str]:
+        """The file as stored, with former column names."""
+        return self._stored.location
 
     @cached_property
     def only_renamed(self) -> frozenset[str]:
-        """Columns whose values are as they are stored, whatever they were called."""
+        """Columns whose values are used as stored, under any name."""
         columns = zip(self.schema.names, self._plan.columns, strict=True)
         return frozenset(name for name, column in columns if column.convert is None)
 
     @cached_property
     def as_stored(self) -> frozenset[str]:
-        """Columns whose name and type are the file's own."""
+        """Columns with the file's own name and type."""
         stored = self._stored.schema.names
         places = {name: self._plan.columns[at].position for name, at in self._positions.items()}
         return frozenset(name for name in self.only_renamed if stored[places[name]] == name)
@@ -78,9 +78,9 @@ class RenamedBase(BaseFileReader):
         return self._stored.footer()
 
     @property
-    def tells_nan(self) -> bool:
-        """Whether bounds in the footer are those of all values."""
-        return self._stored.tells_nan
+    def has_nan_safe_bounds(self) -> bool:
+        """Whether bounds in the footer cover NaN values too."""
+        return self._stored.has_nan_safe_bounds
 
     def row_group_rows(self) -> list[int]:
         """Number of rows of each row group."""
@@ -104,7 +104,7 @@ class RenamedBase(BaseFileReader):
         self._stored.close()
 
     def _part(self, names: Sequence[str]) -> ConformPlan:
-        """The plan for some columns: its source has them in that order, as they are stored."""
+        """The plan for some columns; its source has them in that order, as stored."""
         plan = self._plan
         chosen = [plan.columns[self._positions[name]] for name in names]
         source = pa.schema([plan.source.field(column.position) for column in chosen])

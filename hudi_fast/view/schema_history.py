@@ -1,11 +1,11 @@
-"""The history of a table's schema, from the files in which Hudi keeps it.
+"""Load the history of a table's schema from Hudi's schema commits.
 
 ::
 
-    .hoodie/.schema ─► schema commits of completed writes ─► the newest, which holds all ─► SchemaHistory
+    .hoodie/.schema ─► schema commits of completed writes ─► the newest, which holds all versions ─► SchemaHistory
 
-Most tables have no such folder: their columns go by their names. A schema commit has the requested time of the write
-or ALTER that it belongs to and counts if that one does: a write that is rolled back takes its schema along.
+Most tables have no such folder: their columns are identified by name. A schema commit has the requested time of its
+write or ALTER and is valid if that is complete: rolling back a write rolls back its schema.
 
 Source: ``FileBasedInternalSchemaStorageManager`` (Hudi 1.2.0).
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.schema.history import Names, SchemaHistory, names_at
+from hudi_fast.schema.history import Renames, SchemaHistory, renames_at
 from hudi_fast.schema.internal import parse_versions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
@@ -24,16 +24,17 @@ from hudi_fast.timeline.archive.timeline import ArchivedTimeline
 from hudi_fast.timeline.instant import WRITE_ACTIONS, Instant, parse_instant_file
 from hudi_fast.view.file_names import BaseFile
 
-__all__ = ["SCHEMA_COMMIT", "SCHEMA_FOLDER", "load_history", "naming", "newest_schema_commit", "schema_commits"]
+__all__ = ["SCHEMA_COMMIT", "SCHEMA_FOLDER", "load_history", "newest_schema_commit", "renamer", "schema_commits"]
 
 SCHEMA_FOLDER = ".hoodie/.schema"
-"""Where instants of the action :data:`SCHEMA_COMMIT` are."""
+"""Folder of the instants of action :data:`SCHEMA_COMMIT`."""
 
 SCHEMA_COMMIT = "schemacommit"
+"""Action name in the schema history folder."""
 
 
 def schema_commits(storage: Storage, layout: int) -> list[tuple[Instant, str]]:
-    """The complete schema commits, whatever became of their writes: instants and paths, oldest first.
+    """The completed schema commits, regardless of their writes: instants and paths, oldest first.
 
     Args:
         storage: the table's storage.
@@ -50,16 +51,16 @@ def schema_commits(storage: Storage, layout: int) -> list[tuple[Instant, str]]:
 def load_history(
     storage: Storage, config: TableConfig, timeline: Timeline, as_of: str | None = None
 ) -> SchemaHistory | None:
-    """What the schema has been; None for a table without history.
+    """The schema history; None for a table without one.
 
     Args:
         storage: the table's storage.
         config: its configuration.
         timeline: the active timeline.
-        as_of: newest requested time that counts; None for now.
+        as_of: newest requested time that is visible; None for now.
 
     Raises:
-        CorruptTableError: it cannot be understood.
+        CorruptTableError: it is invalid.
     """
     path = newest_schema_commit(storage, config, timeline)
     if path is None:
@@ -69,10 +70,10 @@ def load_history(
 
 
 def newest_schema_commit(storage: Storage, config: TableConfig, timeline: Timeline) -> str | None:
-    """The path of the newest schema commit of a complete write; None when there is none.
+    """The path of the newest schema commit of a completed write; None when there is none.
 
-    An archived write counts only if the active timeline has none: Hudi looks at that alone, but a writer that knows
-    nothing of the history may have made all commits since.
+    One of an archived write is used only if the active timeline has none. Hudi reads the active timeline only, but all
+    later commits may be of a writer that does not maintain the history.
     """
     commits = schema_commits(storage, config.layout_version)
     complete = {instant.requested for instant in timeline.writes()}
@@ -84,15 +85,15 @@ def newest_schema_commit(storage: Storage, config: TableConfig, timeline: Timeli
     return counting[-1] if counting else None
 
 
-def naming(history: SchemaHistory | None) -> Callable[[BaseFile], BaseFile]:
-    """What gives base files the names that their columns have today; each instant is looked at once."""
-    known: dict[str, Names | None] = {}
+def renamer(history: SchemaHistory | None) -> Callable[[BaseFile], BaseFile]:
+    """A function that adds to base files the changes of their columns; computed once per instant."""
+    known: dict[str, Renames | None] = {}
 
     def named(base: BaseFile) -> BaseFile:
         if history is None:
             return base
         if base.instant not in known:
-            known[base.instant] = names_at(history, base.instant)
+            known[base.instant] = renames_at(history, base.instant)
         names = known[base.instant]
         return base if names is None else replace(base, names=names)
 

@@ -26,7 +26,7 @@ from hudi_fast.timeline.instant import METADATA_BOOTSTRAP_INSTANT
 from hudi_fast.view.bootstrap_index import SourceLookup
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.listing import Lister
-from hudi_fast.view.schema_history import naming
+from hudi_fast.view.schema_history import renamer
 
 __all__ = ["FileSlice", "TableView", "archived_completions", "base_slices", "latest_slices", "slice_begin"]
 
@@ -109,7 +109,7 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
         ConfigError: the view is of a time before the table was downgraded, and needs log files of that time.
         CorruptTableError: completion times of archived writes are needed and cannot be read.
     """
-    bases, logs, changes = _files_that_count(view, partition)
+    bases, logs, changes = _visible_files(view, partition)
     completions = archived_completions(view, partition, bases, logs)
     found = (
         _newest(view, partition, file_id, bases.get(file_id, {}), logs.get(file_id, ()), completions)
@@ -121,7 +121,7 @@ def latest_slices(view: TableView, partition: str) -> list[FileSlice]:
 
 def base_slices(view: TableView, partition: str) -> list[FileSlice]:
     """The newest committed base file of each file group, ordered by file id, for a read-optimized query."""
-    bases, _, _ = _files_that_count(view, partition)
+    bases, _, _ = _visible_files(view, partition)
     chosen: list[FileSlice] = []
     for file_id, versions in sorted(bases.items()):
         instants = [one for one in versions if view.as_of is None or one <= view.as_of]
@@ -133,14 +133,14 @@ def base_slices(view: TableView, partition: str) -> list[FileSlice]:
 # ---- files
 
 
-def _files_that_count(
+def _visible_files(
     view: TableView, partition: str
 ) -> tuple[dict[str, dict[str, BaseFile]], dict[str, list[LogFile]], dict[str, list[LogFile]]]:
     """By file id: base files of completed writes by instant, log files that may hold completed blocks, change logs."""
     bases: dict[str, dict[str, BaseFile]] = {}
     logs: dict[str, list[LogFile]] = {}
     changes: dict[str, list[LogFile]] = {}
-    named = naming(view.history)
+    named = renamer(view.history)
     for entry in view.lister.files(partition):
         base = parse_base_file(entry)
         if base is not None:
@@ -152,7 +152,7 @@ def _files_that_count(
             continue
         if log.is_cdc:
             changes.setdefault(log.file_id, []).append(log)
-        elif _log_counts(view, log):
+        elif _may_be_visible(view, log):
             logs.setdefault(log.file_id, []).append(log)
     for found in logs.values():
         found.sort(key=log_order)
@@ -175,7 +175,7 @@ def _with_sources(
     }
 
 
-def _log_counts(view: TableView, log: LogFile) -> bool:
+def _may_be_visible(view: TableView, log: LogFile) -> bool:
     """Whether the log file may hold visible rows, by its name; its blocks are checked when it is read."""
     if view.table_version < _LOGS_NAMED_BY_WRITE:
         return True
@@ -228,9 +228,7 @@ def _newest(
 
 
 def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_slice: bool) -> None:
-    """Raise for a log file from before a downgrade: its name holds its write, not its slice, and it belongs to an
-    older one.
-    """
+    """Raise for a log file written before a downgrade: its name holds its write, not its slice."""
     if view.as_of is not None and view.table_version < _LOGS_NAMED_BY_WRITE and not is_slice:
         raise ConfigError(
             f"The table cannot be read as of {view.as_of}: it was later downgraded to version {view.table_version}, "

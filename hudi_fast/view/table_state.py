@@ -89,8 +89,8 @@ def _load(storage: Storage, as_of: str | None, replaced_since: str | None) -> Ta
     for instant in timeline.writes():
         done = max(instant.requested, instant.completion or "")
         if instant.action == "replacecommit" and (replaced_since is None or done > replaced_since):
-            gone = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
-            for partition, file_ids in gone.items():
+            ended = read_commit(storage, config, instant).partition_to_replace_file_ids or {}
+            for partition, file_ids in ended.items():
                 replaced.update({(partition, file_id): instant.requested for file_id in file_ids})
     planned = list(pending_clusterings(storage, config, timeline))
     groups = frozenset(

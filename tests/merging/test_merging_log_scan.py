@@ -113,5 +113,5 @@ def test_a_command_that_nobody_knows_is_refused(tmp_path: Path) -> None:
 def test_a_log_file_that_was_cleaned_meanwhile_is_named(tmp_path: Path) -> None:
     slice_ = slice_of(tmp_path, [("200", [block("200")])])
     (tmp_path / slice_.log_files[0].path).unlink()
-    with pytest.raises(CorruptTableError, match=r"is gone.*log\.1_0-0-0"):
+    with pytest.raises(CorruptTableError, match=r"was cleaned.*log\.1_0-0-0"):
         visible_blocks(merge_of(tmp_path), slice_)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import InvalidDataError, UnsupportedFeatureError
 from hudi_fast.formats.parquet.column_ranges import ColumnRange
 from hudi_fast.metadata_table.definitions import IndexDefinition
@@ -23,11 +22,11 @@ from hudi_fast.metadata_table.updates.table_delta import AddedFile, change_of_cl
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import CommitMetadata, WriteStat
 from hudi_fast.view.table_state import read_commit
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.metadata_table.producer_runs import before, context_of, flat_rows, logged, produced
 from tests.support.golden import Golden
+from tests.support.sessions import write_engine
 
 TABLES = [
     "cow_v6_mixed",
@@ -132,7 +131,7 @@ def test_writers_note_the_ranges_that_their_files_have(form: str, tmp_path: Path
             }
         )
         engine = Watched(rows)
-        run_write(engine, storage, WriteOptions.from_options(settings), "append")
+        write_engine(engine, storage, settings, "append")
         context, _ = context_of(storage)
         for stat in engine.stats:
             (one,) = delta_of_commit("1", CommitMetadata({"p": [stat]})).added
@@ -173,7 +172,11 @@ def test_a_key_that_is_twice_in_a_file_is_refused(tmp_path: Path) -> None:
     ("partition", "definition", "text"),
     [
         ("secondary_index_x", None, "over \\[\\]; one column"),
-        ("secondary_index_x", IndexDefinition("x", "secondary_index", "identity", ("absent",)), "not a top-level column"),
+        (
+            "secondary_index_x",
+            IndexDefinition("x", "secondary_index", "identity", ("absent",)),
+            "not a top-level column",
+        ),
         ("expr_index_x", None, "no definition"),
         ("expr_index_x", IndexDefinition("x", "bloom_filters", "upper", ("id",)), "kind bloom_filters"),
         ("expr_index_x", IndexDefinition("x", "column_stats", "split", ("id",)), "function 'split'"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hudi_fast.errors import InvalidDataError
 from hudi_fast.metadata_table.layout import group_numbers
 from hudi_fast.metadata_table.updates.produce_base import EncodedRecords
-from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, combined, in_threads
+from hudi_fast.metadata_table.updates.runner import RECORDS, GroupBins, combined, run_in_threads
 from hudi_fast.timeline.commit_metadata import WriteStat
 
 Pairs = list[tuple[str, bytes | None]]
@@ -74,7 +74,7 @@ PAIRS = st.lists(st.tuples(st.text(max_size=3), st.booleans())).map(
 def test_each_group_gets_its_records_in_order_and_each_key_once(given: list[tuple[str, Pairs]]) -> None:
     sources = [Listed(*one) for one in given]
     writer = Kept()
-    stats = in_threads(2)(sources, writer)
+    stats = run_in_threads(sources, writer, 2)
     assert writer.written == obvious(sources, 3)
     assert sorted((stat.partition_path, int(stat.file_id)) for stat in stats) == sorted(writer.written)
 
@@ -99,7 +99,7 @@ def test_the_same_record_twice_is_one() -> None:
 def test_an_error_of_a_source_is_raised() -> None:
     source = Listed("files", [("a", b"1"), ("a", b"2")])
     with pytest.raises(InvalidDataError):
-        in_threads(2)([source], Kept())
+        run_in_threads([source], Kept(), 2)
 
 
 def test_records_beyond_the_budget_wait_in_a_file() -> None:

@@ -15,7 +15,6 @@ from hudi_fast.metadata_table.updates.rollback import roll_back_metadata
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.plans import decode_rollback_metadata, decode_rollback_plan
-from hudi_fast.writing.rollback import roll_back
 from tests.metadata_table.stored_metadata import (
     begin_data,
     clock_of,
@@ -29,6 +28,7 @@ from tests.metadata_table.stored_metadata import (
 )
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import FaultyStorage, RecordingStorage
+from tests.support.sessions import rolled_back
 
 TABLES = ["cow_v6_mixed", "h015_mor", "cow_v8_mixed", "mor_v9_mixed"]
 NEW = [("p0", "new.parquet", 7, False)]
@@ -45,7 +45,7 @@ def roll_back_data(path: Path, instant: str) -> str:
     state = state_of(path)
     failed = state.timeline.find(instant)
     assert failed is not None
-    return roll_back(state.storage, state.config, failed, clock_of(state), state.timeline.newest_time).requested
+    return rolled_back(path, failed).requested
 
 
 @pytest.mark.parametrize("finish", [True, False])

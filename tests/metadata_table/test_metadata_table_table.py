@@ -112,19 +112,19 @@ def test_a_delta_commit_whose_instant_is_pending_does_not_count(golden: Unzip) -
     table = golden("cow_v9_mixed").table
     (newest,) = sorted(table.glob(".hoodie/timeline/*_*.commit"))[-1:]
     instant = newest.name.split("_")[0]
-    assert trusted(table).counts(instant)
+    assert trusted(table).is_visible(instant)
     newest.unlink()
     found = trusted(table)
-    assert not found.counts(instant)
+    assert not found.is_visible(instant)
     assert instant not in {log.instant for log in found.groups("files")[0].log_files}
 
 
 def test_initial_delta_commits_and_rollbacks_count(golden: Unzip) -> None:
     table = trusted(golden("mor_v9_delete_flag_and_rollback").table)
-    assert table.counts("00000000000000000")
-    assert table.counts("20261121055024017")
-    assert not table.counts("20261121055024018")
-    assert not table.counts("29991231000000000")
+    assert table.is_visible("00000000000000000")
+    assert table.is_visible("20261121055024017")
+    assert not table.is_visible("20261121055024018")
+    assert not table.is_visible("29991231000000000")
 
 
 def test_a_delta_commit_that_began_on_the_newest_write_counts(golden: Unzip) -> None:
@@ -133,14 +133,14 @@ def test_a_delta_commit_that_began_on_the_newest_write_counts(golden: Unzip) -> 
     newest = max(file.name[:17] for file in (path / ".hoodie").glob("*.commit"))
     for state in ("", ".inflight", ".requested"):
         (path / f".hoodie/metadata/.hoodie/{newest}010.deltacommit{state}").write_bytes(b"")
-    assert trusted(path).counts(f"{newest}010")
-    assert not trusted(path).counts(f"{newest}011")
+    assert trusted(path).is_visible(f"{newest}010")
+    assert not trusted(path).is_visible(f"{newest}011")
 
 
 def test_archived_delta_commits_count(golden: Unzip) -> None:
     table = trusted(golden("cow_v9_archived").table)
-    assert table.counts("20261121054908901")
-    assert not table.counts("20261121054928175")
+    assert table.is_visible("20261121054908901")
+    assert not table.is_visible("20261121054928175")
 
 
 # ---- what cannot be trusted
@@ -162,7 +162,7 @@ def test_properties_that_make_no_sense(damage: bytes, golden: Unzip) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, "another timeline"),
+        ({"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"}, "timeline layout differs"),
         ({"hoodie.table.version": "77"}, "table version 77"),
         ({"hoodie.table.base.file.format": "PARQUET"}, "found PARQUET"),
     ],
@@ -228,7 +228,7 @@ def test_a_write_between_the_two_listings_is_no_reason_to_distrust(golden: Unzip
         path.write_bytes(content)
     found = open_metadata(storage, config, before)
     assert found is not None
-    assert not found.counts(instant)
+    assert not found.is_visible(instant)
     assert instant not in {log.instant for log in found.groups("files")[0].log_files}
 
 

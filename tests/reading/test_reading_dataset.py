@@ -133,7 +133,7 @@ def test_it_travels_to_other_processes(table):
 
 def test_what_arrow_would_do_by_itself_is_refused_and_not_answered_wrongly(table):
     scan = table.scan()
-    with pytest.raises(UnsupportedFeatureError, match=r"its own to_table\(\)"):
+    with pytest.raises(UnsupportedFeatureError, match=r"the scan's own to_table\(\)"):
         ds.Scanner.from_dataset(scan).to_table()
     with pytest.raises(UnsupportedFeatureError, match=r"scan of .* has the table's schema"):
         ds.dataset([scan])

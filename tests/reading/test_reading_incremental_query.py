@@ -164,7 +164,7 @@ def test_missing_files_are_named_with_the_option_that_goes_without(tmp_path: Pat
     table = hf.HudiTable.open(tmp_path)
     versions = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1"}
     table.services.clean({**QUIET, **versions})
-    with pytest.raises(hf.ConfigError, match=rf"gone from .*\.parquet.*{FALLBACK}=true"):
+    with pytest.raises(hf.ConfigError, match=rf"have been cleaned or rolled back: .*\.parquet.*{FALLBACK}=true"):
         table.incremental(first, second)
     assert keys(table.incremental(first)) == named(0, 1, 2, 3)
     assert keys(table.incremental(first, second, options={FALLBACK: "true"})) == named(2, 3)

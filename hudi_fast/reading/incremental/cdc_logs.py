@@ -1,14 +1,14 @@
-"""Changes that were logged: the records of change logs, with the images that they do not hold looked up.
+"""Changes in change logs, with images that the logs do not store looked up in base files.
 
 ::
 
     DATA_BEFORE_AFTER   op, before, after ─► JSON
-    DATA_BEFORE         op, key, before ─► JSON; the row after: by its key, from the base file that the commit wrote
-    OP_KEY_ONLY         op, key; both rows by their key, from the base files before and after
+    DATA_BEFORE         op, key, before ─► JSON; the row after: by key, from the base file that the commit wrote
+    OP_KEY_ONLY         op, key; both rows by key, from the base files before and after
 
-Images that a log holds are spelled as Avro records, with a null image as the text ``null``; those that are looked up
-as rows, with a null image as null: so does Hudi. A log is read with the table's schema of today: columns that it is too
-old for are null. One that Avro cannot read so (a decimal has become wider since) is read with its own.
+As in Hudi, logged images are formatted as Avro records, with a null image as the text ``null``; looked-up images are
+formatted as rows, with a null image as null. A log is read with the table's current schema: columns added later are
+null. If Avro cannot resolve the two schemas (a decimal has been widened), it is read with its own.
 
 Source: ``CDCFileGroupIterator``, ``HoodieCDCLogRecordIterator`` (Hudi 1.2.0).
 """
@@ -41,14 +41,14 @@ from hudi_fast.formats.log.cdc_records import (
 from hudi_fast.merging.log_scan import log_blocks
 from hudi_fast.reading.incremental.cdc_images import CdcScan, change_batch, images_of_keys
 from hudi_fast.reading.incremental.cdc_units import CdcUnit
-from hudi_fast.schema.history import Names, names_at, renamed_avro
+from hudi_fast.schema.history import Renames, renamed_avro, renames_at
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["logged_changes", "record_columns"]
 
 _NULL = pa.scalar("null")
 _LOOKED_UP_ROWS = 1 << 18
-"""Records whose images are in memory together; base files are read once for so many."""
+"""Records whose images are in memory together; base files are read once per this many."""
 
 
 def record_columns(mode: str, table_avro: str) -> pa.Schema:
@@ -65,10 +65,10 @@ def record_columns(mode: str, table_avro: str) -> pa.Schema:
 
 
 def logged_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
-    """The changes of a unit whose commit logged them.
+    """The changes of a unit with change logs.
 
     Raises:
-        CorruptTableError: a file cannot be understood, or lacks a row that a log names.
+        CorruptTableError: a file is corrupt, or lacks a row that a log names.
     """
     batches = (
         batch for log in unit.logs for block in log_blocks(scan.rows.storage, log) for batch in _read(scan, block)
@@ -82,14 +82,14 @@ def logged_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
 
 
 def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
-    """The records of a block; none where it is of another kind."""
+    """The records of a block; none for a block of another kind."""
     if block.kind is not BlockType.CDC_DATA:
         return
     text = block.headers.get(HeaderKey.SCHEMA)
     if text is None:
-        raise CorruptTableError("A block of a change log has no schema in its header.", block.path, block.offset)
+        raise CorruptTableError("A change log block has no schema in its header.", block.path, block.offset)
     where = f"{block.path}, byte {block.offset}"
-    names = None if scan.history is None else names_at(scan.history, block.instant)
+    names = None if scan.history is None else renames_at(scan.history, block.instant)
     own = _stored(text if names is None else _in_names_of_today(text, names, where))
     try:
         decoder = AvroDecoder.compile(own, scan.records, where)
@@ -99,7 +99,7 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches of about as many records as are looked up at once."""
+    """Batches grouped to about the number of records that are looked up at once."""
     group: list[pa.RecordBatch] = []
     for batch in batches:
         group.append(batch)
@@ -124,7 +124,7 @@ def _with_images(scan: CdcScan, unit: CdcUnit, records: list[pa.RecordBatch]) ->
 
 
 def _placed(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray, wanted: pa.BooleanArray) -> pa.StringArray:
-    """The images of the keys that are wanted; null for the others."""
+    """The images of the ``wanted`` keys; null for the others."""
     found = images_of_keys(scan, slice_, keys.filter(wanted))
     return pc.replace_with_mask(pa.nulls(len(keys), pa.string()), wanted, found)
 
@@ -137,12 +137,12 @@ def _image(batch: pa.RecordBatch, name: str) -> pa.StringArray:
 
 
 def _stored(avro_json: str) -> str:
-    """The schema without logical types: its values are what is stored."""
+    """The schema without logical types, whose values are the stored ones."""
     return json.dumps(_plain(json.loads(avro_json)))
 
 
-def _in_names_of_today(text: str, names: Names, where: str) -> str:
-    """The schema of change records with today's names in their images; the second image refers to the first."""
+def _in_names_of_today(text: str, names: Renames, where: str) -> str:
+    """The schema of change records with current names in their images; the second image refers to the first."""
     record = json.loads(text)
     for field in record["fields"]:
         kinds = field["type"]

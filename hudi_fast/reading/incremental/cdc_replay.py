@@ -28,7 +28,7 @@ from hudi_fast.merging.base_merge import Replaced, entry_replacement
 from hudi_fast.merging.fold import fold
 from hudi_fast.merging.gather import gather, gather_array
 from hudi_fast.merging.log_entries import LogEntries
-from hudi_fast.merging.log_scan import blocks_that_count, log_blocks
+from hudi_fast.merging.log_scan import filter_visible_blocks, log_blocks
 from hudi_fast.merging.matched_rows import BaseRowUpdates, resolve_matches
 from hudi_fast.merging.read_entries import read_entries
 from hudi_fast.merging.rules import MergeRules, ordering_columns
@@ -51,7 +51,7 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     assert scan.rows.merge is not None
     assert scan.rows.merge_columns is not None
     merge, columns, shown = replace(scan.rows.merge, as_of=unit.instant), scan.rows.merge_columns, scan.rows.output
-    blocks = blocks_that_count(merge, (block for log in unit.logs for block in log_blocks(merge.storage, log)))
+    blocks = filter_visible_blocks(merge, (block for log in unit.logs for block in log_blocks(merge.storage, log)))
     entries = fold(merge.rules, read_entries(merge, blocks, columns))
     if not entries.count:
         return
@@ -62,9 +62,9 @@ def replayed_changes(scan: CdcScan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
     yield from _updates(merge.rules, unit, entries, before, changes, shown)
     for image in images(gather(before, changes.dropped).select(shown.names)):
         yield change_batch(unit.instant, DELETE, image, None)
-    alone = ~entries.deletes
-    alone[places] = False
-    for image in images(gather(entries.rows.select(shown.names), entries.row[alone])):
+    unmatched = ~entries.deletes
+    unmatched[places] = False
+    for image in images(gather(entries.rows.select(shown.names), entries.row[unmatched])):
         yield change_batch(unit.instant, INSERT, None, image)
 
 
@@ -108,9 +108,9 @@ def _updates(
 def _updated(unit: CdcUnit, before: pa.StringArray, after: pa.StringArray, made: Replaced) -> pa.RecordBatch:
     ops = pa.repeat(pa.scalar(UPDATE), len(before))
     if made.deleted is not None:
-        gone = pa.array(made.deleted)
-        ops = pc.if_else(gone, DELETE, ops)
-        after = pc.if_else(gone, pa.scalar(None, pa.string()), after)
+        deleted = pa.array(made.deleted)
+        ops = pc.if_else(deleted, DELETE, ops)
+        after = pc.if_else(deleted, pa.scalar(None, pa.string()), after)
     batch = change_batch(unit.instant, ops, before, after)
     return batch if made.kept is None else batch.filter(pa.array(~made.kept))
 

@@ -30,7 +30,7 @@ from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
 from hudi_fast.view.pending import read_compaction_plan
-from hudi_fast.view.schema_history import naming
+from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import TableState
 
@@ -110,7 +110,7 @@ def commit_units(state: TableState, commits: tuple[ChangeCommit, ...]) -> Iterat
     Warns:
         HudiWarning: a replaced file group has been cleaned; the deletes of its rows are missing.
     """
-    finder, named = _Finder(state), naming(state.view.history)
+    finder, named = _Finder(state), renamer(state.view.history)
     for commit in commits:
         instant, deletes = commit.instant.requested, commit.metadata.operation_type in _DELETES
         for partition, stats in commit.metadata.partition_to_write_stats.items():

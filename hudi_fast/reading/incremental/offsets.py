@@ -49,7 +49,7 @@ def newest_readable(state: TableState, options: ReadOptions) -> str | None:
         state: the current table.
         options: of the stream's reads.
     """
-    options = _patient(options)
+    options = _waiting(options)
     completion, before = by_completion(state, options), readable_until(state, options)
     writes = [one for one in state.timeline.writes() if before is None or one.requested < before]
     return max(((one.completion or one.requested) if completion else one.requested for one in writes), default=None)
@@ -70,7 +70,7 @@ def next_offset(
     Raises:
         CorruptTableError: a commit since ``start`` cannot be read.
     """
-    options = _patient(options or ReadOptions())
+    options = _waiting(options or ReadOptions())
     newest = newest_readable(state, options)
     if newest is None or (start != EARLIEST and newest <= start):
         return start
@@ -92,7 +92,7 @@ def next_offset(
     return end
 
 
-def _patient(options: ReadOptions) -> ReadOptions:
+def _waiting(options: ReadOptions) -> ReadOptions:
     """Options that wait for a hollow commit instead of failing, unless the stream uses completion times."""
     return replace(options, hollow_commit_policy="BLOCK") if options.hollow_commit_policy == "FAIL" else options
 

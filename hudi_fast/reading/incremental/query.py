@@ -46,6 +46,7 @@ __all__ = [
 ]
 
 COMMIT_TIME = "_hoodie_commit_time"
+"""Name of the commit time meta column."""
 
 _BEGIN_KEY = "hoodie.datasource.read.begin.instanttime"
 _END_KEY = "hoodie.datasource.read.end.instanttime"
@@ -197,9 +198,9 @@ def incremental_options(
         raise ConfigError(
             f"The query needs a begin time ({_BEGIN_KEY}), exclusive; `earliest` includes the first commit."
         )
-    for key, said in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
-        if options and key in options and options[key] != said:
-            raise ConfigError(f"{key}={options[key]!r} contradicts the call ({said!r}); leave the option out.")
+    for key, value in ((_BEGIN_KEY, begin), (_END_KEY, end), ("hoodie.datasource.query.type", "incremental")):
+        if options and key in options and options[key] != value:
+            raise ConfigError(f"{key}={options[key]!r} contradicts the call ({value!r}); leave the option out.")
     given: dict[str, Any] = {**(options or {}), "hoodie.datasource.query.type": "incremental", _BEGIN_KEY: begin}
     return given if end is None else {**given, _END_KEY: end}
 
@@ -248,30 +249,30 @@ def _written_share(changes: ChangeRange) -> float:
 
 def _replaced(state: TableState, changes: ChangeRange) -> dict[tuple[str, str], str]:
     """The file groups replaced by the end of the range."""
-    gone = dict(state.view.replaced)
+    replaced = dict(state.view.replaced)
     for one in changes.commits:
         for partition, file_ids in (one.metadata.partition_to_replace_file_ids or {}).items():
-            gone |= {(partition, file_id): one.instant.requested for file_id in file_ids}
+            replaced |= {(partition, file_id): one.instant.requested for file_id in file_ids}
     last = changes.last or ""
-    return {group: requested for group, requested in gone.items() if requested <= last}
+    return {group: requested for group, requested in replaced.items() if requested <= last}
 
 
 def _missing(storage: Storage, files: dict[str, dict[str, FileStat]]) -> list[str]:
-    return _gone(storage, [path for some in files.values() for path in some])
+    return _not_found(storage, [path for some in files.values() for path in some])
 
 
 def _require_files(plan: ScanPlan) -> None:
-    gone = _gone(plan.state.storage, [file.path for one in plan.slices for file in one.files])
-    if gone:
-        more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
+    missing = _not_found(plan.state.storage, [file.path for one in plan.slices for file in one.files])
+    if missing:
+        more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
         raise ConfigError(
             f"Files that the commits of the range wrote to {plan.state.storage.uri} have been cleaned or rolled back: "
-            f"{', '.join(gone[:_NAMED])}{more}. Begin later, or set {_FALLBACK_KEY}=true: this reads the whole table, "
-            "without rows that later commits changed."
+            f"{', '.join(missing[:_NAMED])}{more}. Begin later, or set {_FALLBACK_KEY}=true: this reads the whole "
+            "table, without rows that later commits changed."
         )
 
 
-def _gone(storage: Storage, paths: list[str]) -> list[str]:
+def _not_found(storage: Storage, paths: list[str]) -> list[str]:
     infos = storage.fs.get_file_info([storage.fs_path(path) for path in paths])
     return [path for path, info in zip(paths, infos, strict=True) if info.type == pafs.FileType.NotFound]
 
@@ -285,8 +286,8 @@ def _path_of(storage: Storage, one: FileSlice) -> str:
 
 
 def _glob_pattern(glob: str) -> str:
-    """Translate a Hadoop ``GlobPattern`` to a regular expression; ``*`` matches across folders, also before the
-    pattern.
+    """Translate a Hadoop ``GlobPattern`` to a regular expression for the end of a path; ``*`` matches across
+    folders.
     """
     parts, depth, letters = [".*"], 0, iter(glob)
     for letter in letters:

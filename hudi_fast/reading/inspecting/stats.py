@@ -171,9 +171,7 @@ def _files_of(slices: Iterable[FileSlice]) -> Iterable[BaseFile | LogFile]:
 
 
 def _last_instant(table: MetadataTable, files: Sequence[BaseFile | LogFile]) -> str | None:
-    """The last write to a partition; below table version 8, where log file names do not hold it, to the metadata
-    table.
-    """
+    """The last write to a partition; below table version 8 to any partition, since log file names lack the instant."""
     if table.data_version >= _LOGS_NAMED_BY_WRITE:
         return max((file.instant for file in files), default=None)
     last = table.timeline.last_completed_write

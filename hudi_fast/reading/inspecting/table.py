@@ -63,18 +63,18 @@ def files_table(state: TableState, slices: Sequence[FileSlice] | None = None) ->
     """One row per file slice that a snapshot reads, or per given slice.
 
     ``rows`` is read from the base file's footer: it ignores changes in log files, and is null for slices with log files
-    only. ``bytes`` is the sum of base file (``base_bytes``) and log files (``log_bytes``); ``log_ratio`` is ``log_bytes
-    / base_bytes``. ``pending`` names the file group's pending service and its instant.
+    only. ``bytes`` is the sum of base file (``base_bytes``) and log files (``log_bytes``); ``log_ratio`` is log bytes
+    per base byte. ``pending`` names the file group's pending service and its instant.
     """
     slices = current_slices(state) if slices is None else slices
-    held = _held_groups(state)
+    pending = _pending_groups(state)
     with ThreadPoolExecutor(_THREADS) as pool:
         counts = list(pool.map(lambda one: _rows(state, one), slices))
-    rows = [_file_row(one, count, held) for one, count in zip(slices, counts, strict=True)]
+    rows = [_file_row(one, count, pending) for one, count in zip(slices, counts, strict=True)]
     return pa.Table.from_pylist(rows, _FILES)
 
 
-def _file_row(one: FileSlice, rows: int | None, held: Mapping[tuple[str, str], str]) -> dict[str, object]:
+def _file_row(one: FileSlice, rows: int | None, pending: Mapping[tuple[str, str], str]) -> dict[str, object]:
     base, logs = one.base_file, sum(log.size for log in one.log_files)
     return {
         "partition": one.partition,
@@ -87,7 +87,7 @@ def _file_row(one: FileSlice, rows: int | None, held: Mapping[tuple[str, str], s
         "log_files": len(one.log_files),
         "log_bytes": logs,
         "log_ratio": None if base is None or not base.size else logs / base.size,
-        "pending": held.get((one.partition, one.file_id)),
+        "pending": pending.get((one.partition, one.file_id)),
     }
 
 
@@ -130,16 +130,16 @@ def explain_table(plan: ScanPlan) -> pa.Table:
     return pa.concat_tables([steps, pa.Table.from_pylist([read], steps.schema)])
 
 
-def _held_groups(state: TableState) -> dict[tuple[str, str], str]:
+def _pending_groups(state: TableState) -> dict[tuple[str, str], str]:
     """(partition path, file id) to the pending service of the file group."""
     view = state.view
-    held = {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
-    held |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
+    pending = {group: f"log compaction {instant}" for group, instant in view.pending_log_compactions.items()}
+    pending |= {group: f"compaction {instant}" for group, instant in view.pending_compactions.items()}
     if view.pending_groups:
         for instant, plan in pending_clusterings(state.storage, state.config, state.timeline):
             groups = [(one.partition_path, one.file_id) for group in plan.groups for one in group.slices]
-            held |= dict.fromkeys(groups, f"clustering {instant.requested}")
-    return held
+            pending |= dict.fromkeys(groups, f"clustering {instant.requested}")
+    return pending
 
 
 def _rows(state: TableState, one: FileSlice) -> int | None:

@@ -115,9 +115,7 @@ def _replaced(part: Condition, source: Column, definition: IndexDefinition, stan
 def _is_indexed(
     value: Value, source: Column, definition: IndexDefinition, literals: list[object], equality: bool
 ) -> bool:
-    """Whether the index has the results of this function of this column, as far as the literals can distinguish
-    them.
-    """
+    """Whether the index holds the results of this function of this column, as far as these literals matter."""
     if not isinstance(value, Function) or value.value != source:
         return False
     name, given, options = definition.function, value.name, value.options

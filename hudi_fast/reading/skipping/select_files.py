@@ -114,7 +114,7 @@ class SkipRequest:
     bucket: BucketSettings | None = None
 
     @property
-    def of_the_present(self) -> bool:
+    def reads_current_rows(self) -> bool:
         """Whether the query reads the rows that row indexes describe."""
         return self.merged and self.state.view.as_of is None and not self.mixes_rows
 
@@ -183,7 +183,7 @@ class _Steps:
         try:
             yield
         except (HudiError, OSError, pa.ArrowException) as error:
-            self._leave_aside(index, unit, count, f"cannot be read: {error}")
+            self._ignore(index, unit, count, f"cannot be read: {error}")
 
     def usable(self, table: MetadataTable, index: str, unit: str, count: int) -> bool:
         """Whether the metadata table has the index and can read it; warns about one that it cannot read."""
@@ -191,11 +191,11 @@ class _Steps:
             return False
         reason = table.unusable(index)
         if reason is not None:
-            self._leave_aside(index, unit, count, f"cannot be used: {reason}")
+            self._ignore(index, unit, count, f"cannot be used: {reason}")
         return reason is None
 
-    def _leave_aside(self, index: str, unit: str, count: int, why: str) -> None:
-        text = f"{self.where}: the index {index} is not used to skip files: it {why}"
+    def _ignore(self, index: str, unit: str, count: int, why: str) -> None:
+        text = f"{self.where}: no file is skipped by the index {index}, which {why}"
         warnings.warn(text, HudiWarning, stacklevel=3)
         self.add(index, unit, count, count, why)
 
@@ -221,7 +221,7 @@ def _by_partition_stats(request: SkipRequest, table: MetadataTable, paths: list[
     index = PartitionKind.PARTITION_STATS.value
     altered = altered_columns(request.state.view.history)
     columns = [one for one in _with_stats(request, table) if one.name.partition(".")[0] not in altered]
-    if len(paths) < 2 or not columns or not request.of_the_present:
+    if len(paths) < 2 or not columns or not request.reads_current_rows:
         return paths
     if not steps.usable(table, index, _PARTITIONS, len(paths)):
         return paths
@@ -248,7 +248,7 @@ def _with_stats(request: SkipRequest, table: MetadataTable) -> list[StatsColumn]
 def _by_keys(request: SkipRequest, table: MetadataTable, paths: list[str], steps: _Steps) -> Groups | None:
     """File groups that hold the keys or values named in the filter; None for all."""
     index = PartitionKind.RECORD_INDEX.value
-    if not paths or not request.of_the_present:
+    if not paths or not request.reads_current_rows:
         return None
     keys = record_key_texts(request.condition, request.schema, request.state.config)
     secondary = None if keys is not None else secondary_of(table, request.condition, request.schema)

@@ -47,7 +47,7 @@ __all__ = ["StatsColumn", "column_type", "partition_bounds", "slice_bounds", "st
 
 _MOST_LOOKUPS = 512
 """Up to this many keys are looked up one by one; for more, all records of the columns are read, which are adjacent."""
-_CUT_BYTES = 60
+_TRUNCATED_BYTES = 60
 """Maximum strings of this length or longer may be truncated: the shortest length at which writers truncate is 64
 bytes.
 """
@@ -128,8 +128,8 @@ def slice_bounds(
     for one in columns:
         keys = pa.array(column_stats_keys([one.name] * len(files.names), files.partitions, files.names), pa.string())
         stored = found.take(pc.index_in(keys, value_set=position))
-        proven = _as_written(_proven(stored, one, files.large), one, files)
-        bounds[one.column] = _by_slice(proven, files.slices, len(slices))
+        reliable = _as_written(_reliable(stored, one, files.large), one, files)
+        bounds[one.column] = _by_slice(reliable, files.slices, len(slices))
     return bounds
 
 
@@ -160,10 +160,15 @@ def partition_bounds(
     merged = np.ones(len(partitions), dtype=np.bool_)
     bounds = {}
     for one in columns:
-        proven = _proven(rows[one.name], one, merged)
+        reliable = _reliable(rows[one.name], one, merged)
         complete = pc.equal(_one(rows[one.name], "value_count"), counted).fill_null(False)
         # A value count of zero is not reliable here: the sums include files without statistics.
-        parts = (proven.low, proven.high, proven.has_null, pc.or_kleene(proven.has_value, pa.scalar(None, pa.bool_())))
+        parts = (
+            reliable.low,
+            reliable.high,
+            reliable.has_null,
+            pc.or_kleene(reliable.has_value, pa.scalar(None, pa.bool_())),
+        )
         bounds[one.column] = Bounds(*(pc.if_else(complete, part, pa.scalar(None, part.type)) for part in parts))
     return bounds
 
@@ -201,7 +206,7 @@ def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Se
 # ---- reliable bounds
 
 
-def _proven(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]) -> Bounds:
+def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]) -> Bounds:
     """Reliable bounds of each row of statistics; a row of nulls is unknown.
 
     Args:
@@ -211,16 +216,22 @@ def _proven(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]
     """
     low, high = (_typed(stored, name, column.kind) for name in ("min", "max"))
     nulls, values = (_one(stored, name) for name in ("null_count", "value_count"))
-    gone = _one(stored, "deleted").fill_null(True)
-    doubt = pc.or_(gone, _doubtful(low, high, pc.and_(pa.array(merged), pc.not_equal(nulls, 0).fill_null(True))))
-    doubt = pc.or_(doubt, pc.struct_field(_one(stored, "min"), "BytesWrapper").is_valid()) if _is_text(low) else doubt
+    deleted = _one(stored, "deleted").fill_null(True)
+    unreliable = pc.or_(
+        deleted, _unreliable(low, high, pc.and_(pa.array(merged), pc.not_equal(nulls, 0).fill_null(True)))
+    )
+    unreliable = (
+        pc.or_(unreliable, pc.struct_field(_one(stored, "min"), "BytesWrapper").is_valid())
+        if _is_text(low)
+        else unreliable
+    )
     unknown = pa.scalar(None, column.kind)
-    low = pc.if_else(pc.or_(doubt, _misordered(low, lower=True)), unknown, low)
-    high = pc.if_else(pc.or_(doubt, _misordered(high, lower=False)), unknown, high)
+    low = pc.if_else(pc.or_(unreliable, _misordered(low, lower=True)), unknown, low)
+    high = pc.if_else(pc.or_(unreliable, _misordered(high, lower=False)), unknown, high)
     no_bool = pa.scalar(None, pa.bool_())
-    counted = pc.if_else(pc.or_kleene(gone, pc.less(nulls, 0)).fill_null(True), no_bool, pc.greater(nulls, 0))
+    counted = pc.if_else(pc.or_kleene(deleted, pc.less(nulls, 0)).fill_null(True), no_bool, pc.greater(nulls, 0))
     empty = pc.and_(pc.equal(values, 0), pc.equal(nulls, 0)).fill_null(False)
-    has_value = pc.if_else(pc.and_(empty, pc.invert(gone)), False, pc.if_else(low.is_valid(), True, no_bool))
+    has_value = pc.if_else(pc.and_(empty, pc.invert(deleted)), False, pc.if_else(low.is_valid(), True, no_bool))
     return Bounds(low, high, pc.if_else(column.nested, no_bool, counted), has_value)
 
 
@@ -235,7 +246,7 @@ def _as_written(bounds: Bounds, column: StatsColumn, files: _Files) -> Bounds:
     return Bounds(*(pc.if_else(unknown, pa.scalar(None, part.type), part) for part in parts))
 
 
-def _doubtful(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.Array:
+def _unreliable(low: pa.Array, high: pa.Array, merged_with_nulls: pa.Array) -> pa.Array:
     """bool[n]: pairs of bounds that are unreliable, by their type and values."""
     kind = low.type
     if pa.types.is_floating(kind):
@@ -258,7 +269,7 @@ def _misordered(bound: pa.Array, lower: bool) -> pa.Array:
     beyond = pc.match_substring_regex(bound, "[\U00010000-\U0010ffff]" if lower else "[\ue000-\uffff]")
     if lower:
         return beyond.fill_null(False)
-    return pc.or_(beyond, pc.greater_equal(pc.binary_length(bound), _CUT_BYTES)).fill_null(False)
+    return pc.or_(beyond, pc.greater_equal(pc.binary_length(bound), _TRUNCATED_BYTES)).fill_null(False)
 
 
 def _is_text(values: pa.Array) -> bool:
@@ -302,9 +313,7 @@ def _one(table: pa.Table, name: str) -> pa.Array:
 
 
 def _by_slice(files: Bounds, slices: npt.NDArray[np.int64], count: int) -> Bounds:
-    """Bounds of slices from those of their files, whose slice numbers ascend; unknown if unknown for one of its
-    files.
-    """
+    """Bounds of slices from those of their files, in ascending order of slices; unknown if unknown for one file."""
     if len(slices) == count:
         return files  # each slice has one file
     empty = pc.and_(pc.invert(files.has_value.fill_null(True)), pc.invert(files.has_null.fill_null(True)))

@@ -19,7 +19,7 @@ from hudi_fast.storage.base import FileStat, Storage, check_relative
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.file_names import BaseFile, LogFile, log_order, parse_base_file, parse_log_file
-from hudi_fast.view.schema_history import naming
+from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import FilePlan
 
@@ -148,7 +148,7 @@ def slices_of(storage: Storage, group: ClusteringGroup, history: SchemaHistory |
     Raises:
         CorruptTableError: a file of the plan is gone, or is none of Hudi's.
     """
-    named = naming(history)
+    named = renamer(history)
     found = (_slice_of(storage, one) for one in group.slices)
     return [one if one.base_file is None else replace(one, base_file=named(one.base_file)) for one in found]
 

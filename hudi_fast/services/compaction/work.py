@@ -19,7 +19,7 @@ from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.timeline.service_plans import CompactionOperation
 from hudi_fast.view.file_names import parse_base_file, parse_log_file
-from hudi_fast.view.schema_history import naming
+from hudi_fast.view.schema_history import renamer
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.writing.plan import FilePlan
 
@@ -113,7 +113,7 @@ def slice_of(storage: Storage, operation: CompactionOperation, history: SchemaHi
     if (operation.base_file is not None and base is None) or None in logs:
         raise CorruptTableError(f"A plan of {storage.uri} names files that are not Hudi data files: {operation}.")
     named = tuple(log for log in logs if log is not None)
-    base = None if base is None else naming(history)(base)
+    base = None if base is None else renamer(history)(base)
     return FileSlice(operation.partition_path, operation.file_id, base, named, operation.base_instant)
 
 
