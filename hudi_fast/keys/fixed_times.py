@@ -1,13 +1,13 @@
-"""Date strings of fixed width, parsed a column at a time.
+"""Date strings of fixed width, parsed by column.
 
 ::
 
     "2024-01-15 11:45:00"    bytes as a matrix   ──► digits of each field ──► milliseconds of local time
     "2024-01-16 09:30:00"    one row per string      checked against its range
 
-Most date strings are written with all their digits (``yyyy-MM-dd HH:mm:ss``): then each field sits at the same place
-in every string. Whatever is written otherwise, or is wrong, is left to :func:`hudi_fast.keys.joda_pattern.parse_time`,
-which also knows what to say about it; what is parsed here comes out as there.
+Most date strings are written with all their digits (``yyyy-MM-dd HH:mm:ss``): then each field has the same position in
+every string. All other strings, including invalid ones, are left to :func:`hudi_fast.keys.joda_pattern.parse_time`,
+which also reports errors; results are the same.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where things are in a string of ``width`` bytes."""
+    """Positions of the fields in a string of ``width`` bytes."""
 
     width: int
     fields: tuple[tuple[str, int, int], ...]
@@ -45,12 +45,13 @@ def parse_fixed(
     """Parse the strings that have every digit of the pattern.
 
     Args:
-        pattern: the form.
+        pattern: the expected form.
         texts: ``pa.string()`` or ``pa.large_string()`` array.
 
     Returns:
-        ``(parsed, local_ms, offset_ms)``, each of the array's length: whether a string was parsed here; its local time
-        in milliseconds since 1970-01-01 local; its offset from UTC in milliseconds, 0 if the pattern has none.
+        ``(parsed, local_ms, offset_ms)``, each of the array's length: whether this function parsed the string; its
+        local time in milliseconds since 1970-01-01 local; its offset from UTC in milliseconds, 0 if the pattern has
+        none.
     """
     parsed = np.zeros(len(texts), dtype=np.bool_)
     local = np.zeros(len(texts), dtype=np.int64)
@@ -69,13 +70,13 @@ def parse_fixed(
 
 
 def _layout(pattern: Pattern, zone_width: int) -> _Layout | None:
-    """Places of fields and literal text; None when the pattern has no fixed width."""
+    """Positions of fields and literal text; None if the pattern has no fixed width."""
     position = 0
     fields: list[tuple[str, int, int]] = []
     literals: list[tuple[int, bytes]] = []
     for letter, size in pattern.tokens:
         if isinstance(size, str):
-            # A digit after a year would be read as part of the year.
+            # A digit after a year would be parsed as part of the year.
             if not size.isascii() or size[:1].isdecimal():
                 return None
             literals.append((position, size.encode()))
@@ -87,14 +88,14 @@ def _layout(pattern: Pattern, zone_width: int) -> _Layout | None:
         fields.append(("y" if letter == "Y" else letter, position, width))
         position += width
     names = [name for name, _, _ in fields]
-    # The offset must come last: digits after it could be taken for a part of it.
+    # The offset must come last: following digits could be parsed as part of it.
     if len(set(names)) < len(names) or ("Z" in names and names[-1] != "Z"):
         return None
     return _Layout(position, tuple(fields), tuple(literals))
 
 
 def _matrix(texts: pa.Array, width: int) -> npt.NDArray[np.uint8]:
-    """uint8[n, width] of strings that are all ``width`` bytes long."""
+    """uint8[n, width] of strings of exactly ``width`` bytes."""
     _, ends, data = texts.buffers()
     offsets = np.frombuffer(ends, dtype=np.int64 if pa.types.is_large_string(texts.type) else np.int32)
     start = int(offsets[texts.offset])
@@ -134,7 +135,7 @@ def _digits(part: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.bool_], npt.NDA
     good = np.ones(len(part), dtype=np.bool_)
     number = np.zeros(len(part), dtype=np.int64)
     for index in range(part.shape[1]):
-        digit = part[:, index] - np.uint8(ord("0"))  # wraps round below "0", so one comparison will do
+        digit = part[:, index] - np.uint8(ord("0"))  # wraps around below "0", so one comparison is enough
         good &= digit <= 9
         number = number * 10 + digit
     return good, number

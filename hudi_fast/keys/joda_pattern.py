@@ -1,12 +1,12 @@
-"""Date patterns of Joda-Time, the ones that occur in Hudi's options: compiled, then used to print and to parse.
+"""Date patterns of Joda-Time, as far as Hudi's options use them: compiled, then used to format and to parse.
 
 ::
 
     "yyyy-MM-dd'T'HH:mm:ss.SSSZ" ──compile_pattern──► Pattern ──format_time──► text
                                                          └──── parse_time ──► (local time, offset or None)
 
-Letters that print: ``y Y x M d D e E w a H h K k m s S Z ZZ``. Letters that parse: the same without ``x D e w``. Names
-of months and days are the English ones. Numbers parse as leniently as in Joda-Time: ``MM`` takes one or two digits,
+Letters for formatting: ``y Y x M d D e E w a H h K k m s S Z ZZ``. Letters for parsing: the same without ``x D e w``.
+Names of months and days are English. Numbers parse as leniently as in Joda-Time: ``MM`` accepts one or two digits,
 ``yyyy`` up to nine unless a number follows directly.
 
 Source: ``org.joda.time.format.DateTimeFormat`` and ``DateTimeFormatterBuilder`` (Joda-Time 2).
@@ -29,7 +29,7 @@ _NUMBERS = frozenset("yYxdDehHkKmsSw")
 _TOKEN = re.compile(r"([A-Za-z])\1*|(?:''|'(?:[^']|'')*(?:'|$)|[^A-Za-z'])+")
 _QUOTED = re.compile(r"''|'((?:[^']|'')*)(?:'|$)")
 
-# An input with a month or day but no year means the year 2000 in Joda-Time, and 1970 without any of them.
+# In Joda-Time, a text with a month or day but no year has the year 2000; one without any of them has 1970.
 _YEAR_OF_DATES, _YEAR_OF_TIMES = 2000, 1970
 
 _PARSED = {
@@ -65,10 +65,10 @@ def compile_pattern(text: str) -> Pattern:
 
     Raises:
         ConfigError: the pattern is empty.
-        UnsupportedFeatureError: it holds a letter other than those named at the top of this module.
+        UnsupportedFeatureError: a letter that is not listed in the module docstring.
     """
     if not text:
-        raise ConfigError("A date pattern is empty; give one such as yyyy/MM/dd.")
+        raise ConfigError("A date pattern is empty; set one such as yyyy/MM/dd.")
     tokens: list[tuple[str, int | str]] = []
     for match in _TOKEN.finditer(text):
         letter = match.group(1)
@@ -86,7 +86,7 @@ def compile_pattern(text: str) -> Pattern:
 
 
 def resolution_ms(pattern: Pattern) -> int:
-    """The longest step, in milliseconds of local time, within which the printed text cannot change."""
+    """The longest interval, in milliseconds of local time, within which the formatted text cannot change."""
     letters = {letter for letter, _ in pattern.tokens}
     for members, step in (("S", 1), ("s", 1000), ("m", 60_000), ("HhKka", 3_600_000)):
         if letters & set(members):
@@ -94,16 +94,16 @@ def resolution_ms(pattern: Pattern) -> int:
     return 86_400_000
 
 
-# ---- printing
+# ---- formatting
 
 
 def format_time(pattern: Pattern, local: datetime, offset_ms: int) -> str:
-    """Print a local time.
+    """Format a local time.
 
     Args:
-        pattern: how.
+        pattern: the pattern.
         local: the local time, without zone.
-        offset_ms: its distance from UTC in milliseconds, for ``Z``.
+        offset_ms: its offset from UTC in milliseconds, for ``Z``.
     """
     parts: list[str] = []
     for letter, size in pattern.tokens:
@@ -159,14 +159,14 @@ def parse_time(pattern: Pattern, expression: re.Pattern[str], text: str) -> tupl
     Args:
         pattern: its form.
         expression: :func:`parser_of` the pattern.
-        text: what to parse.
+        text: the text.
 
     Returns:
-        the local time without zone, and its offset in milliseconds if the text holds one; None when the text does not
+        The local time without zone, and its offset in milliseconds if the text has one; None if the text does not
         have this form.
 
     Raises:
-        ValueError: the form fits, the values do not (month 13).
+        ValueError: the text has the form with invalid values (month 13).
     """
     match = expression.fullmatch(text)
     if match is None:
@@ -190,10 +190,10 @@ def parse_time(pattern: Pattern, expression: re.Pattern[str], text: str) -> tupl
 
 
 def parser_of(pattern: Pattern) -> re.Pattern[str]:
-    """The regular expression of the texts that ``pattern`` parses, with one group for each of its fields.
+    """The regular expression of the texts that ``pattern`` parses, with one group per field.
 
     Raises:
-        UnsupportedFeatureError: it holds a letter that can only be printed.
+        UnsupportedFeatureError: a letter that can only be formatted.
     """
     parts: list[str] = []
     for index, (letter, size) in enumerate(pattern.tokens):
@@ -229,7 +229,7 @@ def _is_number(pattern: Pattern, index: int) -> bool:
 
 
 def _pivoted(two_digits: int) -> int:
-    """The year that ends in these digits, from 80 years ago to 19 years ahead, as in Joda-Time."""
+    """The year that ends in these digits, between 80 years ago and 19 years ahead, as in Joda-Time."""
     earliest = datetime.now().year - 80
     return earliest + (two_digits - earliest) % 100
 

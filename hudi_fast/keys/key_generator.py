@@ -1,15 +1,15 @@
-"""Record keys and partition paths of whole batches, as Hudi's key generators make them.
+"""Record keys and partition paths of whole batches, as Hudi's key generators build them.
 
 ::
 
     columns ──to_text──► text ──► record_keys      "value" or "f1:v1,f2:v2" for each row
-    columns ──distinct values──► codes + texts ──► partition_paths      one code for each row into few paths
+    columns ──distinct values──► codes + texts ──► partition_paths      one code per row into few paths
 
-A key is made for every row, so a single string key is the column itself and all else is a few passes of Arrow kernels.
-Partition paths repeat: text is made for distinct values only, and rows are carried as integer codes.
+Every row has a key of its own: a single string key is the column itself, all others take a few passes of Arrow kernels.
+Partition paths repeat: their text is built for distinct values only, and rows carry integer codes.
 
-Which generator does what is settled by :attr:`KeyConfig.kind`; a config without key fields has generated keys,
-whatever its kind, as in Hudi.
+:attr:`KeyConfig.kind` selects the generator. As in Hudi, a config without key fields has generated keys, whatever its
+kind.
 
 Source: Hudi's ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``, ``CustomAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``GlobalAvroDeleteKeyGenerator`` and ``KeyGenUtils``, release 1.2.0.
@@ -34,6 +34,8 @@ from hudi_fast.keys.zones import distinct_codes, zone
 __all__ = ["KINDS", "KeyConfig", "infer_kind", "parse_partition_spec", "partition_paths", "record_keys"]
 
 KINDS = ("SIMPLE", "COMPLEX", "TIMESTAMP", "CUSTOM", "NON_PARTITION", "GLOBAL_DELETE", "AUTO_RECORD")
+"""Key generators that hudi_fast supports."""
+
 _PARTITION_TYPES = ("SIMPLE", "TIMESTAMP")
 _NULL_KEY, _EMPTY_KEY = "__null__", "__empty__"
 
@@ -42,22 +44,22 @@ Codes = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class KeyConfig:
-    """How a table makes record keys and partition paths. Picklable.
+    """How a table builds record keys and partition paths. Picklable.
 
     Attributes:
         kind: one of ``KINDS``: ``hoodie.table.keygenerator.type`` without ``_AVRO``.
-        record_key_fields: in order; a dot leads into a struct. Empty: keys are generated.
+        record_key_fields: in order; a dot selects a field of a struct. Empty: keys are generated.
         partition_fields: in order, without types.
         partition_types: CUSTOM: ``SIMPLE`` or ``TIMESTAMP`` for each partition field.
         hive_style: whether path parts read ``field=value``.
         url_encode: whether values are escaped in paths.
         slash_separated_dates: whether ``-`` in a single partition value becomes ``/``.
-        consistent_logical_timestamp: whether timestamps read as dates and times, not as raw numbers.
+        consistent_logical_timestamp: whether timestamps are written as dates and times rather than raw numbers.
         single_key_prefixed: COMPLEX with one key field: ``f:value``, else the bare value (releases 0.14.1 to 1.0.2).
-        null_partition: the path part of null and of the empty string (``default`` in tables of releases before 0.12).
+        null_partition: path part of null and of the empty string (``default`` in tables of releases before 0.12).
         timebased: the ``hoodie.keygen.timebased.*`` options, by full key or by the part after the prefix.
-        default_zone: name of the zone that is the JVM's default to Hudi; None: that of this process. Set it where
-            processes may run in several zones.
+        default_zone: name of the JVM's default zone for Hudi; None: the zone of this process. Set it if processes may
+            run in several zones.
     """
 
     kind: str
@@ -75,7 +77,7 @@ class KeyConfig:
 
 
 def infer_kind(record_key_fields: Sequence[str], partition_fields_spec: str) -> str:
-    """The kind of key generator that Hudi takes when none is configured.
+    """The kind of key generator that Hudi uses if none is configured.
 
     Source: ``KeyGenUtils.inferKeyGeneratorType``.
     """
@@ -91,7 +93,7 @@ def parse_partition_spec(spec: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split ``"a:SIMPLE,b:TIMESTAMP"`` into fields and their types; no types for ``"a,b"``.
 
     Raises:
-        ConfigError: some fields have a type and some have none, or a type is not known.
+        ConfigError: only some fields have a type, or a type is unknown.
     """
     pieces = [piece.strip() for piece in spec.split(",") if piece.strip()]
     split = [piece.partition(":") for piece in pieces]
@@ -117,18 +119,18 @@ def record_keys(
     """The record key of each row.
 
     Args:
-        config: how keys are made.
+        config: the key configuration.
         table: rows with the key fields among their columns.
         auto_prefix: ``<instant>_<task>`` for generated keys, which are ``<auto_prefix>_<row>``.
         first_row: number of the first row, for generated keys and for messages.
 
     Returns:
-        ``pa.string()`` array without nulls, one key for each row; a single string key column that is in one piece
-        comes back as it is.
+        ``pa.string()`` array without nulls, one key per row; a single string key column with one chunk is returned
+        unchanged.
 
     Raises:
         InvalidDataError: a key field is missing, or rows have no key.
-        ConfigError: generated keys without ``auto_prefix``, or several fields for a kind that takes one.
+        ConfigError: generated keys without ``auto_prefix``, or several fields for a kind that accepts one.
         UnsupportedFeatureError: a key field's type has no text form.
     """
     _check(config)
@@ -170,7 +172,7 @@ def _prefixed_keys(fields: Sequence[str], texts: Sequence[pa.Array], first_row: 
 
 
 def _null_or_empty(text: pa.Array) -> pa.Array | None:
-    """A mask of the rows that are null or ``""``; None when there are none."""
+    """A mask of the rows that are null or ``""``; None without such rows."""
     lengths = pc.binary_length(text)
     shortest = pc.min(lengths).as_py()
     if not text.null_count and shortest != 0:
@@ -198,16 +200,15 @@ def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.D
     """The partition path of each row.
 
     Args:
-        config: how paths are made.
+        config: the key configuration.
         table: rows with the partition fields among their columns.
 
     Returns:
-        dictionary<int32, string> without nulls; each path is in the dictionary once; ``""`` for all rows of a table
-        without partitions.
+        dictionary<int32, string> without nulls or duplicate paths; ``""`` for all rows of a table without partitions.
 
     Raises:
-        InvalidDataError: a partition field is missing, a value makes a path that leaves the table or that file
-            systems change, or a time cannot be read.
+        InvalidDataError: a partition field is missing, a value results in a path that leaves the table or that file
+            systems change, or a time cannot be parsed.
         ConfigError: the options of a TIMESTAMP field are missing or wrong, or do not fit the kind.
         UnsupportedFeatureError: a partition field's type has no text form.
     """
@@ -218,7 +219,7 @@ def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.D
     columns = [parts]
     for index in range(1, len(config.partition_fields)):
         other, parts = _field_parts(config, table, index)
-        # Two codes become one; renumbering the pairs keeps the products within 64 bits.
+        # Combine two codes into one; renumbering the pairs keeps the products within 64 bits.
         codes, pairs = distinct_codes(codes.astype(np.int64) * len(parts) + other)
         left, right = pairs // max(len(parts), 1), pairs % max(len(parts), 1)
         columns = [[column[code] for code in left] for column in columns]
@@ -229,7 +230,7 @@ def partition_paths(config: KeyConfig, table: pa.Table | pa.RecordBatch) -> pa.D
 
 
 def _dictionary(codes: Codes, paths: Sequence[str]) -> pa.DictionaryArray:
-    """Codes into ``paths``, which may hold a path twice (``a/b`` + ``c`` and ``a`` + ``b/c``)."""
+    """Codes into ``paths``, which may contain duplicates (``a/b`` + ``c`` and ``a`` + ``b/c``)."""
     renumbered: dict[str, int] = {}
     for path in paths:
         renumbered.setdefault(path, len(renumbered))
@@ -245,7 +246,7 @@ def _field_parts(config: KeyConfig, table: pa.Table | pa.RecordBatch, index: int
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_nested(column.type):
-        to_text(column, name)  # says what is wrong
+        to_text(column, name)  # raises the error
     if _partition_type(config, index) == "TIMESTAMP":
         codes, parts = _timestamp_parts(config, column, name)
     else:
@@ -257,7 +258,7 @@ def _field_parts(config: KeyConfig, table: pa.Table | pa.RecordBatch, index: int
     if config.hive_style:
         parts = [hive_part(name, part) for part in parts]
     if config.slash_separated_dates and len(config.partition_fields) == 1 and config.kind != "TIMESTAMP":
-        # A leading dash would turn into a leading slash; such a value is no date.
+        # A leading dash would become a leading slash; such a value is not a date.
         parts = [part if part.startswith("-") else part.replace("-", "/") for part in parts]
     return codes, parts
 
@@ -285,8 +286,8 @@ def _refuse_paths(config: KeyConfig, codes: Codes, paths: Sequence[str]) -> None
             rows = np.flatnonzero(codes == code)
             raise InvalidDataError(
                 f"The partition field{'s' if len(config.partition_fields) > 1 else ''} "
-                f"{', '.join(map(repr, config.partition_fields))} give the path {path!r}, which {fault}: {len(rows)} "
-                f"rows, the first of them row {rows[0]}. Change these values, or set "
+                f"{', '.join(map(repr, config.partition_fields))} result in the path {path!r}, which {fault}: "
+                f"{len(rows)} rows, the first of them row {rows[0]}. Change these values, or set "
                 f"hoodie.datasource.write.partitionpath.urlencode=true on a new table."
             )
 
@@ -300,15 +301,15 @@ def _check(config: KeyConfig) -> None:
         raise UnsupportedFeatureError(f"The key generator {kind!r} is not supported; supported are {', '.join(KINDS)}.")
     if kind in ("SIMPLE", "TIMESTAMP") and (len(keys) > 1 or len(parts) != 1):
         raise ConfigError(
-            f"The key generator {kind} takes one record key field and one partition field, found "
+            f"The key generator {kind} requires one record key field and one partition field, found "
             f"{list(keys)} and {list(parts)}; use COMPLEX, CUSTOM or NON_PARTITION."
         )
     typed = len(config.partition_types)
     if (kind == "CUSTOM" and typed != len(parts)) or (kind not in ("CUSTOM", "AUTO_RECORD") and typed):
         raise ConfigError(
             f"The key generator {kind} with partition fields {list(parts)} has the types "
-            f"{list(config.partition_types)}; CUSTOM takes field:SIMPLE or field:TIMESTAMP for each field, other "
-            f"generators take fields alone."
+            f"{list(config.partition_types)}; CUSTOM requires field:SIMPLE or field:TIMESTAMP for each field, other "
+            f"generators require fields without types."
         )
     if config.slash_separated_dates and kind == "CUSTOM":
         raise UnsupportedFeatureError(
@@ -323,7 +324,7 @@ def _text(config: KeyConfig, values: pa.Array, name: str) -> pa.Array:
 
 
 def _column(table: pa.Table | pa.RecordBatch, name: str, role: str) -> pa.Array:
-    """One column in one piece; ``a.b`` is the field ``b`` of the struct ``a``."""
+    """One column as one array; ``a.b`` is the field ``b`` of the struct ``a``."""
     outer, *inner = name.split(".")
     indices = table.schema.get_all_field_indices(outer)
     kind = table.schema.field(indices[0]).type if len(indices) == 1 else None
@@ -332,7 +333,7 @@ def _column(table: pa.Table | pa.RecordBatch, name: str, role: str) -> pa.Array:
         kind = kind.field(step).type if kind is not None and found else None
     if kind is None:
         raise InvalidDataError(
-            f"{role} field {name!r} does not exist once in the input, whose columns are {table.schema.names}."
+            f"{role} field {name!r} must exist exactly once in the input, whose columns are {table.schema.names}."
         )
     column = table.column(indices[0])
     if inner:

@@ -1,12 +1,12 @@
-"""Partition paths as text: escaping of values, hive-style prefixes, and the way back for pruning.
+"""Partition paths as text: escaping of values, hive-style prefixes, and parsing for pruning.
 
 ::
 
     values ──encode──► parts ──hive_part──► name=part ──join──► "a=1/b=x%2Fy"
     {"a": "1", "b": "x/y"}  ◄──partition_values──┘
 
-A partition path becomes a folder below the table, so a path that would leave the table, name its metadata folder, or
-change when a file system tidies it up (``.``, ``..``, empty parts) is refused: :func:`path_fault`.
+A partition path becomes a folder below the table. :func:`path_fault` rejects paths that leave the table, name its
+metadata folder, or are changed by file systems (``.``, ``..``, empty parts).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 __all__ = ["DEFAULT_PARTITION", "decode", "encode", "hive_part", "join", "partition_values", "path_fault"]
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""Partition value of null and empty text."""
 
 _ESCAPED = [*range(0x20), *map(ord, "\"#%'*/:=?\\{[]^"), 0x7F]
 _ESCAPES = {code: f"%{code:02X}" for code in _ESCAPED}
@@ -24,7 +25,7 @@ _HEX = re.compile("%([0-9a-fA-F]{2})")
 
 
 def encode(value: str) -> str:
-    """``value`` with the characters that Hive escapes in folder names as ``%XX``; all others, non-ASCII too, stay.
+    """Escape the characters in ``value`` that Hive escapes in folder names as ``%XX``; keep all others, even non-ASCII.
 
     Source: Hudi's ``PartitionPathEncodeUtils.escapePathName``.
     """
@@ -32,7 +33,7 @@ def encode(value: str) -> str:
 
 
 def decode(part: str) -> str:
-    """Undo :func:`encode`; a ``%`` that no two hex digits follow stays as it is."""
+    """Undo :func:`encode`; a ``%`` without two hex digits after it is kept."""
     return _HEX.sub(lambda match: chr(int(match.group(1), 16)), part) if "%" in part else part
 
 
@@ -42,14 +43,14 @@ def hive_part(field: str, part: str) -> str:
 
 
 def join(parts: Iterable[str]) -> str:
-    """The partition path that consists of ``parts``; ``""`` for none."""
+    """Join ``parts`` into a partition path; ``""`` without parts."""
     return "/".join(parts)
 
 
 def path_fault(path: str) -> str | None:
-    """Why ``path`` must not become a folder of a table, in words; None when it may.
+    """The reason why ``path`` must not become a folder of a table; None if it is valid.
 
-    ``""`` is the path of a table without partitions, and fine.
+    ``""``, the path of a table without partitions, is valid.
     """
     if not path:
         return None
@@ -81,12 +82,12 @@ def partition_values(
         fields: the partition fields, in the table's order.
         hive_style: whether parts are ``field=value``.
         url_encode: whether values are escaped.
-        null_partition: the part that stands for null.
+        null_partition: the part that represents null.
 
     Returns:
-        field to text, None standing for null **or the empty string**, which share a folder; or None altogether when
-        the path does not have one part for each field, so that nothing can be said about its values. The text is the
-        column's value only for fields of type SIMPLE: a TIMESTAMP field's path holds the formatted time.
+        Text by field; a text of None means null **or the empty string**, which share a folder. None if the path does
+        not have one part per field, so that its values are unknown. The text is the column's value only for fields of
+        type SIMPLE: the path of a TIMESTAMP field holds the formatted time.
     """
     parts = path.split("/") if path else []
     if len(parts) != len(fields):

@@ -1,14 +1,14 @@
-"""Timestamp-based partition paths: a time in some form becomes text in the output pattern.
+"""Timestamp-based partition paths: times of several types as text in the output pattern.
 
 ::
 
     numbers, dates, decimals, timestamps ──unit──┐
                                                  ├─► milliseconds, offset of the zone ─► local time ─► text
-    strings ──input patterns, input zone─────────┘        (text is made once for each distinct local time)
+    strings ──input patterns, input zone─────────┘        (one text per distinct local time)
 
-Numbers are turned into local times by arithmetic on whole columns and cut to the step at which the output pattern
-changes, so that a million instants with the pattern ``yyyy/MM/dd`` print as many texts as there are days. Strings
-written with all digits of the first input pattern are parsed by columns too, others one by one.
+Numbers become local times by arithmetic on whole columns, rounded to the resolution of the output pattern: a million
+instants with the pattern ``yyyy/MM/dd`` format only as many texts as there are days. Strings with all digits of the
+first input pattern are parsed by column too, others one by one.
 
 Source: Hudi's ``TimestampBasedAvroKeyGenerator`` and ``HoodieDateTimeParser``, release 1.2.0.
 """
@@ -34,6 +34,8 @@ from hudi_fast.keys.zones import MAX_MILLIS, MIN_MILLIS, default_zone, distinct_
 __all__ = ["TIMEBASED_PREFIX", "TimestampOptions", "timestamp_options", "timestamp_paths"]
 
 TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+"""Prefix of the options of timestamp partition columns."""
+
 _OLD_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 _PARSER_KEY = "hoodie.keygen.datetime.parser.class"
 _PARSER_NAMES = ("HoodieDateTimeParser", "org.apache.hudi.keygen.parser.HoodieDateTimeParser")
@@ -42,7 +44,7 @@ _OLD_PARSER_KEY = "hoodie.deltastreamer.keygen.datetime.parser.class"
 _EPOCH = datetime(1970, 1, 1)
 _MILLISECOND = timedelta(milliseconds=1)
 
-# Milliseconds in one unit; a negative number: units in one millisecond.
+# Milliseconds in one unit; if negative, units in one millisecond.
 _UNITS = {
     "NANOSECONDS": -1_000_000,
     "MICROSECONDS": -1_000,
@@ -64,17 +66,17 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class TimestampOptions:
-    """The ``hoodie.keygen.timebased.*`` options, understood.
+    """The parsed ``hoodie.keygen.timebased.*`` options.
 
     Attributes:
         kind: the ``timestamp.type``.
-        unit: milliseconds in one unit of a number, negative: units in one millisecond; None when numbers have no
-            meaning (DATE_STRING, MIXED).
-        inputs: the patterns of strings with their regular expressions, in the order in which they are tried.
-        output: the pattern of the partition path.
+        unit: milliseconds in one unit of a number; if negative, units in one millisecond; None if numbers are not
+            allowed (DATE_STRING, MIXED).
+        inputs: patterns of strings with their regular expressions, in the order of trial.
+        output: pattern of the partition path.
         input_zone: zone of strings without an offset; None: the default zone, and an offset in the string is kept.
-        output_zone: zone of the partition path; None: that of the string, the default zone for numbers.
-        default_zone: what Java's default zone is.
+        output_zone: zone of the partition path; None: the zone of the string, the default zone for numbers.
+        default_zone: Java's default zone.
     """
 
     kind: str
@@ -87,21 +89,21 @@ class TimestampOptions:
 
 
 def timestamp_options(timebased: Mapping[str, str], default: str | None = None) -> TimestampOptions:
-    """Understand the options of a TIMESTAMP key generator.
+    """Parse the options of a TIMESTAMP key generator.
 
     Args:
         timebased: options by their full key (``hoodie.keygen.timebased.output.dateformat``, also under its old prefix)
             or by the part after the prefix (``output.dateformat``).
-        default: name of the zone that is Java's default; None: that of this process.
+        default: name of Java's default zone; None: the zone of this process.
 
     Raises:
-        ConfigError: a required option is missing or a value is not one of those possible.
-        UnsupportedFeatureError: a date parser of the user, or a pattern letter that is not supported.
+        ConfigError: a required option is missing, or a value is invalid.
+        UnsupportedFeatureError: a user's date parser, or a pattern letter that is not supported.
     """
     given = {key.removeprefix(_OLD_PREFIX).removeprefix(TIMEBASED_PREFIX): value for key, value in timebased.items()}
     for key in (_PARSER_KEY, _OLD_PARSER_KEY):
         if given.get(key, _PARSER_NAMES[0]) not in _PARSER_NAMES:
-            raise UnsupportedFeatureError(f"{key}={given[key]}: date parser classes of users are not supported.")
+            raise UnsupportedFeatureError(f"{key}={given[key]}: date parser classes of users are unsupported.")
     kind = _required(given, "timestamp.type", f"one of {', '.join(_TYPES)}")
     if kind not in _TYPES:
         raise ConfigError(f"{TIMEBASED_PREFIX}timestamp.type is {kind!r}; expected one of {', '.join(_TYPES)}.")
@@ -130,20 +132,20 @@ def timestamp_paths(
     """The partition path text of each value, before escaping and hive prefix.
 
     Args:
-        options: how.
-        values: a column, or better its distinct values: numbers, decimals, dates, timestamps or strings. A null stands
-            for 1 in the configured unit (strings: for the first millisecond of 1970).
+        options: the parsed options.
+        values: a column, or better its distinct values: numbers, decimals, dates, timestamps or strings. Null counts
+            as 1 in the configured unit (strings: as the first millisecond of 1970).
         field: the column's name, for messages.
-        consistent_logical_timestamp: whether a timestamp column is taken as the instant that it is; otherwise its raw
-            number is taken in the configured unit.
+        consistent_logical_timestamp: whether a timestamp column is an instant; otherwise its raw number is used in the
+            configured unit.
 
     Returns:
         ``(codes, texts)``: int32[n] and the distinct texts; row ``i`` has ``texts[codes[i]]``.
 
     Raises:
-        ConfigError: numbers and strings mixed up with the configured type.
-        InvalidDataError: a string that no input pattern fits, or a time outside the years 2 to 9998.
-        UnsupportedFeatureError: a column type that has no time in it.
+        ConfigError: numbers or strings that do not match the configured type.
+        InvalidDataError: a string that matches no input pattern, or a time outside the years 2 to 9998.
+        UnsupportedFeatureError: a column type without time.
     """
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return _paths_of_strings(options, values, field)
@@ -157,18 +159,18 @@ def timestamp_paths(
 
 
 def _millis(options: TimestampOptions, values: pa.Array, field: str, consistent: bool) -> npt.NDArray[np.int64]:
-    """Milliseconds since the epoch, int64[n], saturated where Java saturates."""
+    """Milliseconds since the epoch, int64[n], saturated as in Java."""
     kind = values.type
     if consistent and pa.types.is_timestamp(kind) and kind.tz is not None:
         per_unit = {"s": 1000, "ms": 1, "us": -1000, "ns": -1_000_000}[kind.unit]
         millis = _to_millis(_long(values.cast(pa.int64()), 0), per_unit)
-        # A null stands for the plain number 1, in the configured unit, even here.
+        # Null counts as the number 1 in the configured unit, even here.
         millis[values.is_null().to_numpy(zero_copy_only=False)] = _to_millis(np.ones(1, np.int64), options.unit or 1)[0]
         return millis
     if options.unit is None:
         raise ConfigError(
-            f"The partition field {field!r} is of type {kind}, and {TIMEBASED_PREFIX}timestamp.type={options.kind} "
-            f"takes strings only; set it to UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR."
+            f"The partition field {field!r} is of type {kind}, but {TIMEBASED_PREFIX}timestamp.type={options.kind} "
+            f"accepts strings only; set it to UNIX_TIMESTAMP, EPOCHMILLISECONDS, EPOCHMICROSECONDS or SCALAR."
         )
     return _to_millis(_raw_number(values, field), options.unit)
 
@@ -185,11 +187,11 @@ def _raw_number(values: pa.Array, field: str) -> npt.NDArray[np.int64]:
         return _long(pc.trunc(values).cast(pa.decimal128(38, 0)).cast(pa.int64()), 1)
     if pa.types.is_floating(kind):
         return _floats_as_long(values)
-    raise UnsupportedFeatureError(f"The partition field {field!r} of type {kind} has no time in it.")
+    raise UnsupportedFeatureError(f"The partition field {field!r} of type {kind} holds no time.")
 
 
 def _floats_as_long(values: pa.Array) -> npt.NDArray[np.int64]:
-    """As Java casts to long: the fraction dropped, NaN 0, the ends saturated."""
+    """Convert as Java casts to long: fractions are dropped, NaN is 0, out-of-range values saturate."""
     numbers = np.nan_to_num(values.cast(pa.float64()).fill_null(1.0).to_numpy(zero_copy_only=False), nan=0.0)
     ends = np.iinfo(np.int64)
     inside = np.clip(numbers, -(2.0**62), 2.0**62).astype(np.int64)
@@ -205,7 +207,7 @@ def _long(values: pa.Array, null: int) -> npt.NDArray[np.int64]:
 
 
 def _to_millis(numbers: npt.NDArray[np.int64], unit: int) -> npt.NDArray[np.int64]:
-    """Java's ``TimeUnit.convert``: towards zero on division, saturated on overflow."""
+    """As Java's ``TimeUnit.convert``: divides towards zero, saturates on overflow."""
     if unit < 0:
         return divide_towards_zero(numbers, -unit)
     ends = np.iinfo(np.int64)
@@ -219,7 +221,7 @@ def _check_range(millis: npt.NDArray[np.int64], values: pa.Array, field: str) ->
     if len(bad):
         raise InvalidDataError(
             f"The partition field {field!r} holds {values[int(bad[0])]!s}, which is outside the years 2 to 9998 "
-            f"({len(bad)} of {len(values)} values are); check {TIMEBASED_PREFIX}timestamp.type and their unit."
+            f"({len(bad)} of {len(values)} values are); check {TIMEBASED_PREFIX}timestamp.type and the values' unit."
         )
 
 
@@ -245,8 +247,8 @@ def _paths_of_strings(
 ) -> tuple[npt.NDArray[np.int32], list[str]]:
     if not options.inputs:
         raise ConfigError(
-            f"The partition field {field!r} is a string, and {TIMEBASED_PREFIX}timestamp.type={options.kind} takes "
-            f"numbers only; set it to DATE_STRING and give {TIMEBASED_PREFIX}input.dateformat."
+            f"The partition field {field!r} is a string, but {TIMEBASED_PREFIX}timestamp.type={options.kind} accepts "
+            f"numbers only; set it to DATE_STRING and set {TIMEBASED_PREFIX}input.dateformat."
         )
     if values.null_count:
         values = values.fill_null(_null_text(options))
@@ -262,7 +264,7 @@ def _paths_of_strings(
 
 
 def _null_text(options: TimestampOptions) -> str:
-    """The first millisecond of 1970 in the first input pattern: what null stands for."""
+    """The text of null: the first millisecond of 1970 in the first input pattern."""
     where = options.input_zone or options.output_zone or UTC
     offset = int(utc_offsets(np.ones(1, np.int64), where)[0])
     return format_time(options.inputs[0][0], _EPOCH + (1 + offset) * _MILLISECOND, offset)
@@ -274,13 +276,13 @@ def _parse_one(options: TimestampOptions, text: str, field: str) -> tuple[dateti
             parsed = parse_time(pattern, expression, text)
         except (ValueError, OverflowError) as error:
             raise InvalidDataError(
-                f"The partition field {field!r} holds {text!r}, which fits {pattern.text!r} but is no time: {error}."
+                f"The partition field {field!r} holds {text!r}, which fits {pattern.text!r} but is not a time: {error}."
             ) from error
         if parsed is not None:
             return parsed
     patterns = ", ".join(repr(pattern.text) for pattern, _ in options.inputs)
     raise InvalidDataError(
-        f"The partition field {field!r} holds {text!r}, which has none of the forms of "
+        f"The partition field {field!r} holds {text!r}, which matches no pattern of "
         f"{TIMEBASED_PREFIX}input.dateformat: {patterns}."
     )
 
@@ -302,12 +304,12 @@ def _shifted(
         if skipped.any():
             text = values[int(rows[np.argmax(skipped)])].as_py()
             raise InvalidDataError(
-                f"The partition field {field!r} holds {text!r}, a time that clocks in {source} skip; correct it or set "
+                f"The partition field {field!r} holds {text!r}, a local time that {source} skips; correct it or set "
                 f"{TIMEBASED_PREFIX}input.timezone."
             )
     target = options.output_zone or options.input_zone
     if target is None:
-        # Each string keeps its own offset; those without one are in the default zone.
+        # Strings keep their own offset; those without one are in the default zone.
         away = offset.copy()
         away[rows] = local[rows] - instants[rows]
     else:
@@ -325,7 +327,8 @@ def _inputs(given: Mapping[str, str]) -> tuple[tuple[Pattern, re.Pattern[str]], 
         pieces = re.split(delimiter, text) if delimiter else [text]
     except re.error as error:
         raise ConfigError(
-            f"{TIMEBASED_PREFIX}input.dateformat.list.delimiter.regex={delimiter!r} is no regular expression: {error}."
+            f"{TIMEBASED_PREFIX}input.dateformat.list.delimiter.regex={delimiter!r} is not a regular expression: "
+            f"{error}."
         ) from error
     patterns = [compile_pattern(piece.strip()) for piece in pieces if piece.strip()]
     return tuple((pattern, parser_of(pattern)) for pattern in patterns)

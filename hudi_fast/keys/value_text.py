@@ -1,16 +1,16 @@
-"""Values as the text that record keys and partition paths are made of, a column at a time.
+"""The text of values in record keys and partition paths, by column.
 
 ::
 
     Arrow array ──to_text──► pa.string() array, nulls kept
 
-The forms are those of Hudi's Avro path: Java's ``toString`` of what the Avro record holds. So floats look like Java's
-(``1.0E10``), and a timestamp is the raw number that the table stores unless *consistent logical timestamps* are on.
-Strings, integers, booleans, dates and decimals are Arrow's own casts, which agree with Java; the rest is built from the
-columns' buffers. Only floats outside 0.001 to 10 million are worked off one by one.
+The text is that of Hudi's Avro path: Java's ``toString`` of the value in the Avro record. So floats look like Java's
+(``1.0E10``), and a timestamp is the stored raw number unless *consistent logical timestamps* are on. Strings, integers,
+booleans, dates and decimals use Arrow's own casts, which agree with Java; the rest is built from the columns' buffers.
+Only floats outside 0.001 to 10 million are converted one by one.
 
-Floats follow the shortest form that reads back as the same number (the ``Double.toString`` of JDK 19 and later; older
-JDKs give some numbers a digit more).
+Floats have the shortest form that parses to the same number (the ``Double.toString`` of JDK 19 and later; older JDKs
+give some numbers one more digit).
 
 Source: ``HoodieAvroUtils.getNestedFieldValAsString`` and ``convertValueForAvroLogicalTypes``, release 1.2.0.
 """
@@ -48,13 +48,13 @@ def to_text(
         field: its name, for messages.
         consistent_logical_timestamp: whether timestamps with a zone read ``2016-12-29 09:54:00.0`` instead of the raw
             number of micro- or milliseconds.
-        where: the zone of such text; None: that of this process (Hudi: the JVM's).
+        where: the zone of such text; None: the zone of this process (Hudi: the JVM's).
 
     Returns:
-        ``pa.string()`` array of the same length; null where the value is. A string column comes back as it is.
+        ``pa.string()`` array of the same length; null for null. A string column is returned unchanged.
 
     Raises:
-        UnsupportedFeatureError: fixed-size binary, lists, maps, structs and other types without a settled text; text
+        UnsupportedFeatureError: fixed-size binary, lists, maps, structs and other types without a defined text; text
             of more than 2 GiB.
         InvalidDataError: dates outside the years 0 to 9999.
     """
@@ -70,7 +70,7 @@ def to_text(
     if pa.types.is_date(kind):
         return _dates(values.cast(pa.date32()), field)
     if pa.types.is_timestamp(kind):
-        # A timestamp without zone is a local-timestamp in Avro, which the option does not touch.
+        # A timestamp without zone is a local-timestamp in Avro; the option does not apply to it.
         if consistent_logical_timestamp and kind.tz is not None:
             return _timestamps(values, field, where or default_zone())
         return stored_number(values).cast(pa.string())
@@ -98,7 +98,7 @@ def stored_number(values: pa.Array) -> pa.Array:
 
 
 def divide_towards_zero(numbers: npt.NDArray[np.int64], divisor: int) -> npt.NDArray[np.int64]:
-    """Integer division as Java's: the fraction is dropped, where numpy rounds down. int64[n], a positive divisor."""
+    """Integer division as in Java, towards zero; numpy rounds down. int64[n], positive divisor."""
     result: npt.NDArray[np.int64] = numbers // divisor + ((numbers < 0) & (numbers % divisor != 0))
     return result
 
@@ -129,7 +129,7 @@ def _timestamps(values: pa.Array, field: str, where: tzinfo) -> pa.Array:
             f"The field {field!r} holds a timestamp before 1582-10-15 or after 9998, whose text form is not supported."
         )
     local = _masked(numbers + utc_offsets(numbers, where), values).cast(pa.timestamp("ms"))
-    # Arrow prints three digits; Java drops trailing zeros but for the first digit.
+    # Arrow prints three digits; Java drops trailing zeros, except for the first digit.
     return pc.replace_substring_regex(local.cast(pa.string()), r"(\.\d+?)0+$", r"\1")
 
 
@@ -149,14 +149,14 @@ def _floats(values: pa.Array) -> pa.Array:
 
 
 def _java_scientific(number: np.floating) -> str:
-    """Java's form of a number that it does not write plainly."""
+    """Java's scientific notation of a number."""
     if np.isnan(number):
         return "NaN"
     if np.isinf(number):
         return "Infinity" if number > 0 else "-Infinity"
     mantissa, _, exponent = np.format_float_scientific(number, unique=True, trim="-").partition("e")
     if "." not in mantissa:
-        # Java gives two digits at least, and with two takes the nearest: 4.9E-324 where one digit would be 5.
+        # Java gives at least two digits, and then the nearest number of two: 4.9E-324 where one digit would be 5.
         mantissa, _, exponent = f"{float(number):.1e}".partition("e")
     return f"{mantissa}E{int(exponent)}"
 

@@ -1,4 +1,4 @@
-"""Time zones by the names that Hudi's options use, and the offset of many instants at once.
+"""Time zones by the names in Hudi's options, and the offsets of many instants at once.
 
 ::
 
@@ -6,12 +6,12 @@
     int64 milliseconds since the epoch  ──utc_offsets───►  int64 milliseconds to add for local time
     int64 milliseconds of local time    ──local_to_utc──►  int64 milliseconds since the epoch
 
-Apache Hudi hands a name to ``java.util.TimeZone`` and the result to Joda-Time. Three-letter names mean there what they
-meant in JDK 1.1 (``EST`` is New York, with daylight saving), and a name that Java does not know (``UTC+8``, ``+08:00``)
-silently becomes GMT; here it is an error, so that a misspelt zone does not move rows to other partitions.
+Apache Hudi passes a name to ``java.util.TimeZone`` and the result to Joda-Time. Three-letter names have their meaning
+of JDK 1.1 there (``EST`` is New York, with daylight saving). A name that Java does not know (``UTC+8``, ``+08:00``)
+silently becomes GMT; here it is an error, so a misspelt zone does not move rows to other partitions.
 
-Offsets are looked up once for a day and used for all its instants; only days on which the offset changes (and their
-neighbours) are looked up instant by instant.
+Offsets are looked up once per day and used for all instants of that day. Only days on which the offset changes, and
+their neighbours, are looked up instant by instant.
 """
 
 from __future__ import annotations
@@ -40,15 +40,16 @@ __all__ = [
 ]
 
 DAY_MS = 86_400_000
+"""Milliseconds of a day."""
 
-# Years 2 to 9998: whatever the offset, local time stays within what datetime can hold.
 MIN_MILLIS = -62_103_715_200_000
 MAX_MILLIS = 253_370_764_799_999
+"""Years 2 to 9998, in milliseconds of the epoch: local time is in the range of datetime for any offset."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _OFFSET = re.compile(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?")
 
-# What Joda-Time makes of the JDK 1.1 names; zoneinfo knows some of them with another meaning.
+# Joda-Time's meaning of the JDK 1.1 names; zoneinfo gives some of them another meaning.
 _OLD_NAMES = {
     "GMT": "UTC",
     "MET": "CET",
@@ -72,14 +73,14 @@ _OLD_NAMES = {
 
 
 def zone(name: str) -> tzinfo:
-    """The zone that ``name`` stands for.
+    """The zone with a name.
 
     Args:
         name: a region (``Europe/Berlin``), ``UTC``, ``GMT``, an offset (``GMT+8``, ``GMT+08:00``), or a three-letter
             name of JDK 1.1.
 
     Raises:
-        ConfigError: no such zone.
+        ConfigError: the zone does not exist.
 
     Source: ``org.joda.time.DateTimeZone.forTimeZone``.
     """
@@ -93,15 +94,15 @@ def zone(name: str) -> tzinfo:
         return ZoneInfo(_OLD_NAMES.get(text, text))
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            f"There is no time zone {name!r}. Give a region such as Europe/Berlin, UTC, or an offset such as GMT+8:00."
+            f"There is no time zone {name!r}. Set a region such as Europe/Berlin, UTC, or an offset such as GMT+8:00."
         ) from error
 
 
 def default_zone() -> tzinfo:
-    """The zone of this process, which stands in for Java's default zone.
+    """The zone of this process, which replaces Java's default zone.
 
     Raises:
-        ConfigError: the machine does not tell its zone.
+        ConfigError: the machine's zone is unknown.
     """
     name = os.environ.get("TZ", "").lstrip(":")
     if name and not name.startswith("/"):
@@ -116,11 +117,11 @@ def default_zone() -> tzinfo:
         with local.open("rb") as data:
             return ZoneInfo.from_file(data)
     except (ValueError, OSError) as error:
-        raise ConfigError(f"The zone of this machine cannot be read from {local}; set TZ to a zone's name.") from error
+        raise ConfigError(f"The zone of this machine cannot be read from {local}; set TZ to its name.") from error
 
 
 def utc_offsets(millis: npt.NDArray[np.int64], where: tzinfo) -> npt.NDArray[np.int64]:
-    """What to add to each instant to get the local time there.
+    """The offset from UTC of each instant, to add for local time.
 
     Args:
         millis: int64[n], milliseconds since the epoch, within ``MIN_MILLIS`` and ``MAX_MILLIS``.
@@ -135,7 +136,7 @@ def utc_offsets(millis: npt.NDArray[np.int64], where: tzinfo) -> npt.NDArray[np.
     first = np.array([_offset_ms(where, int(day) * DAY_MS) for day in days], dtype=np.int64)
     last = np.array([_offset_ms(where, int(day) * DAY_MS + DAY_MS - 1000) for day in days], dtype=np.int64)
     result: npt.NDArray[np.int64] = first[codes]
-    # No zone changes its offset twice within a day and ends up where it began.
+    # No zone changes its offset twice within a day and back to the same offset.
     changing = np.flatnonzero((first != last)[codes])
     if len(changing):
         seconds, instants = distinct_codes(millis[changing] // 1000)
@@ -145,15 +146,15 @@ def utc_offsets(millis: npt.NDArray[np.int64], where: tzinfo) -> npt.NDArray[np.
 
 
 def local_to_utc(local_ms: npt.NDArray[np.int64], where: tzinfo) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The instants at which clocks there show these times.
+    """The instants of local times in a zone.
 
     Args:
         local_ms: int64[n], milliseconds since 1970-01-01 of local time, within ``MIN_MILLIS`` and ``MAX_MILLIS``.
         where: the zone.
 
     Returns:
-        ``(millis, skipped)``: int64[n] milliseconds since the epoch, the earlier instant of a time that is shown
-        twice; bool[n], whether clocks skip that time, so that the instant means nothing.
+        ``(millis, skipped)``: int64[n] milliseconds since the epoch, the earlier instant of an ambiguous time; bool[n],
+        whether the zone skips that local time, which makes the instant meaningless.
     """
     skipped = np.zeros(len(local_ms), dtype=np.bool_)
     if isinstance(where, timezone):

@@ -1,11 +1,12 @@
-"""Changes of a table's columns by name, as SQL's ``ALTER TABLE`` has them.
+"""Changes of a table's columns by name, as in SQL's ``ALTER TABLE``.
 
 ::
 
-    InternalSchema, changes ── altered ─► InternalSchema, each change in the schema that the one before it left
+    InternalSchema, changes ── altered ─► InternalSchema; each change applies to the result of the previous one
 
-Names are dotted paths; ``element`` and ``value`` lead into lists and maps (``points.element.x``). A change that would
-make stored rows unreadable is refused, as is one of a column that keys, partition paths or ordering values are made of.
+Names are dotted paths; ``element`` and ``value`` select the content of lists and maps (``points.element.x``). Changes
+that would make stored rows unreadable are rejected, as are changes of columns that record keys, partition paths or
+ordering values depend on.
 
 Source: ``TableChanges``, ``SchemaChangeUtils.isTypeUpdateAllow``, ``AlterTableCommand`` (Hudi 1.2.0).
 """
@@ -49,14 +50,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A new column, or a new field of a struct; null in the rows that are stored.
+    """Add a column or a struct field; it is null in stored rows.
 
     Attributes:
         name: dotted path.
         type: any Arrow type that a Hudi table can hold.
-        comment: of the column; None for none.
-        after: name of the sibling that it follows; None for the last place.
-        first: whether it is the first field of its struct.
+        comment: comment on the column, or None.
+        after: name of the preceding sibling; None for the last position.
+        first: whether it becomes the first field of its struct.
     """
 
     name: str
@@ -68,7 +69,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
-    """A column or field that goes; one of its name that is added later does not bring its values back.
+    """Drop a column or field; a later column of the same name does not restore its values.
 
     Attributes:
         name: dotted path.
@@ -79,7 +80,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True)
 class RenameColumn:
-    """Another name for a column or field.
+    """Rename a column or field.
 
     Attributes:
         name: dotted path.
@@ -92,7 +93,7 @@ class RenameColumn:
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """A wider type: int -> long, float, double, string, decimal; long -> float, double, string, decimal; float ->
+    """Widen a type: int -> long, float, double, string, decimal; long -> float, double, string, decimal; float ->
     double, string, decimal; double -> string, decimal; date -> string; decimal -> a wider decimal, string; string ->
     date, decimal, bytes; bytes -> string.
 
@@ -107,12 +108,12 @@ class ChangeType:
 
 @dataclass(frozen=True, slots=True)
 class MoveColumn:
-    """Another place among its siblings.
+    """Move a column or field among its siblings.
 
     Attributes:
         name: dotted path.
-        after: name of the sibling that it follows.
-        first: whether it is the first field of its struct, in place of ``after``.
+        after: name of the preceding sibling.
+        first: whether it becomes the first field of its struct, instead of ``after``.
     """
 
     name: str
@@ -122,7 +123,7 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True)
 class SetNullable:
-    """A column or field that may be null from now on.
+    """Make a column or field nullable.
 
     Attributes:
         name: dotted path.
@@ -133,11 +134,11 @@ class SetNullable:
 
 @dataclass(frozen=True, slots=True)
 class SetComment:
-    """A comment on a column or field.
+    """Set or remove the comment on a column or field.
 
     Attributes:
         name: dotted path.
-        comment: the text; None for none.
+        comment: the text; None to remove it.
     """
 
     name: str
@@ -154,21 +155,21 @@ _Siblings = Callable[[tuple[Field, ...]], tuple[Field, ...]]
 def altered(
     schema: InternalSchema, changes: Sequence[Change], roles: Mapping[str, str], version: int = 0
 ) -> InternalSchema:
-    """The schema after some changes.
+    """Apply changes to a schema.
 
     Args:
-        schema: the newest one.
-        changes: in the order in which they apply.
-        roles: columns that must stay what they are, by dotted name, and what they are: ``a record key field``.
-        version: of the result: the requested time of the commit that makes it.
+        schema: the newest schema.
+        changes: in order of application.
+        roles: columns that must not change, by dotted name, with their role: ``a record key field``.
+        version: version of the result: the requested time of the commit.
 
     Raises:
-        ConfigError: a column that is not there, or must stay; a name that is taken; nothing to do.
-        SchemaMismatchError: a name that cannot be stored, or a type that stored values do not become.
+        ConfigError: a column does not exist or must not change; a name is taken; no changes.
+        SchemaMismatchError: a name that cannot be stored, or a type that stored values do not convert to.
         UnsupportedFeatureError: a type that tables cannot hold.
     """
     if not changes:
-        raise ConfigError("There is nothing to alter: give changes such as AddColumn or RenameColumn.")
+        raise ConfigError("There is nothing to alter: pass changes such as AddColumn or RenameColumn.")
     record, highest = schema.record, schema.max_column_id
     for change in changes:
         _refuse(change, roles)
@@ -196,12 +197,14 @@ def _applied(record: RecordType, highest: int, change: Change) -> RecordType:
 
 
 def _refuse(change: Change, roles: Mapping[str, str]) -> None:
-    """Refuse what is no change, and what must stay: columns of Hudi's own, and with some changes those with a role."""
+    """Reject invalid changes, changes of Hudi's own columns, and some changes of columns with a role."""
     if not isinstance(change, get_args(Change)):
-        raise ConfigError(f"A change is one of {', '.join(one.__name__ for one in get_args(Change))}; got {change!r}.")
+        raise ConfigError(
+            f"A change must be one of {', '.join(one.__name__ for one in get_args(Change))}; got {change!r}."
+        )
     if isinstance(change, AddColumn | ChangeType) and not isinstance(change.type, pa.DataType):
         raise ConfigError(
-            f"The type of column {change.name!r} is given as a pyarrow type such as pa.int64(); got {change.type!r}."
+            f"The type of column {change.name!r} must be a pyarrow type such as pa.int64(); got {change.type!r}."
         )
     name = change.name
     if is_meta_field(name.split(".")[0]):
@@ -222,8 +225,8 @@ def _refuse(change: Change, roles: Mapping[str, str]) -> None:
 def _refuse_type_of_role(change: ChangeType, column: str, role: str) -> None:
     if not (pa.types.is_integer(change.type) or pa.types.is_decimal(change.type)):
         raise ConfigError(
-            f"The type of column {column!r} cannot become {change.type}: it is {role}, and stored values of it would "
-            "not be found again."
+            f"The type of column {column!r} cannot become {change.type}: it is {role}, and its stored values would "
+            "no longer be found."
         )
 
 
@@ -259,7 +262,7 @@ def _renamed(fields: tuple[Field, ...], name: str, to: str) -> tuple[Field, ...]
 def _moved(fields: tuple[Field, ...], change: MoveColumn) -> tuple[Field, ...]:
     old = _find(fields, change.name)
     if change.after is None and not change.first:
-        raise ConfigError(f"Say where column {change.name!r} is to go: MoveColumn takes after= or first=True.")
+        raise ConfigError(f"The target of column {change.name!r} is missing: pass after= or first=True to MoveColumn.")
     others = tuple(field for field in fields if field is not old)
     return _placed(others, old, change.name, change.after, change.first, last=False)
 
@@ -269,9 +272,9 @@ def _placed(
 ) -> tuple[Field, ...]:
     if first and (after is not None or "." not in name):
         raise ConfigError(
-            f"Column {name!r} cannot be made the first: Hudi's own columns are; name the column that it follows."
+            f"Column {name!r} cannot become the first one: Hudi's own columns come first; name the column to follow."
             if after is None
-            else f"Column {name!r} cannot be the first and follow {after!r} at once."
+            else f"Column {name!r} cannot both be the first one and follow {after!r}."
         )
     if first:
         return (field, *fields)
@@ -291,7 +294,7 @@ def _is_meta(field: Field) -> bool:
 def _require_free(fields: tuple[Field, ...], name: str, to: str) -> None:
     taken = next((field.name for field in fields if field.name.lower() == to.lower()), None)
     if taken is not None:
-        raise ConfigError(f"Column {name!r} cannot be called {to!r}: there is a column {taken!r} already.")
+        raise ConfigError(f"Column {name!r} cannot be called {to!r}: the column {taken!r} already exists.")
 
 
 def _find(fields: tuple[Field, ...], name: str) -> Field:
@@ -299,7 +302,7 @@ def _find(fields: tuple[Field, ...], name: str) -> Field:
     found = next((field for field in fields if field.name == leaf), None)
     if found is None:
         listed = [field.name for field in fields if not is_meta_field(field.name)]
-        raise ConfigError(f"There is no column {name!r}; there are {listed}.")
+        raise ConfigError(f"There is no column {name!r}; the columns are {listed}.")
     return found
 
 
@@ -309,7 +312,7 @@ def _find(fields: tuple[Field, ...], name: str) -> Field:
 def _retyped(field: Field, name: str, kind: pa.DataType) -> Field:
     if not isinstance(field.type, str) or pa.types.is_nested(kind):
         raise SchemaMismatchError(
-            f"Column {name!r} cannot become {kind}: only plain types are changed. Change the fields inside it."
+            f"Column {name!r} cannot become {kind}: only scalar types can be changed. Change the fields inside it."
         )
     stored, wanted = plain_arrow_type(field.type), storable_type(kind, name)
     if stored == wanted:
@@ -322,11 +325,11 @@ def _retyped(field: Field, name: str, kind: pa.DataType) -> Field:
     return replace(field, type=made)
 
 
-# ---- the way there
+# ---- navigation
 
 
 def _at_siblings(record: RecordType, name: str, change: _Siblings) -> RecordType:
-    """Change the fields among which the one with that dotted name is."""
+    """Change the siblings of the field with that dotted name."""
     parent = name.rpartition(".")[0]
     if not parent:
         return RecordType(change(record.fields))
@@ -359,4 +362,4 @@ def _in_type(kind: InternalType, parts: Sequence[str], name: str, change: _Edit)
             return ArrayType(within(element))
         case MapType(key, value) if parts[0] == "value":
             return MapType(key, within(value))
-    raise ConfigError(f"There is no column {name!r}: nothing is called {parts[0]!r} there.")
+    raise ConfigError(f"There is no column {name!r}: {parts[0]!r} does not exist.")

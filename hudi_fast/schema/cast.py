@@ -1,18 +1,18 @@
-"""Arrays of one plain type as another: the leaves of conforming.
+"""Casts between scalar types: the leaves of conforming.
 
-Design: :func:`leaf_cast` picks, once per column, a function array -> array. It is made of at most two steps: into the
-storable form of the source type (``normalize``), then up the promotion matrix (``promotion``). All functions here are
-module level or partials of such, so that a plan can be pickled.
+:func:`leaf_cast` selects, once per column, a function array -> array. The function has at most two steps: into the
+storable form of the source type (``normalize``), then to a wider type (``promotion``). All functions are module level
+or partials of such functions, so plans can be pickled.
 
-Values follow Java, since Apache Hudi resolves the same files with it:
+Values follow Java, as Apache Hudi reads the same files with it:
 
-- a float becomes the double with the same shortest decimal text (1.1f -> 1.1d, not 1.10000002384...), as
-  HoodieAvroUtils.rewritePrimaryType and Hudi's Spark reader do it (1.2.0);
+- a float becomes the double with the same shortest decimal text (1.1f -> 1.1d, not 1.10000002384...), as in
+  HoodieAvroUtils.rewritePrimaryType and Hudi's Spark reader (1.2.0);
 - whole numbers become the nearest float or double;
 - the text of a float or double is that of Java's ``toString`` (JDK 19 and later: always the shortest digits).
 
-What is stored may have a type that no write could have widened to today's, since somebody altered it:
-:func:`read_cast` has these conversions, and takes what does not fit for null, as Spark's casts do.
+After an ALTER, a stored type may differ from the current one in a way that no write could widen. :func:`read_cast` has
+these conversions; as in Spark's casts, values that do not fit become null.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = ["Convert", "java_number_text", "leaf_cast", "read_cast", "stored_cast
 
 Convert = Callable[[pa.Array], pa.Array]
 
-_MOST_DIGITS = 38
+_MAX_DIGITS = 38
 
 
 def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
-    """The function that makes arrays of ``target`` from arrays of ``source``; None when the types do not allow it.
+    """The function that converts arrays of ``source`` to ``target``; None if the types do not convert.
 
     Args:
         source: any Arrow type that has a storable form; not nested, dictionary or run-end encoded.
         target: a storable type, not nested.
-        path: of the column, for messages.
+        path: the column, for messages.
 
     The function raises ``pyarrow.ArrowInvalid`` for values that do not fit (a timestamp that would lose digits).
 
@@ -59,31 +59,31 @@ def leaf_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | 
     return promote if storable == source else partial(_in_two, storable=storable, step=promote)
 
 
-def read_cast(stored: pa.DataType, today: pa.DataType) -> Convert | None:
-    """How stored values become those of a type that the column was altered to; None where there is no such way.
+def read_cast(stored: pa.DataType, current: pa.DataType) -> Convert | None:
+    """The conversion of stored values to the type that the column was altered to; None if the types do not convert.
 
     Numbers and texts become decimals, rounded half up; texts become dates; dates and decimals become texts. A text that
-    is no number or date, and a number with too many digits, become null.
+    is not a number or date, and a number with too many digits, become null.
 
     Args:
         stored: the type in the file.
-        today: the type in the table.
+        current: the type in the table.
 
-    Source: ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType`` and Spark's ``Cast``, by which Hudi 1.2.0 reads log
-    and base files.
+    Source: ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType`` and Spark's ``Cast``, which Hudi 1.2.0 uses to read
+    log and base files.
     """
-    if today == pa.string() and (pa.types.is_date32(stored) or pa.types.is_decimal128(stored)):
-        return partial(_cast, target=today)
-    if pa.types.is_date32(today) and stored == pa.string():
+    if current == pa.string() and (pa.types.is_date32(stored) or pa.types.is_decimal128(stored)):
+        return partial(_cast, target=current)
+    if pa.types.is_date32(current) and stored == pa.string():
         return _dates
     numeric = stored == pa.string() or pa.types.is_integer(stored) or pa.types.is_floating(stored)
-    if pa.types.is_decimal128(today) and numeric:
-        return partial(_decimals, target=today)
+    if pa.types.is_decimal128(current) and numeric:
+        return partial(_decimals, target=current)
     return None
 
 
 def stored_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert | None:
-    """:func:`leaf_cast`, and where there is none :func:`read_cast`: what log blocks of any age are read with.
+    """:func:`leaf_cast`, or else :func:`read_cast`: reads log blocks of any age.
 
     Raises:
         SchemaMismatchError, UnsupportedFeatureError: ``source`` has no storable form.
@@ -92,13 +92,13 @@ def stored_cast(source: pa.DataType, target: pa.DataType, path: str) -> Convert 
 
 
 def java_number_text(values: pa.Array) -> pa.Array:
-    """The text Java gives numbers: ``12``, ``1.0``, ``1.0E10``, ``1.5E-4``, ``NaN``, ``-Infinity``.
+    """The text of numbers in Java: ``12``, ``1.0``, ``1.0E10``, ``1.5E-4``, ``NaN``, ``-Infinity``.
 
     Args:
-        values: int32, int64, float32 or float64, n of them.
+        values: n values of int32, int64, float32 or float64.
 
     Returns:
-        string, n; nulls stay.
+        string[n]; null for null.
     """
     text = pc.cast(values, pa.string())
     if pa.types.is_integer(values.type):
@@ -108,14 +108,14 @@ def java_number_text(values: pa.Array) -> pa.Array:
     pointed = pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, "0", "."))
     if pc.all(plain, min_count=0).as_py():
         return pointed
-    # few columns hold such numbers, and those many times: once per distinct text
+    # few columns hold such numbers, usually repeated: convert once per distinct text
     other = pc.if_else(plain, pa.scalar(None, pa.string()), text).dictionary_encode()
     scientific = pa.array([_java_scientific(each, values.type) for each in other.dictionary.to_pylist()], pa.string())
     return pc.if_else(plain, pointed, pc.take(scientific, other.indices))
 
 
 def _java_scientific(text: str, kind: pa.DataType) -> str:
-    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` as Java writes them: one digit before the point, one or more after.
+    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` in Java's form: one digit before the point, one or more after it.
 
     Args:
         text: shortest digits of a number of type ``kind``, in Arrow's form.
@@ -125,7 +125,7 @@ def _java_scientific(text: str, kind: pa.DataType) -> str:
         return special
     number = Decimal(text)
     if len(number.normalize().as_tuple().digits) == 1:
-        # Java takes the nearest of two digits, not a shorter one and a zero: 4.9E-324, where Arrow has 5e-324
+        # Java uses the nearest number of two digits, not a shorter one and a zero: 4.9E-324, where Arrow has 5e-324
         exact = float(np.float32(text)) if kind == pa.float32() else float(text)
         number = Decimal(f"{exact:.1e}")
     sign, digits, _ = number.normalize().as_tuple()
@@ -162,16 +162,16 @@ def _dates(values: pa.Array) -> pa.Array:
 
 def _decimals(values: pa.Array, target: pa.DataType) -> pa.Array:
     text = values if values.type == pa.string() else java_number_text(values)
-    # few columns are altered, and numbers repeat: once per distinct text
+    # few columns are altered, and numbers repeat: convert once per distinct text
     encoded = text.dictionary_encode()
     made = pa.array([_decimal(each, target) for each in encoded.dictionary.to_pylist()], target)
     return pc.take(made, encoded.indices)
 
 
 def _decimal(text: str, target: pa.DataType) -> Decimal | None:
-    """The number in a text, with as many digits behind the point as ``target`` has; None if there is none."""
+    """The number in a text, with the scale of ``target``; None if the text is not a number."""
     try:
-        with localcontext(prec=2 * _MOST_DIGITS + len(text)):
+        with localcontext(prec=2 * _MAX_DIGITS + len(text)):
             number = Decimal(text.strip()).quantize(Decimal(1).scaleb(-target.scale), rounding=ROUND_HALF_UP)
     except (InvalidOperation, ValueError):
         return None

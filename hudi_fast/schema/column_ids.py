@@ -1,9 +1,8 @@
-"""Ids for what a write does to the columns of a table with a schema history: added ones get new ids, all others keep
-theirs.
+"""Column ids after a write to a table with a schema history: new columns get new ids, all others keep theirs.
 
 ::
 
-    InternalSchema of before, columns of the write ─► InternalSchema of the write
+    previous InternalSchema, columns of the write ─► InternalSchema of the write
 
 Source: ``AvroSchemaEvolutionUtils.reconcileSchema`` (Hudi 1.2.0), which never drops or renames a column.
 """
@@ -24,13 +23,13 @@ __all__ = ["evolved_ids"]
 
 
 def evolved_ids(before: InternalSchema, columns: pa.Schema, version: int) -> InternalSchema:
-    """The internal schema of a table once a write has these columns.
+    """The internal schema of a table after a write with these columns.
 
     Args:
-        before: the newest one.
-        columns: data columns of the table once the write is visible. Those of ``before`` that are not among them stay,
-            behind the others: files of some tables leave their partition columns out.
-        version: of the result, if it is another than ``before``: the requested time of the write.
+        before: the newest schema.
+        columns: data columns of the table after the write. Columns of ``before`` that are missing are kept, after the
+            others: files of some tables do not store their partition columns.
+        version: version of the result if it differs from ``before``: the requested time of the write.
 
     Raises:
         UnsupportedFeatureError: a new column of a type that internal schemas do not have.

@@ -1,17 +1,16 @@
-"""Bring batches into a table's schema: columns by name, types promoted, absent columns filled with null.
+"""Convert batches to a table's schema: columns by name, types promoted, absent columns filled with null.
 
-Design: a plan first, then data. :func:`plan_conform` compares two schemas once and gives a :class:`ConformPlan`: per
-target column where it comes from and which function converts it. :meth:`ConformPlan.apply` runs it on any number of
-batches. A column whose type is the target's already is passed on as it is. Plans are values: they can be pickled and
-shared between threads.
+:func:`plan_conform` compares two schemas once and returns a :class:`ConformPlan`: the source and the conversion of each
+target column. :meth:`ConformPlan.apply` executes it on any number of batches. A column that already has the target's
+type is passed through. Plans are immutable: they can be pickled and shared between threads.
 
 ::
 
     source schema ─┐
                    ├─► plan_conform ─► ConformPlan ── apply(batch) ─► batch of the target schema
-    target schema ─┘                       └ per column: position, conversion, whether nulls are refused
+    target schema ─┘                       └ per column: position, conversion, whether nulls are rejected
 
-Types: those of ``promotion`` and of ``normalize``, and timestamps and times between units where each value fits.
+Conversions: those of ``promotion`` and ``normalize``, and between units of timestamps and times if every value fits.
 Source: write-path rules of Hudi 1.2.0 (HoodieAvroUtils.rewriteRecordWithNewSchema).
 """
 
@@ -35,7 +34,7 @@ from hudi_fast.schema.nested import (
     convert_map,
     convert_struct,
     fill_column,
-    null_refusal,
+    null_error,
 )
 from hudi_fast.schema.normalize import bare_schema, bare_type
 from hudi_fast.schema.promotion import sources_of
@@ -47,12 +46,12 @@ Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
 @dataclass(frozen=True, slots=True)
 class ConformPlan:
-    """How to bring batches of one schema into another; made by :func:`plan_conform`.
+    """Conversion of batches from one schema to another; created by :func:`plan_conform`.
 
     Attributes:
-        source: schema that batches must have.
+        source: schema of the batches.
         target: schema of the result, without metadata.
-        columns: one for each field of ``target``.
+        columns: one per field of ``target``.
     """
 
     source: pa.Schema
@@ -60,16 +59,16 @@ class ConformPlan:
     columns: tuple[Column, ...]
 
     def apply(self, rows: Rows) -> Rows:
-        """The same rows in the target schema; a table stays chunked as it is.
+        """Convert rows to the target schema; a table keeps its chunks.
 
         Raises:
-            InvalidDataError: a null where the target takes none, or a value that does not fit; the message names the
+            InvalidDataError: a null where the target allows none, or a value that does not fit; the message names the
                 column and, for nulls, the first row, counted from 0.
-            SchemaMismatchError: ``rows`` is not of the plan's source schema.
+            SchemaMismatchError: ``rows`` does not have the plan's source schema.
         """
         if rows.schema is not self.source and not rows.schema.equals(self.source):
             raise SchemaMismatchError(
-                f"This plan was made for rows with the schema\n{self.source}\nand was given some with\n{rows.schema}"
+                f"This plan expects rows with the schema\n{self.source}\nand got rows with\n{rows.schema}"
             )
         if not self.columns:
             return rows.select([]).replace_schema_metadata(None)
@@ -80,7 +79,7 @@ class ConformPlan:
 
 
 def conform(batch: Rows, target: pa.Schema) -> Rows:
-    """``batch`` in the schema ``target``: :func:`plan_conform` and :meth:`ConformPlan.apply` in one.
+    """Convert ``batch`` to ``target``: :func:`plan_conform` and :meth:`ConformPlan.apply` in one.
 
     Raises:
         SchemaMismatchError: see :func:`plan_conform`.
@@ -90,18 +89,18 @@ def conform(batch: Rows, target: pa.Schema) -> Rows:
 
 
 def plan_conform(source: pa.Schema, target: pa.Schema) -> ConformPlan:
-    """Compare two schemas and plan the way from one to the other.
+    """Compare two schemas and plan the conversion.
 
-    Columns are matched by exact name. Source columns that the target does not have are left out. Target columns that
+    Columns are matched by exact name. Source columns that the target does not have are dropped. Target columns that
     the source does not have become nulls.
 
     Args:
-        source: of the batches; any Arrow types.
+        source: schema of the batches; any Arrow types.
         target: storable types (``normalize``); its metadata is dropped.
 
     Raises:
-        SchemaMismatchError: types that cannot become the target's, absent columns that take no nulls, names that are
-            twice in the source; all of them listed.
+        SchemaMismatchError: types that do not convert, absent columns that do not allow nulls, duplicate names in the
+            source; the message lists all of them.
     """
     problems: list[str] = []
     columns = _plan_fields(list(source), list(target), "", problems)
@@ -127,7 +126,7 @@ def _plan_fields(
         where = f"{path}.{target.name}" if path else target.name
         position = positions.get(target.name, -1)
         if target.name in twice:
-            problems.append(f"column {where!r} is there more than once in the rows")
+            problems.append(f"column {where!r} occurs more than once in the rows")
         elif position >= 0:
             columns.append(_plan_field(sources[position], target, position, where, problems))
         elif target.nullable:
@@ -143,7 +142,7 @@ def _plan_field(source: pa.Field, target: pa.Field, position: int, path: str, pr
 
 
 def _plan_type(source: pa.DataType, target: pa.DataType, path: str, problems: list[str]) -> Convert | None:
-    """The conversion; None when there is nothing to do, or nothing that can be done (then there is a problem more)."""
+    """The conversion; None if none is needed, or if none exists (then ``problems`` gets a message)."""
     if source == target:
         return None
     kind = bare_type(target)
@@ -173,7 +172,7 @@ def _plan_leaf(source: pa.DataType, target: pa.DataType, path: str, problems: li
             return None
     if convert is None:
         taken = ", or ".join((str(target), *sources_of(target)))
-        problems.append(f"column {path!r} is {source} in the rows and {target} in the table, which takes {taken}")
+        problems.append(f"column {path!r} is {source} in the rows and {target} in the table, which accepts {taken}")
     return convert
 
 
@@ -181,7 +180,7 @@ def _is_any_list(kind: pa.DataType) -> bool:
     return pa.types.is_nested(kind) and hasattr(kind, "value_field")
 
 
-# ---- running
+# ---- execution
 
 
 def _array(column: Column, batch: pa.RecordBatch) -> pa.Array:
@@ -206,7 +205,7 @@ def _fill_from(column: Column, values: pa.Array | None, length: int, first_row: 
     try:
         made = fill_column(column, values, length)
         if column.required and made.null_count:
-            raise null_refusal(column, pc.index(pc.is_null(made), True).as_py())
+            raise null_error(column, pc.index(pc.is_null(made), True).as_py())
     except BadValueError as error:
         row = "" if error.row is None else f" (first in row {first_row + error.row}, counted from 0)"
         raise InvalidDataError(f"Column {error.path!r} {error.reason}{row}.") from error

@@ -1,19 +1,19 @@
-"""The schema that a table has after a write: the table's and the incoming one merged, or a refusal.
+"""The schema of a table after a write: the table's and the incoming schema merged, or an error.
 
-Design: one recursive merge of two schemas that collects every problem it meets, then raises them together. Three
-questions are answered per column, and for the fields of structs likewise:
+One recursive merge of two schemas collects all problems, then raises them together. For each column, and for the fields
+of structs likewise:
 
-1. in both: the table's type if the incoming one can be promoted to it (the rows are widened), else the incoming type if
-   the table's can be promoted to that (old files are widened as they are read), else a problem. Nullable if either is.
-2. only in the table: refused, kept as nullable, or dropped, as the rules say (:func:`_what_of_missing`).
-3. only incoming: put after the table's columns; must be nullable, since rows already stored have no value for it.
+1. in both: the table's type if the incoming one can be promoted to it (rows are widened), else the incoming type if
+   the table's can be promoted to that (old files are widened on read), else a problem. Nullable if either is.
+2. only in the table: rejected, kept as nullable, or dropped, as the rules define (:func:`_missing_policy`).
+3. only incoming: added after the table's columns; must be nullable, because stored rows have no value for it.
 
-Shared columns keep the table's order. Names are matched exactly, but a name that differs from the table's in case only
-is refused: Spark SQL and Hive would not tell the two columns apart.
+Shared columns keep the table's order. Names are matched exactly, but a name that differs from the table's only in case
+is rejected: Spark SQL and Hive cannot distinguish the two columns.
 
-Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. Stricter than those in
-one point: where columns may be dropped, Hudi checks nothing at all; here types must be compatible even so, for the old
-files could not be read otherwise. And reconciling never drops a column, as Hudi documents that option.
+Source: HoodieSchemaUtils.deduceWriterSchema, HoodieSchemaCompatibilityChecker of Hudi 1.2.0. Stricter in one point: if
+columns may be dropped, Hudi checks nothing at all; here types must be compatible even then, because old files could not
+be read otherwise. And reconciling never drops a column, as Hudi documents that option.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ class EvolutionRules:
     """How far an incoming schema may differ from the table's.
 
     Attributes:
-        reconcile: ``hoodie.datasource.write.reconcile.schema``: columns that are missing stay, as nullable ones.
-        validate: ``hoodie.avro.schema.validate``: ``set_null_for_missing`` has no effect then.
-        allow_column_drop: ``hoodie.datasource.write.schema.allow.auto.evolution.column.drop``: columns that are
-            missing leave the schema. Wins over ``set_null_for_missing``.
-        set_null_for_missing: ``hoodie.write.set.null.for.missing.columns``: columns that are missing stay, as
-            nullable ones, and the incoming rows have nulls there.
+        reconcile: ``hoodie.datasource.write.reconcile.schema``: missing columns are kept as nullable ones.
+        validate: ``hoodie.avro.schema.validate``: disables ``set_null_for_missing``.
+        allow_column_drop: ``hoodie.datasource.write.schema.allow.auto.evolution.column.drop``: missing columns leave
+            the schema. Overrides ``set_null_for_missing``.
+        set_null_for_missing: ``hoodie.write.set.null.for.missing.columns``: missing columns are kept as nullable ones,
+            with nulls in the incoming rows.
         partition_fields: names of the table's partition fields.
         drop_partition_columns: ``hoodie.datasource.write.drop.partition.columns``: data files hold no partition
             columns, so the incoming schema may lack them; the result then lacks them too.
-        has_history: the table has a schema history: columns leave the schema by an ALTER alone, and those that may be
-            missing stay, as nullable ones.
+        has_history: the table has a schema history: only an ALTER drops columns; columns that may be missing are kept
+            as nullable ones.
     """
 
     reconcile: bool = False
@@ -58,8 +58,8 @@ class EvolutionRules:
     has_history: bool = False
 
 
-class _Missing(Enum):
-    """What becomes of a table's column that the incoming schema lacks."""
+class _MissingPolicy(Enum):
+    """Handling of a table's column that the incoming schema lacks."""
 
     REFUSE = "refuse"
     KEEP = "keep"
@@ -67,26 +67,26 @@ class _Missing(Enum):
 
 
 def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: EvolutionRules) -> pa.Schema:
-    """The schema to write with, and the table's own once the write is committed.
+    """The schema of a write, which becomes the table's schema on commit.
 
     Args:
         table: the table's schema, with or without meta columns; None before the first commit.
-        incoming: of the rows to write, any Arrow types; a column of Arrow's null type takes the table's type.
-        rules: what is allowed.
+        incoming: schema of the rows to write, any Arrow types; a column of Arrow's null type takes the table's type.
+        rules: allowed differences.
 
     Returns:
-        storable types, no meta columns, no metadata; ``schema.conform`` brings both incoming rows and rows of older
-        files into it.
+        Storable types, without meta columns and metadata; ``schema.conform`` converts both incoming rows and rows of
+        older files to it.
 
     Raises:
-        SchemaMismatchError: with all columns that are missing, of incompatible type, new but not nullable, or equal to
-            a column of the table but for case.
+        SchemaMismatchError: lists all columns that are missing, have an incompatible type, are new but not nullable,
+            or differ from a column of the table only in case.
         UnsupportedFeatureError: incoming types that Hudi cannot hold (``normalize.normalize_input_schema``).
     """
     given = normalize_input_schema(incoming, table)
     if table is None:
         return given
-    merge = _Merge(_what_of_missing(rules), [])
+    merge = _Merge(_missing_policy(rules), [])
     own = bare_schema(without_meta(table))
     names = set(given.names)
     if rules.drop_partition_columns:
@@ -100,19 +100,19 @@ def deduce_writer_schema(table: pa.Schema | None, incoming: pa.Schema, rules: Ev
     return pa.schema(fields)
 
 
-def _what_of_missing(rules: EvolutionRules) -> _Missing:
+def _missing_policy(rules: EvolutionRules) -> _MissingPolicy:
     if rules.reconcile:
-        return _Missing.KEEP
+        return _MissingPolicy.KEEP
     if rules.allow_column_drop:
-        return _Missing.KEEP if rules.has_history else _Missing.DROP
-    return _Missing.KEEP if rules.set_null_for_missing and not rules.validate else _Missing.REFUSE
+        return _MissingPolicy.KEEP if rules.has_history else _MissingPolicy.DROP
+    return _MissingPolicy.KEEP if rules.set_null_for_missing and not rules.validate else _MissingPolicy.REFUSE
 
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """One merge of two schemas; ``problems`` grows on the way."""
+    """One merge of two schemas; ``problems`` collects messages."""
 
-    missing: _Missing
+    missing: _MissingPolicy
     problems: list[str]
 
 
@@ -129,15 +129,15 @@ def _merge_fields(merge: _Merge, table: list[pa.Field], incoming: list[pa.Field]
         if twin is not None:
             kind = _merge_types(merge, column.type, twin.type, where)
             merged.append(pa.field(column.name, kind, nullable=column.nullable or twin.nullable))
-        elif merge.missing is _Missing.KEEP:
+        elif merge.missing is _MissingPolicy.KEEP:
             merged.append(column.with_nullable(True))
-        elif merge.missing is _Missing.REFUSE and column.name.lower() not in clashing:
+        elif merge.missing is _MissingPolicy.REFUSE and column.name.lower() not in clashing:
             merge.problems.append(_missing_text(where, column.type))
     for column in new:
         if not column.nullable and column.name.lower() not in clashing:
             merge.problems.append(
-                f"column {_join(path, column.name)!r} ({column.type}) is new and not nullable, but the rows that "
-                "the table holds have no value for it: make it nullable"
+                f"column {_join(path, column.name)!r} ({column.type}) is new and not nullable, but the table's rows "
+                "have no value for it: make it nullable"
             )
     return merged + new
 
@@ -166,13 +166,13 @@ def _merge_part(merge: _Merge, table: pa.Field, incoming: pa.Field, path: str) -
 
 
 def _refuse_clashes(merge: _Merge, table: list[pa.Field], new: list[pa.Field], path: str) -> set[str]:
-    """Lower-case forms of new names that the table has in another case; each becomes a problem."""
+    """Lower-case forms of new names that the table has in another case; each is a problem."""
     known = {each.name.lower(): each.name for each in table}
     clashing = {each.name.lower() for each in new} & known.keys()
     for name in (each.name for each in new if each.name.lower() in clashing):
         own = _join(path, known[name.lower()])
         merge.problems.append(
-            f"column {_join(path, name)!r} differs from the table's column {own!r} in case only: "
+            f"column {_join(path, name)!r} differs from the table's column {own!r} only in case: "
             "rename the incoming one to match"
         )
     return clashing
@@ -194,9 +194,9 @@ def _type_text(path: str, table: pa.DataType, incoming: pa.DataType) -> str:
     narrower, wider = sources_of(table), promotions_of(table)
     allowed = [f"{table} itself"]
     if narrower:
-        allowed.append(f"what can be stored as it ({', '.join(narrower)})")
+        allowed.append(f"types that can be stored as it ({', '.join(narrower)})")
     if wider:
-        allowed.append(f"what it can be widened to ({', '.join(wider)})")
+        allowed.append(f"types that it can be widened to ({', '.join(wider)})")
     return (
         f"column {path!r} is {table} in the table and {incoming} in the incoming schema; allowed: {'; '.join(allowed)}"
     )

@@ -1,18 +1,18 @@
-"""The history of a table's schema: how columns were called when a file was written, and how they are called today.
+"""The history of a table's schema: names of columns when a file was written, and their current names.
 
 ::
 
     SchemaHistory ── schema_at(instant) ─► InternalSchema
-          └───────── names_at(instant) ──► Names ─┬─ renamed_plan: stored schema ─► ConformPlan to today's names
-                                                  └─ renamed_avro: a log block's schema, in today's names
+          └───────── renames_at(instant) ──► Renames ─┬─ renamed_plan: stored schema ─► ConformPlan to current names
+                                                      └─ renamed_avro: a log block's schema, with current names
 
-A column is followed by its id: one that was renamed has its new name, one that was dropped is gone, even if there is
-another one of its name today. What is stored and was not in the schema of its time keeps its name. Types are taken to
-today's only where the schema changed them in a way that writes alone would not (``cast.read_cast``); whoever reads does
-the rest, as for files of a table without history.
+Columns are matched by id: a renamed column has its new name; a dropped one is absent, even if a current column has the
+same name. Stored columns that were not in the schema of their time keep their names. Types are converted to current
+ones only if the schema changed them in a way that writes cannot (``cast.read_cast``); readers convert the rest, as for
+tables without history.
 
-A file's schema is the newest that is not newer than its own instant, as ``InternalSchemaCache`` and
-``InternalSchemaMerger`` of Hudi 1.2.0 look for it; today's is the newest that is not newer than ``as_of``.
+A file has the newest schema that is not newer than its own instant, as in ``InternalSchemaCache`` and
+``InternalSchemaMerger`` of Hudi 1.2.0. The current schema is the newest that is not newer than ``as_of``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from hudi_fast.schema.internal_types import plain_arrow_type, same_type
 from hudi_fast.schema.nested import Column, convert_list, convert_map, convert_struct
 
 __all__ = [
-    "Name",
-    "Names",
+    "Rename",
+    "Renames",
     "SchemaHistory",
     "altered_columns",
-    "names_at",
     "renamed_avro",
     "renamed_plan",
+    "renames_at",
     "schema_at",
     "stored_name",
 ]
@@ -48,11 +48,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class SchemaHistory:
-    """What a table's schema has been.
+    """All schemas that a table has had.
 
     Attributes:
         versions: internal schemas, oldest first; at least one.
-        as_of: newest requested time that counts for today's names; None for the end of the history.
+        as_of: newest requested time that counts for current names; None for the end of the history.
     """
 
     versions: tuple[InternalSchema, ...]
@@ -60,139 +60,141 @@ class SchemaHistory:
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
-    """What has become of a stored field.
+class Rename:
+    """The change of a stored field.
 
     Attributes:
         stored: its name in the file.
-        today: its name today; None when it was dropped.
-        inside: what has become of what is in it; None when nothing has.
+        current: its current name; None if it was dropped.
+        inside: changes inside the field; None without changes.
     """
 
     stored: str
-    today: str | None
-    inside: Names | None = None
+    current: str | None
+    inside: Renames | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """What has become of what is inside a stored type. A value; can be pickled.
+class Renames:
+    """Changes inside a stored type. Immutable; can be pickled.
 
     Attributes:
-        fields: those of a record that are not as they were.
-        element: of a list, or of a map's values.
-        kind: today's type of a plain value, where it is another.
+        fields: changed fields of a record.
+        element: changes of a list's elements, or of a map's values.
+        kind: current type of a scalar, if it changed.
     """
 
-    fields: tuple[Name, ...] = ()
-    element: Names | None = None
+    fields: tuple[Rename, ...] = ()
+    element: Renames | None = None
     kind: pa.DataType | None = None
 
 
 def schema_at(history: SchemaHistory, instant: str | None) -> InternalSchema | None:
-    """The schema of the time of an instant; of the end of the history for None. None before the history begins."""
+    """The schema at an instant; None: at the end of the history. Returns None before the history begins."""
     if instant is None:
         return history.versions[-1]
     known = [one for one in history.versions if one.version <= int(instant)]
     return known[-1] if known else None
 
 
-def names_at(history: SchemaHistory, instant: str) -> Names | None:
-    """What has become of columns that a write stored; None when all are as they were.
+def renames_at(history: SchemaHistory, instant: str) -> Renames | None:
+    """Changes of the columns of a write since then; None without changes.
 
     Args:
-        history: of the table.
+        history: history of the table.
         instant: requested time of the write.
     """
-    then, today = schema_at(history, instant), schema_at(history, history.as_of)
-    if then is None or today is None or then is today:
+    then, current = schema_at(history, instant), schema_at(history, history.as_of)
+    if then is None or current is None or then is current:
         return None
-    return _names(then.record, today.record)
+    return _names(then.record, current.record)
 
 
 def altered_columns(history: SchemaHistory | None, instant: str | None = None) -> frozenset[str]:
-    """Top-level columns, by old and new names, of which a file says nothing under the name of today.
+    """Top-level columns, by old and new names, that a file does not store under their current name.
 
     Args:
-        history: of the table; None for a table without history.
-        instant: requested time of the write that made the file; None for files of any time.
+        history: history of the table; None for a table without history.
+        instant: requested time of the write that created the file; None for files of any time.
     """
     if history is None:
         return frozenset()
     instants = [str(one.version) for one in history.versions] if instant is None else [instant]
-    found = [names_at(history, one) for one in instants]
+    found = [renames_at(history, one) for one in instants]
     fields = [field for names in found if names is not None for field in names.fields]
-    return frozenset(name for field in fields for name in (field.stored, field.today) if name is not None)
+    return frozenset(name for field in fields for name in (field.stored, field.current) if name is not None)
 
 
-def stored_name(names: Names | None, today: str) -> str | None:
-    """What a top-level column of today was called; None when it was not there."""
+def stored_name(names: Renames | None, current: str) -> str | None:
+    """The stored name of a current top-level column; None if it did not exist."""
     if names is None:
-        return today
-    found = next((one for one in names.fields if one.today == today), None)
+        return current
+    found = next((one for one in names.fields if one.current == current), None)
     if found is not None:
         return found.stored
-    return None if any(one.stored == today for one in names.fields) else today
+    return None if any(one.stored == current for one in names.fields) else current
 
 
 # ---- comparing two schemas
 
 
-def _names(then: InternalType, today: InternalType) -> Names | None:
-    match then, today:
+def _names(then: InternalType, current: InternalType) -> Renames | None:
+    match then, current:
         case RecordType(old), RecordType(new):
             by_id = {field.id: field for field in new}
             changed = [one for one in (_name(field, by_id.get(field.id)) for field in old) if one is not None]
-            return Names(fields=tuple(changed)) if changed else None
+            return Renames(fields=tuple(changed)) if changed else None
         case (ArrayType(old), ArrayType(new)) | (MapType(_, old), MapType(_, new)):
             inside = _names(old.type, new.type)
-            return None if inside is None else Names(element=inside)
+            return None if inside is None else Renames(element=inside)
         case str(), str():
-            return None if same_type(then, today) else Names(kind=plain_arrow_type(today))
+            return None if same_type(then, current) else Renames(kind=plain_arrow_type(current))
     return None
 
 
-def _name(old: Field, new: Field | None) -> Name | None:
+def _name(old: Field, new: Field | None) -> Rename | None:
     if new is None:
-        return Name(old.name, None)
+        return Rename(old.name, None)
     inside = _names(old.type, new.type)
-    return None if inside is None and new.name == old.name else Name(old.name, new.name, inside)
+    return None if inside is None and new.name == old.name else Rename(old.name, new.name, inside)
 
 
 # ---- Arrow
 
 
-def renamed_plan(stored: pa.Schema, names: Names) -> ConformPlan:
-    """How the columns of a file become those that they are today.
+def renamed_plan(stored: pa.Schema, names: Renames) -> ConformPlan:
+    """The conversion of a file's columns to the current ones.
 
     Args:
         stored: columns of the file.
-        names: what has become of them.
+        names: their changes.
 
     Returns:
-        A plan whose target has today's names, in stored order; dropped columns are not in it.
+        A plan whose target has current names, in stored order, without dropped columns.
     """
     columns, fields = _renamed_fields(list(stored), names, "")
     return ConformPlan(stored, pa.schema(fields), tuple(columns))
 
 
-def _renamed_fields(stored: Sequence[pa.Field], names: Names | None, path: str) -> tuple[list[Column], list[pa.Field]]:
+def _renamed_fields(
+    stored: Sequence[pa.Field], names: Renames | None, path: str
+) -> tuple[list[Column], list[pa.Field]]:
     known = {} if names is None else {one.stored: one for one in names.fields}
-    taken = {one.today for one in known.values()}
+    taken = {one.current for one in known.values()}
     columns, fields = [], []
     for position, field in enumerate(stored):
         name = known.get(field.name)
-        today = field.name if name is None else name.today
-        if today is None or (name is None and today in taken):
+        current = field.name if name is None else name.current
+        if current is None or (name is None and current in taken):
             continue
-        where = f"{path}.{today}" if path else today
+        where = f"{path}.{current}" if path else current
         kind, convert = _renamed_type(field.type, None if name is None else name.inside, where)
         columns.append(Column(where, kind, False, position, convert))
-        fields.append(pa.field(today, kind, nullable=field.nullable))
+        fields.append(pa.field(current, kind, nullable=field.nullable))
     return columns, fields
 
 
-def _renamed_type(stored: pa.DataType, names: Names | None, path: str) -> tuple[pa.DataType, Convert | None]:
+def _renamed_type(stored: pa.DataType, names: Renames | None, path: str) -> tuple[pa.DataType, Convert | None]:
     if names is None:
         return stored, None
     if pa.types.is_struct(stored):
@@ -216,29 +218,29 @@ def _renamed_type(stored: pa.DataType, names: Names | None, path: str) -> tuple[
 # ---- Avro
 
 
-def renamed_avro(text: str, names: Names, where: str) -> str:
-    """The Avro schema of a log block with today's names.
+def renamed_avro(text: str, names: Renames, where: str) -> str:
+    """The Avro schema of a log block with current names.
 
-    Avro data is read by position, so the names of the schema that it was written with may be changed. Fields that were
-    dropped get a name that no column has.
+    Avro data is read by position, so the names in its writer schema can be changed. Dropped fields get a name that no
+    column has.
 
     Args:
         text: JSON text of the schema in the block's header.
-        names: what has become of the fields.
-        where: what holds it, for messages.
+        names: changes of the fields.
+        where: location of the schema, for messages.
 
     Raises:
-        CorruptTableError: it cannot be understood.
+        CorruptTableError: the schema is invalid.
     """
     try:
         return json.dumps(_renamed_record(json.loads(text), names))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorruptTableError(f"The schema of a log block cannot be understood ({error!r}).", where) from error
+        raise CorruptTableError(f"The schema of a log block cannot be parsed ({error!r}).", where) from error
 
 
-def _renamed_record(avro: dict[str, Any], names: Names) -> dict[str, Any]:
+def _renamed_record(avro: dict[str, Any], names: Renames) -> dict[str, Any]:
     known = {one.stored: one for one in names.fields}
-    taken = {one.today for one in names.fields}
+    taken = {one.current for one in names.fields}
     fields = []
     for field in avro["fields"]:
         name = known.get(field["name"])
@@ -248,12 +250,12 @@ def _renamed_record(avro: dict[str, Any], names: Names) -> dict[str, Any]:
             continue
         inside = name.inside
         kind = field["type"] if inside is None else _renamed_avro_type(field["type"], inside)
-        today = f"__dropped__{name.stored}" if name.today is None else name.today
-        fields.append({**field, "name": today, "type": kind})
+        current = f"__dropped__{name.stored}" if name.current is None else name.current
+        fields.append({**field, "name": current, "type": kind})
     return {**avro, "fields": fields}
 
 
-def _renamed_avro_type(avro: Any, names: Names) -> Any:
+def _renamed_avro_type(avro: Any, names: Renames) -> Any:
     if isinstance(avro, list):
         return [_renamed_avro_type(branch, names) for branch in avro]
     if not isinstance(avro, dict):

@@ -1,18 +1,17 @@
-"""Internal schemas: a table's columns with ids that outlive their names, as Hudi keeps them.
+"""Internal schemas: a table's columns with permanent ids, as Hudi stores them.
 
-Ids are what a column is known by once it has been renamed, or dropped and added again: two columns of one name are the
-same only if their ids are. Ids are never given out twice (``max_column_id``). A new schema's are given out level by
-level: all fields of a record first, then what is inside each of them.
+Ids identify columns across renames and drops: two columns of one name are the same only if their ids are. Ids are never
+reused (``max_column_id``). A new schema's ids are assigned level by level: all fields of a record first, then the
+fields inside each of them.
 
 ::
 
     JSON text ── parse_schema ─► InternalSchema ── schema_json ─► JSON text   (``latest_schema`` of commit metadata)
     {"schemas": [...]} ── parse_versions ─► InternalSchemas, newest first ── versions_json ─► text of a schema commit
 
-Types of leaves stay the text that Hudi has for them (:mod:`hudi_fast.schema.internal_types`), so that what is
-unknown here survives.
+Types of leaves keep Hudi's text (:mod:`hudi_fast.schema.internal_types`), so that unknown types survive.
 
-Source: ``InternalSchema``, ``SerDeHelper``, ``InternalSchemaConverter`` (Hudi 0.15.0 and 1.2.0); the keys' spelling
+Source: ``InternalSchema``, ``SerDeHelper``, ``InternalSchemaConverter`` (Hudi 0.15.0 and 1.2.0); the spelling of keys
 from tables of both.
 """
 
@@ -47,11 +46,11 @@ class Field:
     """A column, a field of a record, the element of a list, the key or value of a map.
 
     Attributes:
-        id: never that of another.
+        id: unique in the table.
         name: ``element``, ``key`` or ``value`` inside lists and maps.
-        optional: whether it may be null.
-        type: of its values.
-        doc: comment; None for none.
+        optional: whether it is nullable.
+        type: type of its values.
+        doc: comment, or None.
     """
 
     id: int
@@ -77,23 +76,23 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """A map with keys that are text."""
+    """A map with string keys."""
 
     key: Field
     value: Field
 
 
 InternalType: TypeAlias = str | RecordType | ArrayType | MapType
-"""A nested type, or the text that stands for a plain one."""
+"""A nested type, or the text of a scalar type."""
 
 
 @dataclass(frozen=True, slots=True)
 class InternalSchema:
-    """The columns of a table, meta columns first, from one commit to the next that changes them.
+    """The columns of a table, meta columns first, between two commits that change them.
 
     Attributes:
-        version: requested time of the commit that made it, as a number; 0 for what was before the history began.
-        max_column_id: highest id that was ever given out.
+        version: requested time of the commit that created it, as a number; 0 before the history begins.
+        max_column_id: highest id ever assigned.
         record: the columns.
     """
 
@@ -108,7 +107,7 @@ class InternalSchema:
 
 
 def child_fields(kind: InternalType) -> tuple[Field, ...]:
-    """The fields directly inside a type; none inside a plain one."""
+    """The direct fields of a type; empty for a scalar type."""
     match kind:
         case RecordType(fields):
             return fields
@@ -128,7 +127,7 @@ def with_path(kind: InternalType, path: str = "") -> Iterator[tuple[str, Field]]
 
 
 def highest_id(kind: InternalType) -> int:
-    """The highest id inside a type; -1 when there is none."""
+    """The highest id inside a type; -1 without fields."""
     return max((field.id for _, field in with_path(kind)), default=-1)
 
 
@@ -136,23 +135,23 @@ def highest_id(kind: InternalType) -> int:
 
 
 def parse_schema(text: str, where: str) -> InternalSchema:
-    """The internal schema in ``latest_schema`` of commit metadata.
+    """Parse the internal schema in ``latest_schema`` of commit metadata.
 
     Args:
         text: JSON.
-        where: what holds it, for messages.
+        where: location of the text, for messages.
 
     Raises:
-        CorruptTableError: it cannot be understood.
+        CorruptTableError: the text is invalid.
     """
     return _schema(_json(text, where), where)
 
 
 def parse_versions(text: str, where: str) -> list[InternalSchema]:
-    """The internal schemas in a schema commit, newest first.
+    """Parse the internal schemas of a schema commit, newest first.
 
     Raises:
-        CorruptTableError: they cannot be understood.
+        CorruptTableError: the text is invalid.
     """
     listed = _json(text, where)
     if not isinstance(listed, dict) or not isinstance(listed.get("schemas"), list):
@@ -162,7 +161,7 @@ def parse_versions(text: str, where: str) -> list[InternalSchema]:
 
 
 def schema_json(schema: InternalSchema) -> str:
-    """The text of a schema, with the keys in Hudi's order."""
+    """The text of a schema, with keys in Hudi's order."""
     return json.dumps(_schema_value(schema), separators=(",", ":"), ensure_ascii=False)
 
 
@@ -180,7 +179,7 @@ def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise CorruptTableError(f"Expected a schema history in JSON, found none: {error}.", where) from error
+        raise CorruptTableError(f"Expected a schema history in JSON, found invalid JSON: {error}.", where) from error
 
 
 def _schema(value: Any, where: str) -> InternalSchema:
@@ -191,7 +190,7 @@ def _schema(value: Any, where: str) -> InternalSchema:
         highest = _get(value, "max_column_id", None)
         version = int(_get(value, "version_id", 0))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CorruptTableError(f"An internal schema cannot be understood ({error!r}).", where) from error
+        raise CorruptTableError(f"An internal schema cannot be parsed ({error!r}).", where) from error
     return InternalSchema(version, highest_id(record) if highest is None else int(highest), record)
 
 
@@ -199,7 +198,7 @@ _REQUIRED = object()
 
 
 def _get(value: Any, key: str, default: Any = _REQUIRED) -> Any:
-    """The value of a key; some releases write ``-`` where others write ``_``."""
+    """The value of a key; some releases write ``-`` instead of ``_``."""
     for spelling in (key, key.replace("_", "-")):
         if spelling in value:
             return value[spelling]

@@ -1,12 +1,12 @@
-"""Arrow types <-> the types of internal schemas, and ids for columns that have none yet.
+"""Arrow types <-> the types of internal schemas, and ids for new columns.
 
 ::
 
-    Arrow schema ── internal_schema ─► InternalSchema   (ids level by level, as Hudi gives them out)
-    InternalSchema, Arrow schema of before ── arrow_schema ─► Arrow schema
+    Arrow schema ── internal_schema ─► InternalSchema   (ids level by level, as in Hudi)
+    InternalSchema, previous Arrow schema ── arrow_schema ─► Arrow schema
 
-An internal schema says less than an Arrow schema does (or than Avro: whether a timestamp has a zone, in older
-releases), so types that did not change are taken from the Arrow schema of before, by their ids.
+An internal schema has less detail than an Arrow schema (or Avro: in older releases, whether a timestamp has a zone), so
+unchanged types are taken from the previous Arrow schema, by their ids.
 
 Source: ``InternalSchemaConverter`` and ``Types`` (Hudi 1.2.0).
 """
@@ -50,7 +50,7 @@ TYPES: Mapping[str, pa.DataType] = {
     "local-timestamp-micros": pa.timestamp("us"),
     "local-timestamp-millis": pa.timestamp("ms"),
 }
-"""Plain types by their text; decimals and fixeds beside them: ``decimal(8, 2)``, ``decimal_fixed(8, 2)[4]``,
+"""Scalar types by their text; in addition decimals and fixeds: ``decimal(8, 2)``, ``decimal_fixed(8, 2)[4]``,
 ``decimal_bytes(8, 2)``, ``fixed[16]``."""
 
 _NAMES: Mapping[pa.DataType, str] = {kind: name for name, kind in TYPES.items() if name != "uuid"}
@@ -59,10 +59,10 @@ _FIXED = re.compile(r"fixed\[(\d+)\]")
 
 
 def plain_arrow_type(text: str) -> pa.DataType:
-    """The Arrow type of a plain internal type.
+    """The Arrow type of a scalar internal type.
 
     Raises:
-        UnsupportedFeatureError: it is unknown.
+        UnsupportedFeatureError: the type is unknown.
     """
     known = TYPES.get(text.replace("_", "-") if "timestamp" in text or "time" in text else text)
     if known is not None:
@@ -75,7 +75,7 @@ def plain_arrow_type(text: str) -> pa.DataType:
 
 
 def same_type(one: str, other: str) -> bool:
-    """Whether two plain internal types have the same values, however they are written."""
+    """Whether two scalar internal types have the same values, however they are written."""
     if one == other:
         return True
     decimals = [_DECIMAL.fullmatch(text) for text in (one, other)]
@@ -89,8 +89,8 @@ def internal_type(kind: pa.DataType, path: str, ids: Iterator[int]) -> InternalT
 
     Args:
         kind: a storable type.
-        path: of the column, for messages.
-        ids: gives new ids.
+        path: the column, for messages.
+        ids: source of new ids.
 
     Raises:
         UnsupportedFeatureError: internal schemas have no such type.
@@ -110,7 +110,7 @@ def internal_type(kind: pa.DataType, path: str, ids: Iterator[int]) -> InternalT
     if pa.types.is_fixed_size_binary(kind):
         return f"fixed[{kind.byte_width}]"
     if kind not in _NAMES:
-        raise UnsupportedFeatureError(f"Column {path} has type {kind}, which the history of a schema cannot hold.")
+        raise UnsupportedFeatureError(f"Column {path} has type {kind}, which a schema history cannot store.")
     return _NAMES[kind]
 
 
@@ -119,7 +119,7 @@ def internal_schema(schema: pa.Schema, version: int = 0) -> InternalSchema:
 
     Args:
         schema: data columns, or all of them.
-        version: of the result.
+        version: version of the result.
     """
     record = RecordType(_fields(list(with_meta(schema)), "", itertools.count()))
     return InternalSchema(version, highest_id(record), record)
@@ -130,7 +130,7 @@ def arrow_schema(schema: InternalSchema, before: InternalSchema, known: pa.Schem
 
     Args:
         schema: the internal schema.
-        before: another version of it, of which the Arrow types are known.
+        before: another version of it, with known Arrow types.
         known: the data columns of ``before``.
 
     Raises:
@@ -142,7 +142,7 @@ def arrow_schema(schema: InternalSchema, before: InternalSchema, known: pa.Schem
 
 
 def _fields(columns: Sequence[pa.Field], path: str, ids: Iterator[int]) -> tuple[Field, ...]:
-    own = [next(ids) for _ in columns]  # all of a level before what is inside
+    own = [next(ids) for _ in columns]  # a whole level before the next
     made = []
     for number, column in zip(own, columns, strict=True):
         where = f"{path}.{column.name}" if path else column.name

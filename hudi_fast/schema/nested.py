@@ -1,12 +1,12 @@
-"""Converting columns, lists, maps and structs to target types: what a conform plan runs.
+"""Conversion of columns, lists, maps and structs to target types: the execution of a conform plan.
 
-Design: a :class:`Column` says where a target field comes from and holds the function that converts it; nested types
-hold the Columns of their parts. A list, map or struct is taken apart, its parts are converted, and it is put together
-again around the same validity and offset buffers: unchanged parts are not copied. Only visible parts are looked at:
-elements outside a slice or below a null cannot fail.
+A :class:`Column` describes the source of a target field and its conversion; nested types hold the Columns of their
+parts. A list, map or struct is split, its parts are converted, and it is rebuilt around the same validity and offset
+buffers: unchanged parts are not copied. Only visible parts are converted: elements outside a slice or below a null
+cannot fail.
 
-A value that cannot stay raises :class:`BadValueError` with the row in the array at hand; each level up turns that
-into its own row, so that the message can name the row of the batch.
+A value that does not fit raises :class:`BadValueError` with its row in the current array; each level up converts that
+to its own row, so the message names the row of the batch.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ __all__ = [
     "convert_map",
     "convert_struct",
     "fill_column",
-    "null_refusal",
+    "null_error",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One target field and how to get it.
+    """One target field and its source.
 
     Attributes:
         path: dotted, for messages.
         kind: the target type.
         required: whether a null is an error.
-        position: of the source field among its siblings; -1 when there is none, and nulls are put in.
-        convert: None when the source has the target's type.
+        position: position of the source field among its siblings; -1 without source: filled with nulls.
+        convert: None if the source has the target's type.
     """
 
     path: str
@@ -53,12 +53,12 @@ class Column:
 
 
 class BadValueError(Exception):
-    """A value cannot be stored in its target column; turned into InvalidDataError where the batch is known.
+    """A value that cannot be stored in its target column; converted to InvalidDataError for the batch.
 
     Args:
         path: dotted path of the column.
-        reason: the rest of the sentence that begins with the column.
-        row: in the array that was converted, counted from 0; None when not known.
+        reason: predicate of the sentence about the column.
+        row: row in the converted array, counted from 0; None if unknown.
     """
 
     def __init__(self, path: str, reason: str, row: int | None) -> None:
@@ -69,9 +69,9 @@ class BadValueError(Exception):
 
 
 def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Array:
-    """``values`` as the column's target type; ``length`` nulls when there are none (``position`` -1).
+    """Convert ``values`` to the column's target type; without values (``position`` -1) return ``length`` nulls.
 
-    Does not look at ``required``: only the caller knows which nulls are visible.
+    Ignores ``required``: only the caller knows which nulls are visible.
 
     Raises:
         BadValueError: a value does not fit the type.
@@ -86,31 +86,31 @@ def fill_column(column: Column, values: pa.Array | None, length: int) -> pa.Arra
         raise BadValueError(column.path, f"holds a value that does not fit {column.kind}: {error}", None) from error
 
 
-def null_refusal(column: Column, row: int) -> BadValueError:
+def null_error(column: Column, row: int) -> BadValueError:
     """The error for a null at ``row`` of a required column."""
-    return BadValueError(column.path, "holds a null, and the table takes none there", row)
+    return BadValueError(column.path, "holds a null, but the table does not allow nulls there", row)
 
 
 def all_null(values: pa.Array, target: pa.DataType) -> pa.Array:
-    """As many nulls of a type as ``values``, an array of Arrow's null type, is long."""
+    """Convert an array of Arrow's null type to nulls of a type."""
     return pa.nulls(len(values), target)
 
 
 def convert_encoded(values: pa.Array, inner: Convert | None) -> pa.Array:
-    """Decode a dictionary or run-end encoded array, then convert the plain one."""
+    """Decode a dictionary or run-end encoded array, then convert it."""
     plain = _dictionary_decode(values) if pa.types.is_dictionary(values.type) else pc.run_end_decode(values)
     return plain if inner is None else inner(plain)
 
 
 def _dictionary_decode(values: pa.DictionaryArray) -> pa.Array:
     laid_out = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(values.type.value_type)
-    if laid_out is not None:  # Arrow takes nothing from views
+    if laid_out is not None:  # Arrow cannot decode dictionaries of views
         values = pa.DictionaryArray.from_arrays(values.indices, values.dictionary.cast(laid_out))
     return values.dictionary_decode()
 
 
 def convert_struct(values: pa.Array, columns: Sequence[Column], target: pa.DataType) -> pa.Array:
-    """A struct array with the fields that ``columns`` say; n structs in, n out."""
+    """A struct array with the fields that ``columns`` define; n structs in, n out."""
     if len(values) == 0:
         return pa.array([], target)
     children = values.flatten()
@@ -120,7 +120,7 @@ def convert_struct(values: pa.Array, columns: Sequence[Column], target: pa.DataT
         # a null struct shows as a null in each of its fields
         if column.required and child.null_count > values.null_count:
             hole = pc.and_(pc.is_null(child), pc.is_valid(values))
-            raise null_refusal(column, pc.index(hole, True).as_py())
+            raise null_error(column, pc.index(hole, True).as_py())
         made.append(child)
     return pa.Array.from_buffers(target, len(values), [_validity(values)], values.null_count, 0, made)
 
@@ -159,11 +159,11 @@ def convert_map(values: pa.Array, key: Column, value: Column, target: pa.DataTyp
 
 
 def _fill_elements(column: Column, elements: pa.Array, offsets: np.ndarray) -> pa.Array:
-    """Convert the elements of n lists; an error leaves with the row of the list."""
+    """Convert the elements of n lists; errors name the row of the list."""
     try:
         made = fill_column(column, elements, len(elements))
         if column.required and made.null_count:
-            raise null_refusal(column, pc.index(pc.is_null(made), True).as_py())
+            raise null_error(column, pc.index(pc.is_null(made), True).as_py())
     except BadValueError as error:
         if error.row is not None:
             error.row = int(np.searchsorted(offsets, error.row, side="right")) - 1
@@ -172,12 +172,12 @@ def _fill_elements(column: Column, elements: pa.Array, offsets: np.ndarray) -> p
 
 
 def _visible_elements(values: pa.Array, path: str) -> tuple[np.ndarray, pa.Array]:
-    """Offsets (int32, n + 1, from 0) and the elements they count, for n lists in an array of any list layout."""
+    """Offsets (int32, n + 1, from 0) and the elements in their range, for n lists of any list layout."""
     if pa.types.is_list(values.type) and values.offset == 0 and values.null_count == 0:
         offsets = values.offsets.to_numpy()
         if offsets[0] == 0 and offsets[-1] == len(values.values):
             return offsets, values.values
-    # Not by a cast between layouts: Arrow's cast of list views with nulls makes invalid offsets.
+    # Not by a cast between layouts: Arrow's cast of list views with nulls produces invalid offsets.
     lengths = pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0).to_numpy()
     offsets = np.zeros(len(values) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -187,7 +187,7 @@ def _visible_elements(values: pa.Array, path: str) -> tuple[np.ndarray, pa.Array
 
 
 def _validity(values: pa.Array) -> pa.Buffer | None:
-    """The validity bits of an array, from its first row on; None when all rows are valid."""
+    """The validity bits of an array, from its first row on; None without nulls."""
     if values.null_count == 0:
         return None
     return values.buffers()[0] if values.offset == 0 else pc.is_valid(values).buffers()[1]

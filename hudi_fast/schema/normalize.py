@@ -1,12 +1,12 @@
-"""The storable form of any Arrow schema that a user hands in.
+"""The storable form of any Arrow schema.
 
-Design: one recursive walk over types. Hudi's schema is an Avro schema, so many Arrow types that differ in layout or
-width alone share one storable type (the list is in ``formats.avro_schema``). Types with a storable type that holds
-every value (or all but those that a later value check refuses) are mapped; the rest is refused by name, all offenders
-in one message. ``schema.conform`` makes the same step on the data.
+One recursive walk over types. Hudi's schema is an Avro schema, so many Arrow types that differ only in layout or width
+share one storable type (``formats.avro.schema`` has the list). Types with a storable type for every value (or for all
+but those that a later value check rejects) are mapped; all others are rejected by name in one message.
+``schema.conform`` converts the data accordingly.
 
 =====================================================  ====================================
-handed in                                              stored
+input                                                  stored
 =====================================================  ====================================
 int8, int16, uint8, uint16                             int32
 uint32                                                 int64
@@ -52,19 +52,19 @@ _SIMPLE: Mapping[pa.DataType, pa.DataType] = {
 
 
 def normalize_input_schema(schema: pa.Schema, table: pa.Schema | None = None) -> pa.Schema:
-    """The storable form of a schema: what a new table with these columns has as its own.
+    """The storable form of a schema, which is the schema of a new table with these columns.
 
-    Hudi's meta columns are dropped, as is all metadata; order and nullability stay.
+    Hudi's meta columns and all metadata are dropped; order and nullability are kept.
 
     Args:
-        schema: of the incoming data.
-        table: of the table, if there is one: gives the type of columns that have none (Arrow's ``null``).
+        schema: schema of the incoming data.
+        table: schema of the table, if it exists: defines the type of columns of Arrow's ``null`` type.
 
     Raises:
-        SchemaMismatchError: two names equal but for case, names that Avro cannot hold, uint64, a column of type null
-            that the table does not know, a struct without fields; all of them listed.
+        SchemaMismatchError: names that differ only in case, names that Avro cannot store, uint64, a column of type null
+            that the table does not have, a struct without fields; the message lists all of them.
         UnsupportedFeatureError: durations, intervals, unions, extension types, maps with keys that are not strings,
-            decimals over 38 digits; all of them listed.
+            decimals over 38 digits; the message lists all of them.
     """
     columns = [each for each in schema if not is_meta_field(each.name)]
     known = {} if table is None else {each.name: each.type for each in table}
@@ -78,12 +78,12 @@ def normalize_input_schema(schema: pa.Schema, table: pa.Schema | None = None) ->
 
 
 def bare_schema(schema: pa.Schema) -> pa.Schema:
-    """A schema of storable types without metadata, its own or that of any field inside it."""
+    """A schema of storable types without metadata, at all levels."""
     return pa.schema([_bare_field(each) for each in schema])
 
 
 def bare_type(kind: pa.DataType) -> pa.DataType:
-    """A storable type without the metadata that fields inside it may carry (Parquet's field ids, say)."""
+    """A storable type without the metadata of its inner fields (such as Parquet's field ids)."""
     if pa.types.is_struct(kind):
         return pa.struct([_bare_field(each) for each in kind])
     if pa.types.is_list(kind):
@@ -102,11 +102,11 @@ def storable_type(kind: pa.DataType, path: str, known: pa.DataType | None = None
 
     Args:
         kind: any Arrow type.
-        path: dotted place of the column, for messages.
-        known: the table's type at that place, taken where ``kind`` is null.
+        path: dotted path of the column, for messages.
+        known: the table's type of that column, used if ``kind`` is null.
 
     Raises:
-        SchemaMismatchError, UnsupportedFeatureError: see :func:`normalize_input_schema`; the first found.
+        SchemaMismatchError, UnsupportedFeatureError: see :func:`normalize_input_schema`; the first problem.
     """
     problems: list[HudiError] = []
     result = _normal_type(kind, path, known, problems)
@@ -124,8 +124,8 @@ def _normal_fields(
         where = f"{path}.{column.name}" if path else column.name
         twin = seen.get(column.name.lower())
         if twin is not None:
-            said = "is there twice" if twin == column.name else f"differs from column {twin!r} in case only"
-            problems.append(SchemaMismatchError(f"Column {where!r} {said}; rename or drop one of the two."))
+            clash = "occurs twice" if twin == column.name else f"differs from column {twin!r} only in case"
+            problems.append(SchemaMismatchError(f"Column {where!r} {clash}; rename or drop one of the two."))
             continue
         seen[column.name.lower()] = column.name
         try:
@@ -138,7 +138,7 @@ def _normal_fields(
 
 
 def _normal_type(kind: pa.DataType, path: str, known: pa.DataType | None, problems: list[HudiError]) -> pa.DataType:
-    """The storable type; on a problem, that is added to ``problems`` and the answer is ``kind`` itself."""
+    """The storable type; on failure ``kind`` itself, with an error added to ``problems``."""
     simple = _SIMPLE.get(kind)
     if simple is not None:
         return simple
@@ -168,7 +168,7 @@ def _normal_nested(kind: pa.DataType, path: str, known: pa.DataType | None, prob
         if _storable_key(kind.key_type) is None:
             problems.append(
                 UnsupportedFeatureError(
-                    f"Column {path!r} is a map with keys of type {kind.key_type}; Hudi's maps have string keys alone."
+                    f"Column {path!r} is a map with keys of type {kind.key_type}; Hudi's maps have string keys only."
                 )
             )
         inner_known = known.item_type if known is not None and pa.types.is_map(known) else None
@@ -180,13 +180,13 @@ def _normal_nested(kind: pa.DataType, path: str, known: pa.DataType | None, prob
 
 
 def _storable_key(kind: pa.DataType) -> pa.DataType | None:
-    """``string`` for every Arrow type of strings; None for a type that cannot be a map's key."""
+    """``string`` for all string types of Arrow; None for a type that cannot be a map's key."""
     plain = kind.value_type if pa.types.is_dictionary(kind) else kind
     return pa.string() if _SIMPLE.get(plain) == pa.string() else None
 
 
 def _normal_decimal(kind: pa.DataType, path: str, problems: list[HudiError]) -> pa.DataType:
-    # Avro wants 0 <= scale <= precision; Arrow does not, and a few more digits keep every value
+    # Avro requires 0 <= scale <= precision; Arrow does not, and a few more digits keep every value
     scale = max(kind.scale, 0)
     precision = max(kind.precision - min(kind.scale, 0), scale)
     if precision > 38:
@@ -200,12 +200,12 @@ def _normal_decimal(kind: pa.DataType, path: str, problems: list[HudiError]) -> 
 def _refusal(kind: pa.DataType, path: str) -> HudiError:
     if pa.types.is_null(kind):
         return SchemaMismatchError(
-            f"Column {path!r} has no type (Arrow's null: it holds nothing but nulls) and the table has no such column "
-            "to take one from; cast it to the type meant, or drop it."
+            f"Column {path!r} has no type (Arrow's null type: all values are null) and the table has no such column "
+            "to take the type from; cast it to the intended type, or drop it."
         )
     if kind == pa.uint64():
         return SchemaMismatchError(
-            f"Column {path!r} has type uint64, and Hudi's widest integer is a signed 64-bit one; "
+            f"Column {path!r} has type uint64, but Hudi's widest integer is a signed 64-bit one; "
             "cast it to int64, decimal128(20, 0) or string."
         )
     if isinstance(kind, pa.BaseExtensionType):

@@ -1,11 +1,11 @@
-"""Which types may become which: the matrix of schema-on-write evolution, over storable types.
+"""Allowed type changes of schema-on-write evolution, over storable types.
 
-Design: one question, :func:`can_promote`, answered by a table for plain types and by recursion for nested ones. Data
-written with the *from* type can then be read as the *to* type with nothing lost but float digits. A struct may gain
-nullable fields and lose none; a nullable element never becomes a required one.
+:func:`can_promote` uses a table for scalar types and recursion for nested ones. Data written with the *from* type can
+then be read as the *to* type without loss, except float digits. A struct may gain nullable fields and lose none; a
+nullable element never becomes a required one.
 
-Timestamps and times are a matter of their own: between units and zones a change is possible value by value, which
-:func:`is_value_checked` tells. It is no promotion, since a single row may not fit.
+Timestamps and times are separate: a change between units and zones is possible value by value
+(:func:`is_value_checked`). It is not a promotion, because a single row may not fit.
 
 Source: HoodieSchemaCompatibilityChecker and the Avro rewriting of Hudi 1.2.0; enums and uuids are strings here.
 """
@@ -31,10 +31,10 @@ _PLAIN: Mapping[pa.DataType, tuple[pa.DataType, ...]] = {
 
 
 def can_promote(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Whether every value of ``from_type`` can be stored as ``to_type``; equal types can.
+    """Whether every value of ``from_type`` can be stored as ``to_type``; true for equal types.
 
     Both are storable types (``normalize.storable_type``). int -> long, float, double, string; long -> float, double,
-    string, timestamp (the number becomes the timestamp's own); float -> double, string; double -> string; string <->
+    string, timestamp (the number is the timestamp's value); float -> double, string; double -> string; string <->
     bytes; decimal -> a decimal with at least as many digits on both sides of the point; list, map and struct by their
     parts.
     """
@@ -56,10 +56,10 @@ def can_promote(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Whether an ALTER may change a plain type so: a wider matrix than that of writes.
+    """Whether an ALTER may change a scalar type this way; allows more than writes do.
 
-    Beside what :func:`can_promote` allows: int, long, float and double -> decimal; date and decimal -> string; string
-    -> date, decimal. Values that do not fit are null then (``cast.read_cast``). Not long -> timestamp.
+    In addition to :func:`can_promote`: int, long, float and double -> decimal; date and decimal -> string; string ->
+    date, decimal. Values that do not fit become null (``cast.read_cast``). Not long -> timestamp.
 
     Source: ``SchemaChangeUtils.isTypeUpdateAllow`` (Hudi 1.2.0).
     """
@@ -75,17 +75,17 @@ def can_alter(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def is_value_checked(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Whether values of one type may be stored as the other if each of them fits: timestamps, and times of day.
+    """Whether values convert if each of them fits: between timestamps, and between times of day.
 
-    A timestamp without zone counts as UTC when it gets one, and keeps its UTC reading when it loses one: the stored
-    number changes with the unit only.
+    A timestamp without zone is read as UTC when it gets a zone, and keeps its UTC reading when it loses one: only the
+    unit changes the stored number.
     """
     both_timestamps = pa.types.is_timestamp(from_type) and pa.types.is_timestamp(to_type)
     return bool(both_timestamps or (pa.types.is_time(from_type) and pa.types.is_time(to_type)))
 
 
 def is_projection(incoming: pa.Schema, table: pa.Schema) -> bool:
-    """Whether rows of ``incoming`` fit into ``table`` as it is: no new columns, every shared one promotable.
+    """Whether rows of ``incoming`` fit into ``table`` unchanged: no new columns, all shared ones promotable.
 
     Columns that ``incoming`` lacks must be nullable in ``table``.
     """
@@ -93,7 +93,7 @@ def is_projection(incoming: pa.Schema, table: pa.Schema) -> bool:
 
 
 def promotions_of(from_type: pa.DataType) -> tuple[str, ...]:
-    """What a plain type may become, as text for messages; empty for types that only become themselves."""
+    """The types that a scalar type can be promoted to, as text for messages; empty without any."""
     if pa.types.is_decimal128(from_type):
         return ("a decimal with as many digits or more on both sides of the point",)
     names = [str(each) for each in _PLAIN.get(from_type, ())]
@@ -101,11 +101,11 @@ def promotions_of(from_type: pa.DataType) -> tuple[str, ...]:
 
 
 def sources_of(to_type: pa.DataType) -> tuple[str, ...]:
-    """What a plain type can be made from, besides itself, as text for messages."""
+    """The types that can be promoted to a scalar type, as text for messages."""
     if pa.types.is_decimal128(to_type):
         return ("a decimal with no more digits on either side of the point",)
     if is_value_checked(to_type, to_type):
-        return ("the same in other units if each value fits", *(("int64",) if pa.types.is_timestamp(to_type) else ()))
+        return ("other units if each value fits", *(("int64",) if pa.types.is_timestamp(to_type) else ()))
     return tuple(str(each) for each, wider in _PLAIN.items() if to_type in wider)
 
 

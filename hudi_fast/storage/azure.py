@@ -1,14 +1,14 @@
 """Conditional writes on Azure Blob Storage, through azure-storage-blob.
 
 ========  ======================  =========================================================
-write     header                  answers
+write     header                  responses
 ========  ======================  =========================================================
-create    ``If-None-Match: *``    201 yes, 409 ``BlobAlreadyExists`` or 412 there is one
-replace   ``If-Match: <ETag>``    201 yes, 412 it has changed, 404 it is gone
+create    ``If-None-Match: *``    201 created, 409 ``BlobAlreadyExists`` or 412 it exists
+replace   ``If-Match: <ETag>``    201 replaced, 412 it has changed, 404 it does not exist
 ========  ======================  =========================================================
 
-The blob endpoint is asked whatever endpoint a path names: both show the same files. Where an account has a hierarchy of
-folders, deleting goes through pyarrow, which knows what may not be empty. The client tries nothing again.
+Requests use the blob endpoint whatever endpoint a path names: both have the same files. In accounts with a hierarchical
+namespace, pyarrow deletes, because it handles non-empty folders. The client does not retry.
 
 Source: Azure Storage, "Specifying conditional headers"; AzureStorageLockClient, Hudi 1.2.0.
 """
@@ -34,7 +34,7 @@ __all__ = ["AzureOptions", "AzureStore"]
 
 _MARK = "hudi_fast_mark"
 _THREADS = 16
-_TAKEN = frozenset({"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet"})
+_EXISTS = frozenset({"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet"})
 _NAMES = {
     "account_name": "azure_storage_account_name account",
     "account_key": "azure_storage_account_key azure_storage_access_key",
@@ -46,22 +46,22 @@ _NAMES = {
     "timeout": "request_timeout",
 }
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class AzureOptions:
-    """What was said about how to reach Azure Blob Storage; the rest is left to Azure's default credentials.
+    """Connection options of Azure Blob Storage; Azure's default credentials replace missing ones.
 
     Attributes:
         account_name: storage account.
         account_key: its key.
         sas_token: a shared access signature.
-        tenant_id: of an application, with ``client_id`` and ``client_secret``.
-        client_id: of the application.
+        tenant_id: tenant of an application, with ``client_id`` and ``client_secret``.
+        client_id: the application's id.
         client_secret: its secret.
-        endpoint_url: of another server, such as an emulator, without the account.
-        timeout: seconds to wait for an answer.
+        endpoint_url: another server, such as an emulator, without the account.
+        timeout: seconds to wait for a response.
     """
 
     account_name: str
@@ -75,33 +75,32 @@ class AzureOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], account: str | None) -> AzureOptions:
-        """From storage options.
+        """Parse storage options.
 
         Args:
-            options: as given.
-            account: that the path names.
+            options: as given by the user.
+            account: the account in the path.
 
         Raises:
-            ConfigError: an option is unknown, or no value for it, or no account is named; the message has no values of
-                secrets.
+            ConfigError: an option is unknown or invalid, or no account is given; the message does not contain secrets.
         """
-        said: dict[str, Any] = dict(checked_options(options, _NAMES, "abfs://"))
-        said["account_name"] = account or said.get("account_name")
-        if not said["account_name"]:
+        given: dict[str, Any] = dict(checked_options(options, _NAMES, "abfs://"))
+        given["account_name"] = account or given.get("account_name")
+        if not given["account_name"]:
             raise ConfigError(
-                "No storage account is named: write abfs://container@account.dfs.core.windows.net/folder, or give the "
+                "The storage account is missing: use abfs://container@account.dfs.core.windows.net/folder, or set the "
                 "storage option account_name."
             )
-        if "account_key" in said and "sas_token" in said:
-            raise ConfigError("Of the storage options account_key and sas_token give one.")
+        if "account_key" in given and "sas_token" in given:
+            raise ConfigError("Set only one of the storage options account_key and sas_token.")
         try:
-            said["timeout"] = float(said.get("timeout", "20"))
+            given["timeout"] = float(given.get("timeout", "20"))
         except ValueError:
-            raise ConfigError("The storage option timeout is a number of seconds.") from None
-        return cls(**said)
+            raise ConfigError("The storage option timeout must be a number of seconds.") from None
+        return cls(**given)
 
     def file_system(self) -> pafs.FileSystem:
-        """For reading and streaming."""
+        """The file system for reads and streams."""
         more: dict[str, Any] = {}
         if self.endpoint_url:
             endpoint = urlsplit(self.endpoint_url)
@@ -118,10 +117,10 @@ class AzureOptions:
         return pafs.AzureFileSystem(self.account_name, **more)
 
     def client(self) -> Any:
-        """For conditional writes.
+        """The client for conditional writes.
 
         Raises:
-            ConfigError: azure-storage-blob, or azure-identity where it takes that, is not installed.
+            ConfigError: azure-storage-blob is not installed, or azure-identity where it is required.
         """
         blob = import_extra("azure.storage.blob", "azure", "Writing to Azure Blob Storage")
         credential: Any = self.account_key or self.sas_token
@@ -144,11 +143,11 @@ class AzureOptions:
 
 
 class AzureStore:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects when it is first asked for something.
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
 
     Args:
-        options: how to reach it.
-        files: the same, for what needs to know whether folders are folders.
+        options: connection options.
+        files: the file system, which knows whether the account has real folders.
     """
 
     def __init__(self, options: AzureOptions, files: pafs.FileSystem) -> None:
@@ -163,45 +162,45 @@ class AzureStore:
     def read(self, name: str) -> Versioned | None:
         """See ``ConditionalStore``."""
 
-        def ask() -> Versioned:
+        def request() -> Versioned:
             answer = self._blob(name).download_blob()
             return Versioned(bytes(answer.readall()), _quoted(answer.properties.etag))
 
-        return self._answer("read", name, ask, ("BlobNotFound",))
+        return self._call("read", name, request, ("BlobNotFound",))
 
     def create(self, name: str, data: bytes, mark: str = "") -> str | None:
         """See ``ObjectStore``."""
         condition = import_extra("azure.core", "azure", "Azure").MatchConditions.IfMissing
         metadata = {_MARK: mark} if mark else None
 
-        def ask() -> str:
+        def request() -> str:
             return self._upload(name, data, match_condition=condition, metadata=metadata)
 
-        return self._answer("write", name, ask, tuple(_TAKEN))
+        return self._call("write", name, request, tuple(_EXISTS))
 
     def replace(self, name: str, data: bytes, version: str) -> str | None:
         """See ``ConditionalStore``."""
         condition = import_extra("azure.core", "azure", "Azure").MatchConditions.IfNotModified
 
-        def ask() -> str:
+        def request() -> str:
             return self._upload(name, data, match_condition=condition, etag=version)
 
-        return self._answer("write", name, ask, (*_TAKEN, "BlobNotFound"))
+        return self._call("write", name, request, (*_EXISTS, "BlobNotFound"))
 
     def mark_of(self, name: str) -> str | None:
         """See ``ObjectStore``."""
 
-        def ask() -> str:
+        def request() -> str:
             return str((self._blob(name).get_blob_properties().metadata or {}).get(_MARK, ""))
 
-        return self._answer("look at", name, ask, ("BlobNotFound",))
+        return self._call("look at", name, request, ("BlobNotFound",))
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         if name.endswith("/"):
             self._files.create_dir(name.rstrip("/"), recursive=True)
             return
-        self._answer("write", name, lambda: self._upload(name, data), ())
+        self._call("write", name, lambda: self._upload(name, data), ())
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
@@ -211,7 +210,7 @@ class AzureStore:
         """See ``ObjectStore``."""
 
         def one(name: str) -> None:
-            self._answer("delete", name, lambda: self._blob(name).delete_blob(), ("BlobNotFound",))
+            self._call("delete", name, lambda: self._blob(name).delete_blob(), ("BlobNotFound",))
 
         files = [name for name in names if not name.endswith("/")]
         with ThreadPoolExecutor(min(_THREADS, len(files) or 1)) as pool:
@@ -230,16 +229,16 @@ class AzureStore:
                 self._made = self._options.client()
             return self._made.get_blob_client(container, key)
 
-    def _answer(self, what: str, name: str, ask: Callable[[], Answer], no: Sequence[str]) -> Answer | None:
-        """What was asked for; None for errors that are a no."""
+    def _call(self, what: str, name: str, request: Callable[[], Result], none_codes: Sequence[str]) -> Result | None:
+        """The result of a request; None for errors with one of ``none_codes``."""
         core = import_extra("azure.core.exceptions", "azure", "Azure")
         try:
-            return ask()
+            return request()
         except core.AzureError as error:
             status, code = int(getattr(error, "status_code", None) or 0), str(getattr(error, "error_code", "") or "")
-            if code in no or (not code and status == 404 and "BlobNotFound" in no):
+            if code in none_codes or (not code and status == 404 and "BlobNotFound" in none_codes):
                 return None
-            if status == 412 and "ConditionNotMet" in no:
+            if status == 412 and "ConditionNotMet" in none_codes:
                 return None
             text = f"Azure Blob Storage did not {what} {name}: {code or type(error).__name__}"
             if status == 429 or code == "ServerBusy":
@@ -250,6 +249,6 @@ class AzureStore:
 
 
 def _quoted(etag: Any) -> str:
-    """As headers have it, whichever call it came from."""
+    """An ETag in the form of headers; some calls return it unquoted."""
     text = str(etag).strip('"')
     return f'"{text}"'

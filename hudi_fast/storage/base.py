@@ -1,20 +1,20 @@
-"""The storage boundary: everything that touches a table's files goes through :class:`Storage`.
+"""The storage boundary: all access to a table's files uses :class:`Storage`.
 
-A storage is rooted at one table's base path; every path it takes or gives is relative to that root, uses ``/``,
-and never starts with one. Nothing above this folder knows whether the root is a local folder or an object store.
+A storage has the table's base path as its root. All paths are relative to it, use ``/``, and never start with one. Code
+above this folder does not depend on whether the root is a local folder or an object store.
 
-Creating a file that must not exist yet is an operation of its own (:meth:`Storage.create_exclusive`): the timeline
-rests on it, and object stores need a conditional request for it.
+Creating a file that must not exist yet is a separate operation (:meth:`Storage.create_exclusive`). The timeline
+requires it, and object stores implement it with a conditional request.
 
 ::
 
-                        this machine                    an object store
-    create_exclusive    written beside, then linked     a conditional request; its outcome is found out
-    write_bytes         written beside, then renamed    one request
-    make_dir            a folder                        an empty object ``<folder>/``, as Hadoop makes it; a folder
-                                                        is otherwise there as long as something is in it
+                        local                           object store
+    create_exclusive    temporary file, then link       a conditional request; an unknown outcome is resolved
+    write_bytes         temporary file, then rename     one request
+    make_dir            a folder                        an empty object ``<folder>/``, as Hadoop creates it; other
+                                                        folders exist while they contain objects
     delete_dir          a folder                        all objects below it
-    move, exchange,     yes                             refused: no store can
+    move, exchange,     yes                             unsupported
     set_modified
 """
 
@@ -35,19 +35,19 @@ from hudi_fast.storage.conditional import ConditionalStore
 from hudi_fast.storage.local_conditional import LocalConditionalStore
 from hudi_fast.storage.local_exchange import exchange_folders
 from hudi_fast.storage.local_folder import delete_folder
-from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, patiently
+from hudi_fast.storage.object_store import ObjectStore, RootedStore, create_confirmed, with_retries
 from hudi_fast.storage.option_names import StorageOptions
 from hudi_fast.storage.places import normal_uri, open_place, scheme_of
 
 __all__ = ["FileStat", "Storage", "check_relative"]
 
-_AT_ONCE = 1 << 20
-"""Bytes."""
+_READ_WHOLE = 1 << 20
+"""Maximum bytes of a file that is read whole."""
 
-_LONGEST_NAME = 255
-"""Bytes of one part of a path on local file systems."""
+_MAX_NAME = 255
+"""Maximum bytes of one path part on local file systems."""
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class FileStat:
     Attributes:
         path: relative to the table's base path.
         size: bytes; 0 for a folder.
-        modified_ms: milliseconds since the epoch; 0 where the storage does not know.
+        modified_ms: milliseconds since the epoch; 0 if unknown.
         is_dir: whether it is a folder.
     """
 
@@ -73,21 +73,22 @@ class FileStat:
 
 
 class Storage:
-    """Files below one base path, on this machine or in an object store: see :mod:`hudi_fast.storage.places`.
+    """Files below one base path, on a local file system or in an object store: see :mod:`hudi_fast.storage.places`.
 
-    Picklable: workers open the same root again. Thread-safe.
+    Picklable: workers reopen the same root. Thread-safe.
 
     Args:
         uri: a local path or a URI (``file:///...``, ``s3://bucket/folder``).
-        options: how to reach it, credentials among them; none for local paths. No message or representation has them.
-        root: where the files are, as the file system names it, if that is not what ``uri`` says: see :meth:`rooted_at`.
+        options: connection options, including credentials; none for local paths. Messages and representations omit
+            their values.
+        root: actual root of the files, as the file system names it, if it differs from ``uri``: see :meth:`rooted_at`.
     """
 
     def __init__(
         self, uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None, root: str | None = None
     ) -> None:
         if not isinstance(uri, str | os.PathLike) or not os.fspath(uri):
-            raise ConfigError(f"A path is text or a pathlib.Path, and not empty; got {uri!r}.")
+            raise ConfigError(f"A path must be a non-empty text or a pathlib.Path; got {uri!r}.")
         self.uri = normal_uri(os.fspath(uri))
         self.options = StorageOptions(options)
         place = open_place(self.uri, self.options)
@@ -98,9 +99,9 @@ class Storage:
         return type(self), (self.uri, self.options, self._root)
 
     def rooted_at(self, root: str) -> Self:
-        """The same storage with its files elsewhere: messages and metadata name the table by its own path.
+        """The same storage with its files under another root; messages and metadata keep the table's own path.
 
-        For a table that is written beside the one that it will replace.
+        For a table that is written next to the one that it will replace.
         """
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
@@ -112,24 +113,24 @@ class Storage:
 
     @property
     def is_local(self) -> bool:
-        """Whether the root is a folder of this machine."""
+        """Whether the root is a local folder."""
         return isinstance(self.fs, pafs.LocalFileSystem)
 
     def fs_path(self, path: str) -> str:
-        """``path`` as :attr:`fs` wants it.
+        """``path`` in the form of :attr:`fs`.
 
-        Every access goes through here. Paths come out of tables, and a table is data: what would lead out of it is
-        refused, whoever forgot to look.
+        Every access calls this method. Paths come from tables, and tables are untrusted: this rejects all paths that
+        leave the table, even if a caller does not check.
 
         Raises:
-            CorruptTableError: it leaves the base path, or is no path.
+            CorruptTableError: the path leaves the base path or is invalid.
         """
-        if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _LONGEST_NAME:
+        if ".." in path or "\0" in path or path[:1] == "/" or len(path) > _MAX_NAME:
             self._require_inside(path)
         return f"{self._root}/{path}" if path else self._root
 
     def absolute(self, path: str) -> str:
-        """``path`` below the base path as the user gave it: the form that plans and metadata on the timeline carry.
+        """``path`` below the base path as the user gave it: the form in plans and metadata on the timeline.
 
         Raises:
             CorruptTableError: as :meth:`fs_path`.
@@ -139,19 +140,19 @@ class Storage:
         return f"{self.uri}/{path}" if path else self.uri
 
     def conditional(self) -> ConditionalStore:
-        """The conditional writes below the same base path; on this machine they exclude who goes through here alone.
+        """Conditional writes below the same base path; local ones exclude only writers that use this class.
 
         Raises:
-            UnsupportedFeatureError: it has none; tables cannot be written there.
-            ConfigError: the client of the store is not installed.
+            UnsupportedFeatureError: the storage has none; tables cannot be written there.
+            ConfigError: the client library of the store is not installed.
         """
         return LocalConditionalStore(self._root) if self.is_local else RootedStore(self._objects(), self._root)
 
     def check_writable(self) -> None:
-        """Refuse to write where no file can be created on the condition that there is none yet.
+        """Check that the storage can create files conditionally, which writes require.
 
         Raises:
-            UnsupportedFeatureError: such a place.
+            UnsupportedFeatureError: it cannot.
         """
         if not self.is_local:
             self._objects()
@@ -159,26 +160,26 @@ class Storage:
     # ---- reading
 
     def read_bytes(self, path: str) -> bytes:
-        """The whole content of a file; ``FileNotFoundError`` when there is none."""
+        """The whole content of a file; ``FileNotFoundError`` if it does not exist."""
         if self._store is not None:
-            with contextlib.suppress(ConfigError):  # without the store's own client it takes a request more
+            with contextlib.suppress(ConfigError):  # without the store's own client, pyarrow needs one more request
                 return self._read_object(self._store, path)
         with self.fs.open_input_file(self.fs_path(path)) as source:
             return bytes(source.read())
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """A file for random access; ``FileNotFoundError`` when there is none.
+        """Open a file for random access; ``FileNotFoundError`` if it does not exist.
 
-        A small one in an object store is read at once: there each of its parts would take a request.
+        Small files in an object store are read at once, because every access would be a request.
         """
         source = self.fs.open_input_file(self.fs_path(path))
-        if self.is_local or source.size() > _AT_ONCE:
+        if self.is_local or source.size() > _READ_WHOLE:
             return source
         with source:
             return pa.BufferReader(source.read_buffer())
 
     def stat(self, path: str) -> FileStat | None:
-        """What is at ``path``; None when nothing is."""
+        """The entry at ``path``; None if nothing exists there."""
         info = self.fs.get_file_info(self.fs_path(path))
         return None if info.type == pafs.FileType.NotFound else self._stat_of(info)
 
@@ -187,9 +188,9 @@ class Storage:
         return self.stat(path) is not None
 
     def list_dir(self, path: str, recursive: bool = False) -> list[FileStat]:
-        """Entries of a folder, sorted by path; empty when there is no such folder."""
+        """Entries of a folder, sorted by path; empty if the folder does not exist."""
         store, folder = self._store, self.fs_path(path)
-        listed = None if store is None else patiently(lambda: store.listed(folder, recursive))
+        listed = None if store is None else with_retries(lambda: store.listed(folder, recursive))
         if listed is not None:
             named = (FileStat(one.name[len(self._root) + 1 :], one.size, one.modified_ms, one.is_dir) for one in listed)
             return sorted(named, key=lambda entry: entry.path)
@@ -199,11 +200,11 @@ class Storage:
     # ---- writing
 
     def write_bytes(self, path: str, data: bytes) -> None:
-        """Create or replace a file; readers see the old content or the new, never a part."""
+        """Create or replace a file; readers see the old or the new content, never a part."""
         target = self.fs_path(path)
         if not self.is_local:
             store = self._objects()
-            patiently(lambda: store.put(target, data))
+            with_retries(lambda: store.put(target, data))
             return
         self._make_parent(path)
         temporary = self._write_temporary(target, data)
@@ -211,16 +212,16 @@ class Storage:
         self._drop_checksum_sidecar(target)
 
     def create_exclusive(self, path: str, data: bytes) -> None:
-        """Create a file with all its content, or raise ``FileExistsError`` and leave the existing one alone.
+        """Create a file with all its content, or raise ``FileExistsError`` and keep the existing one.
 
         Raises:
-            FileExistsError: there is one.
-            OSError: it was not created, or, in an object store, nobody knows.
+            FileExistsError: the file exists.
+            OSError: the file was not created, or, in an object store, the outcome is unknown.
         """
         target = self.fs_path(path)
         if not self.is_local:
             if not create_confirmed(self._objects(), target, data):
-                raise FileExistsError(f"{self.absolute(path)} is there already.")
+                raise FileExistsError(f"{self.absolute(path)} already exists.")
             return
         self._make_parent(path)
         temporary = self._write_temporary(target, data)
@@ -231,9 +232,9 @@ class Storage:
         self._drop_checksum_sidecar(target)
 
     def open_output(self, path: str) -> pa.NativeFile:
-        """A stream into a new file (or over an old one); its folder is made if needed.
+        """A stream into a new file, or over an existing one; its folder is created if needed.
 
-        In an object store the file appears when the stream is closed.
+        In an object store the file appears on close.
         """
         self.check_writable()
         name = self.fs_path(path)
@@ -241,21 +242,21 @@ class Storage:
         return self.fs.open_output_stream(name)
 
     def make_dir(self, path: str) -> None:
-        """Make a folder and its parents; fine if it is there."""
+        """Create a folder and its parents; idempotent."""
         if self.is_local:
             self.fs.create_dir(self.fs_path(path), recursive=True)
         else:
             store, name = self._objects(), f"{self.fs_path(path)}/"
-            if name.count("/") > 1:  # a bucket is no object
-                patiently(lambda: store.put(name, b""))
+            if name.count("/") > 1:  # a bucket is not an object
+                with_retries(lambda: store.put(name, b""))
 
     def delete_file(self, path: str) -> bool:
-        """Delete a file; False when there was none."""
+        """Delete a file; False if it did not exist."""
         if not self.is_local:
             store, name = self._objects(), self.fs_path(path)
-            found = patiently(lambda: store.mark_of(name)) is not None
+            found = with_retries(lambda: store.mark_of(name)) is not None
             if found:
-                patiently(lambda: store.delete([name]))
+                with_retries(lambda: store.delete([name]))
             return found
         try:
             self.fs.delete_file(self.fs_path(path))
@@ -265,16 +266,16 @@ class Storage:
         return True
 
     def delete_dir(self, path: str) -> bool:
-        """Delete a folder and all below it; False when there was none."""
+        """Delete a folder and its content; False if it did not exist."""
         if not self.is_local:
             return self._delete_below(path)
         return delete_folder(self.fs, self.fs_path(path))
 
     def move(self, source: str, target: str) -> None:
-        """Rename a file or folder of a local storage; a file at the target is replaced.
+        """Rename a file or folder of a local storage; replaces a file at the target.
 
         Raises:
-            UnsupportedFeatureError: an object store: nothing is renamed there.
+            UnsupportedFeatureError: an object store, which cannot rename.
         """
         self._require_local(f"{source} cannot be moved to {target}")
         moved, place = self.fs_path(source), self.fs_path(target)
@@ -282,51 +283,51 @@ class Storage:
         self.fs.move(moved, place)
 
     def set_modified(self, path: str, modified_ms: int) -> None:
-        """Let a file of a local storage have been modified at a time (milliseconds since the epoch).
+        """Set the modification time of a file of a local storage (milliseconds since the epoch).
 
-        Timelines up to table version 6 keep nothing else of when an action was complete.
+        Timelines up to table version 6 store completion times only in this form.
 
         Raises:
-            UnsupportedFeatureError: an object store: its times are its own.
+            UnsupportedFeatureError: an object store, which sets its own times.
         """
         self._require_local(f"The time of {path} cannot be set")
         os.utime(self.fs_path(path), ns=(modified_ms * 1_000_000,) * 2)
 
     def exchange(self, other: Storage) -> None:
-        """Let the root folders of two local storages change places, at once where the operating system can.
+        """Swap the root folders of two local storages, atomically if the operating system can.
 
         Raises:
             UnsupportedFeatureError: an object store.
         """
-        self._require_local("Two folders cannot change places")
+        self._require_local("Two folders cannot be swapped")
         exchange_folders(self._root, other._root)
 
-    # ---- inside
+    # ---- internals
 
     def _objects(self) -> ObjectStore:
         if self._store is None:
             raise UnsupportedFeatureError(
-                f"Writing to {self.uri} is not supported: through {scheme_of(self.uri)}:// no file can be created on "
-                "the condition that there is none yet, so writers would overwrite each other."
+                f"Writing to {self.uri} is not supported: {scheme_of(self.uri)}:// cannot create a file on the "
+                "condition that it does not exist yet, so writers would overwrite each other."
             )
         return self._store
 
     def _require_inside(self, path: str) -> None:
         fault = _fault(path)
         if fault is None and self.is_local:
-            long = any(len(part.encode(errors="replace")) > _LONGEST_NAME for part in path.split("/"))
-            fault = f"has a part of more than {_LONGEST_NAME} bytes" if long else None
+            long = any(len(part.encode(errors="replace")) > _MAX_NAME for part in path.split("/"))
+            fault = f"has a part of more than {_MAX_NAME} bytes" if long else None
         if fault is not None:
-            shown = repr(path if len(path) <= _SHOWN else path[:_SHOWN] + "...")
+            shown = repr(path if len(path) <= _MAX_SHOWN else path[:_MAX_SHOWN] + "...")
             raise CorruptTableError(
-                f"The table {self.uri} names a file {shown}, whose path {fault}. No table has such a file, and nothing "
-                "was done with it; restore what names it, or delete it."
+                f"The table {self.uri} names a file {shown}, whose path {fault}. No valid table has such a file, and "
+                "nothing was done with it; restore the file that names it, or delete it."
             )
 
     def _read_object(self, store: ObjectStore, path: str) -> bytes:
-        found = patiently(lambda: store.read(self.fs_path(path)))
+        found = with_retries(lambda: store.read(self.fs_path(path)))
         if found is None:
-            raise FileNotFoundError(f"There is no {self.absolute(path)}.")
+            raise FileNotFoundError(f"{self.absolute(path)} does not exist.")
         return found.data
 
     def _require_local(self, what: str) -> None:
@@ -334,7 +335,7 @@ class Storage:
             raise UnsupportedFeatureError(f"{what}: {self.uri} is an object store.")
 
     def _delete_below(self, path: str) -> bool:
-        """Objects first, the folders' own last, the root's after all others."""
+        """Delete objects first, then the objects of folders, the root's last."""
         store, top = self._objects(), self.fs_path(path)
         entries = self.list_dir(path, recursive=True)
         names = [self.fs_path(one.path) for one in entries if not one.is_dir]
@@ -342,7 +343,7 @@ class Storage:
         if not entries and not self.exists(path):
             return False
         folders += [f"{top}/"] if "/" in top else []
-        patiently(lambda: store.delete([*names, *folders]))
+        with_retries(lambda: store.delete([*names, *folders]))
         return True
 
     def _stat_of(self, info: pafs.FileInfo) -> FileStat:
@@ -372,17 +373,17 @@ class Storage:
 
     @staticmethod
     def _drop_checksum_sidecar(target: str) -> None:
-        """Hadoop's local file system keeps ``.<name>.crc`` beside a file and refuses the file if they disagree."""
+        """Delete Hadoop's checksum ``.<name>.crc`` beside a file; Hadoop rejects files that do not match it."""
         folder, _, name = target.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/.{name}.crc")
 
 
 def check_relative(path: str) -> str:
-    """``path`` if it stays below the base path; file names found in a table are data and may try to leave it.
+    """Return ``path`` if it stays below the base path; file names in a table are untrusted and may leave it.
 
     Raises:
-        ConfigError: it does not, or is no path.
+        ConfigError: the path leaves the base path or is invalid.
     """
     fault = _fault(path)
     if fault is not None:
@@ -391,7 +392,7 @@ def check_relative(path: str) -> str:
 
 
 def _fault(path: str) -> str | None:
-    """What is wrong with a path, in words; backslashes separate its parts where a table is read on other systems."""
+    """The reason why a path is invalid; backslashes count as separators, because other systems read tables too."""
     if path.startswith("/") or ".." in path.replace("\\", "/").split("/"):
         return "leaves the table's base path"
     return "holds a NUL character" if "\0" in path else None

@@ -1,13 +1,13 @@
-"""Files that are written only if they are as they were last seen: what locks and timelines in object stores stand on.
+"""Conditional file writes, the basis of locks and of timelines in object stores.
 
 ::
 
-    read ─► content and version ─► replace, if the version is still that one
-                    └─ none ─────► create, if there is still none
+    read ─► content and version ─► replace, if the version is unchanged
+                    └─ absent ───► create, if it is still absent
 
-Every store answers such a write with yes or no; when it answers neither (a timeout, an error of its own) an ``OSError``
-says that the outcome is unknown, and whoever asked looks whether the file holds what was written. Clients therefore
-must not try again by themselves: a write that landed and whose answer was lost would come back as a no.
+A store confirms or rejects such a write. If it does neither (a timeout, an internal error), an ``OSError`` reports that
+the outcome is unknown, and the caller checks whether the file holds the written content. Clients must therefore not
+retry by themselves: after a successful write with a lost response, the retry would be rejected.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["ConditionalStore", "ThrottledError", "Versioned"]
 
 
 class ThrottledError(OSError):
-    """The store asks to be left alone for a while; nothing was written."""
+    """The store asks to slow down; nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """A file's content at one moment.
+    """The content of a file at one moment.
 
     Attributes:
-        data: all of it.
-        version: what the store calls this state of the file: an ETag, a generation.
+        data: the whole content.
+        version: the store's identifier of this state of the file: an ETag, a generation.
     """
 
     data: bytes
@@ -36,32 +36,32 @@ class Versioned:
 
 
 class ConditionalStore(Protocol):
-    """Conditional writes below one base path. Thread-safe. Paths are relative, as :class:`Storage` takes them."""
+    """Conditional writes below one base path. Thread-safe. Paths are relative, as in :class:`Storage`."""
 
     def read(self, path: str) -> Versioned | None:
-        """A file, or None when there is none.
+        """Read a file; None if it does not exist.
 
         Raises:
-            OSError: it could not be read this time.
+            OSError: the read failed this time.
         """
         ...
 
     def create(self, path: str, data: bytes) -> str | None:
-        """Make a file; its version, or None when there is one already.
+        """Create a file; return its version, or None if it exists.
 
         Raises:
-            ThrottledError: nothing was written, try again later.
-            OSError: whether it was written is unknown.
+            ThrottledError: nothing was written; retry later.
+            OSError: the outcome is unknown.
         """
         ...
 
     def replace(self, path: str, data: bytes, version: str) -> str | None:
-        """Write over that version of a file; the new version, or None when the file has changed or is gone.
+        """Replace that version of a file; return the new version, or None if the file has changed or does not exist.
 
-        Some stores make the version of the content alone: let no content of a file come a second time.
+        Some stores derive the version from the content alone: never write the same content to a file twice.
 
         Raises:
-            ThrottledError: nothing was written, try again later.
-            OSError: whether it was written is unknown.
+            ThrottledError: nothing was written; retry later.
+            OSError: the outcome is unknown.
         """
         ...

@@ -1,4 +1,4 @@
-"""Packages that are installed on demand: extras of hudi-fast."""
+"""Optional dependencies: extras of hudi-fast."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ __all__ = ["import_extra"]
 
 
 def import_extra(module: str, extra: str, what: str) -> Any:
-    """A module of a package that is installed on demand.
+    """Import a module of an optional dependency.
 
     Args:
         module: dotted name.
-        extra: of hudi-fast that brings it.
-        what: what needs it, as the beginning of a sentence.
+        extra: the extra of hudi-fast that installs it.
+        what: the feature that requires it, as the beginning of a sentence.
 
     Raises:
-        ConfigError: it is not installed.
+        ConfigError: the package is not installed.
     """
     try:
         return import_module(module)
     except ImportError as error:
         raise ConfigError(
-            f"{what} needs the package {module.partition('.')[0]}: pip install 'hudi-fast[{extra}]'."
+            f"{what} requires the package {module.partition('.')[0]}: pip install 'hudi-fast[{extra}]'."
         ) from error

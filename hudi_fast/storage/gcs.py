@@ -1,14 +1,14 @@
 """Conditional writes on Google Cloud Storage, through google-cloud-storage.
 
-========  =================================  =======================================
-write     condition                          answers
-========  =================================  =======================================
-create    ``ifGenerationMatch=0``            200 yes, 412 there is one
-replace   ``ifGenerationMatch=<generation>`` 200 yes, 412 it has changed, 404 it is gone
-========  =================================  =======================================
+========  =================================  =================================================
+write     condition                          responses
+========  =================================  =================================================
+create    ``ifGenerationMatch=0``            200 created, 412 it exists
+replace   ``ifGenerationMatch=<generation>`` 200 replaced, 412 it changed, 404 it does not exist
+========  =================================  =================================================
 
-The version of an object is its generation, which no other state of it ever has. A read asks for the generation that it
-was told of, so that content and version belong together. The client tries nothing again.
+The version of an object is its generation, which is unique to each state. A read requests the generation that it has
+just looked up, so that content and version match. The client does not retry.
 
 Source: Google Cloud Storage, "Request preconditions"; GCSStorageLockClient, Hudi 1.x.
 """
@@ -42,19 +42,19 @@ _NAMES = {
     "timeout": "request_timeout",
 }
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class GcsOptions:
-    """What was said about how to reach Google Cloud Storage; the rest is left to Google's own rules.
+    """Connection options of Google Cloud Storage; Google's own defaults replace missing ones.
 
     Attributes:
-        access_token: of OAuth 2; None for the machine's own credentials.
-        project_id: whom requests are billed to, where that matters.
-        endpoint_url: of another server.
-        anonymous: ask without credentials.
-        timeout: seconds to wait for an answer.
+        access_token: OAuth 2 token; None for the machine's own credentials.
+        project_id: project that is billed for requests, if required.
+        endpoint_url: another server.
+        anonymous: send requests without credentials.
+        timeout: seconds to wait for a response.
     """
 
     access_token: str | None = field(default=None, repr=False)
@@ -65,26 +65,26 @@ class GcsOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> GcsOptions:
-        """From storage options.
+        """Parse storage options.
 
         Raises:
-            ConfigError: an option is unknown, or no value for it; the message has no values of secrets.
+            ConfigError: an option is unknown or invalid; the message does not contain secrets.
         """
-        said = checked_options(options, _NAMES, "gs://")
+        given = checked_options(options, _NAMES, "gs://")
         try:
-            timeout = float(said.get("timeout", "20"))
+            timeout = float(given.get("timeout", "20"))
         except ValueError:
-            raise ConfigError("The storage option timeout is a number of seconds.") from None
+            raise ConfigError("The storage option timeout must be a number of seconds.") from None
         return cls(
-            said.get("access_token"),
-            said.get("project_id"),
-            said.get("endpoint_url"),
-            is_true(said, "anonymous"),
+            given.get("access_token"),
+            given.get("project_id"),
+            given.get("endpoint_url"),
+            is_true(given, "anonymous"),
             timeout,
         )
 
     def file_system(self) -> pafs.FileSystem:
-        """For reading and streaming."""
+        """The file system for reads and streams."""
         more: dict[str, Any] = {}
         if self.endpoint_url:
             endpoint = urlsplit(self.endpoint_url)
@@ -92,12 +92,12 @@ class GcsOptions:
         if self.access_token:
             from datetime import UTC, datetime, timedelta
 
-            # Arrow wants to know when it ends, and does nothing about it.
+            # Arrow requires an expiry time and ignores it.
             more |= {"access_token": self.access_token, "credential_token_expiration": datetime.now(UTC) + timedelta(1)}
         return pafs.GcsFileSystem(anonymous=self.anonymous, project_id=self.project_id, **more)
 
     def client(self) -> Any:
-        """For conditional writes.
+        """The client for conditional writes.
 
         Raises:
             ConfigError: google-cloud-storage is not installed.
@@ -114,10 +114,10 @@ class GcsOptions:
 
 
 class GcsStore:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects when it is first asked for something.
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
 
     Args:
-        options: how to reach it.
+        options: connection options.
     """
 
     def __init__(self, options: GcsOptions) -> None:
@@ -131,12 +131,12 @@ class GcsStore:
     def read(self, name: str) -> Versioned | None:
         """See ``ConditionalStore``."""
 
-        def ask() -> Versioned:
+        def request() -> Versioned:
             blob = self._blob(name)
             data = blob.download_as_bytes(retry=None, timeout=self._options.timeout, raw_download=True)
             return Versioned(bytes(data), str(blob.generation))
 
-        return self._unless_gone("read", name, ask)
+        return self._call_or_none("read", name, request)
 
     def create(self, name: str, data: bytes, mark: str = "") -> str | None:
         """See ``ObjectStore``."""
@@ -146,28 +146,28 @@ class GcsStore:
         """See ``ConditionalStore``."""
         if not version.isdigit():
             return None
-        return self._unless_gone("write", name, lambda: self._put_if("write", name, data, "", int(version)))
+        return self._call_or_none("write", name, lambda: self._put_if("write", name, data, "", int(version)))
 
     def mark_of(self, name: str) -> str | None:
         """See ``ObjectStore``."""
 
-        def ask() -> str:
+        def request() -> str:
             blob = self._blob(name)
             blob.reload(retry=None, timeout=self._options.timeout)
             return str((blob.metadata or {}).get(_MARK, ""))
 
-        return self._unless_gone("look at", name, ask)
+        return self._call_or_none("look at", name, request)
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
-        self._told("write", name, lambda: self._upload(name, data, "", None))
+        self._call("write", name, lambda: self._upload(name, data, "", None))
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
         bucket, _, key = name.partition("/")
         prefix = f"{key}/" if key else ""
 
-        def ask() -> list[Listed]:
+        def request() -> list[Listed]:
             timeout, delimiter = self._options.timeout, None if recursive else "/"
             found = self._client.list_blobs(bucket, prefix=prefix, delimiter=delimiter, retry=None, timeout=timeout)
             files = [(one.name, int(one.size or 0), int(one.updated.timestamp() * 1000)) for one in found]
@@ -178,13 +178,13 @@ class GcsStore:
             objects = [Listed(f"{bucket}/{path}", size, at, False) for path, size, at in files if path[-1:] != "/"]
             return [*objects, *(Listed(folder, 0, 0, True) for folder in folders)]
 
-        return self._told("list", name, ask)
+        return self._call("list", name, request)
 
     def delete(self, names: Sequence[str]) -> None:
         """See ``ObjectStore``."""
 
         def one(name: str) -> None:
-            self._unless_gone(
+            self._call_or_none(
                 "delete", name, lambda: self._blob(name).delete(retry=None, timeout=self._options.timeout)
             )
 
@@ -194,7 +194,7 @@ class GcsStore:
     def _put_if(self, what: str, name: str, data: bytes, mark: str, generation: int) -> str | None:
         failed = import_extra("google.api_core.exceptions", "gcs", "gs://").PreconditionFailed
         try:
-            return self._told(what, name, lambda: self._upload(name, data, mark, generation))
+            return self._call(what, name, lambda: self._upload(name, data, mark, generation))
         except OSError as error:
             if isinstance(error.__cause__, failed):
                 return None
@@ -211,21 +211,21 @@ class GcsStore:
         bucket, _, key = name.partition("/")
         return self._client.bucket(bucket).blob(key)
 
-    def _unless_gone(self, what: str, name: str, ask: Callable[[], Answer]) -> Answer | None:
+    def _call_or_none(self, what: str, name: str, request: Callable[[], Result]) -> Result | None:
         gone = import_extra("google.api_core.exceptions", "gcs", "gs://").NotFound
         try:
-            return self._told(what, name, ask)
+            return self._call(what, name, request)
         except OSError as error:
             if isinstance(error.__cause__, gone):
                 return None
             raise
 
-    def _told(self, what: str, name: str, ask: Callable[[], Answer]) -> Answer:
+    def _call(self, what: str, name: str, request: Callable[[], Result]) -> Result:
         core = import_extra("google.api_core.exceptions", "gcs", "gs://")
         auth = import_extra("google.auth.exceptions", "gcs", "gs://").GoogleAuthError
         web = import_extra("requests.exceptions", "gcs", "gs://").RequestException
         try:
-            return ask()
+            return request()
         except (core.GoogleAPICallError, auth, web) as error:
             text = f"Google Cloud Storage did not {what} gs://{name}: {type(error).__name__}"
             if isinstance(error, core.TooManyRequests):

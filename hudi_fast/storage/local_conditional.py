@@ -1,11 +1,12 @@
-"""Conditional writes in a folder of this machine.
+"""Conditional writes in a local folder.
 
-A file is written beside its place and put there whole: linked, which fails where there is one already, or renamed over
-the old one while an advisory lock on the folder keeps all others that replace a file in it waiting. Files never change
-in place, so whoever has one open sees one state of it. The version is the file's number, its time and a hash of its
-content: the numbers of deleted files come again.
+A file is written to a temporary name and then put in place whole: linked, which fails if the file exists, or renamed
+over the existing file while an advisory lock on the folder blocks other writers that replace a file in it. Files never
+change in place, so an open file shows one state. The version consists of inode number, modification time and a hash of
+the content, because inode numbers are reused.
 
-It excludes whoever goes through here, on this machine. On a network file system it is as good as that system's locks.
+This excludes only writers on this machine that use this module. On a network file system it is as reliable as that
+system's locks.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class LocalConditionalStore:
         """See ``ConditionalStore``."""
         target = f"{self._root}/{path}"
         os.makedirs(os.path.dirname(target), exist_ok=True)
-        with _beside(target, data) as (temporary, version):
+        with _temporary_file(target, data) as (temporary, version):
             try:
                 os.link(temporary, target)
             except FileExistsError:
@@ -54,18 +55,18 @@ class LocalConditionalStore:
         """See ``ConditionalStore``."""
         target = f"{self._root}/{path}"
         try:
-            with _turn(os.path.dirname(target)), _beside(target, data) as (temporary, made):
+            with _folder_lock(os.path.dirname(target)), _temporary_file(target, data) as (temporary, made):
                 found = _read(target)
                 if found is None or found.version != version:
                     return None
                 os.replace(temporary, target)
         except FileNotFoundError:
-            return None  # the folder is gone
+            return None  # the folder does not exist
         return made
 
 
 @contextlib.contextmanager
-def _turn(folder: str) -> Iterator[None]:
+def _folder_lock(folder: str) -> Iterator[None]:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -75,7 +76,7 @@ def _turn(folder: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _beside(target: str, data: bytes) -> Iterator[tuple[str, str]]:
+def _temporary_file(target: str, data: bytes) -> Iterator[tuple[str, str]]:
     folder, _, name = target.rpartition("/")
     temporary = f"{folder}/.{name}.{uuid.uuid4().hex}.tmp"
     try:

@@ -1,8 +1,7 @@
-"""Two folders of this machine change places.
+"""Swap two local folders.
 
-Linux and macOS do it in one step (``renameat2`` with ``RENAME_EXCHANGE``, ``renamex_np`` with ``RENAME_SWAP``).
-Elsewhere, and on file systems that cannot, it takes three renames, between which the first folder is missing for a
-moment.
+Linux and macOS swap atomically (``renameat2`` with ``RENAME_EXCHANGE``, ``renamex_np`` with ``RENAME_SWAP``). Other
+systems and file systems need three renames, during which the first folder is missing for a moment.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ _CANNOT = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP
 
 
 def exchange_folders(first: str, second: str) -> None:
-    """Let two folders of one file system change places.
+    """Swap two folders of one file system.
 
     Raises:
-        OSError: they cannot; both are where they were.
+        OSError: the swap failed; both folders are unchanged.
     """
     if not _exchange_at_once(os.fsencode(first), os.fsencode(second)):
         exchange_by_renames(first, second)
 
 
 def exchange_by_renames(first: str, second: str) -> None:
-    """The same in three steps, for systems that have no other way.
+    """Swap two folders in three renames, for systems without an atomic call.
 
     Raises:
-        OSError: they cannot; both are where they were.
+        OSError: the swap failed; both folders are unchanged.
     """
     aside = f"{second}.aside"
     os.rename(first, aside)
@@ -47,7 +46,7 @@ def exchange_by_renames(first: str, second: str) -> None:
 
 
 def _exchange_at_once(first: bytes, second: bytes) -> bool:
-    """False when this system or this file system has no such call."""
+    """Swap atomically; False if this system or file system has no such call."""
     library = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "linux" and hasattr(library, "renameat2"):
         code = library.renameat2(_AT_FDCWD, first, _AT_FDCWD, second, _RENAME_EXCHANGE)

@@ -1,4 +1,4 @@
-"""Deletes a folder of this machine while others may be putting files into it."""
+"""Deletes a local folder while other processes may write files into it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _TRIES = 20
 
 
 def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
-    """Delete a folder and all below it; False when there was none.
+    """Delete a folder and its content; False if it did not exist.
 
-    A file that another process puts there between the emptying and the removal is deleted, too, in the next try: who
-    builds an index works without the table's lock, and learns at its end that the index is not wanted any more.
+    If another process adds a file between emptying and removing the folder, the next attempt deletes it too: index
+    builds run without the table lock and learn only at their end that the index has been dropped.
 
     Args:
         fs: a file system with folders.
-        path: of the folder, as that file system has it.
+        path: the folder, as that file system names it.
 
     Raises:
-        OSError: it cannot be deleted, or is filled again and again.
+        OSError: the folder cannot be deleted, or other processes keep adding files.
     """
     tries = itertools.count(1)
     while True:

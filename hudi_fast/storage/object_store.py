@@ -1,17 +1,17 @@
-"""What a table in an object store takes beside reading: whole objects put, created, replaced and deleted.
+"""Writes to object stores: put, create, replace and delete whole objects.
 
-Reading and listing go through :mod:`pyarrow.fs`; these go through the store's own client, for three reasons. It has
-conditional writes; it can be told to try nothing again (see :mod:`hudi_fast.storage.conditional`); and it makes no
-folders of its own accord, as file systems laid over object stores do.
+:mod:`pyarrow.fs` reads and lists. Writes use the store's own client for three reasons: it has conditional writes; its
+retries can be disabled (see :mod:`hudi_fast.storage.conditional`); and it does not create folder objects by itself, as
+file systems on top of object stores do.
 
 ::
 
-    create_confirmed   create ─► yes / no
-                          └─ neither: whose object is there? (it bears the mark of whoever made it)
-                                ours ─► yes    another's ─► no    none ─► create again, under the same mark
+    create_confirmed   create ─► created / exists
+                          └─ unknown outcome: whose mark does the object have?
+                                ours ─► created    another ─► exists    no object ─► create again with the same mark
 
-Trying again under the same condition is also what keeps a request that is still under way from landing later: it
-meets the object that the second one made.
+Retrying with the same condition also prevents a request in flight from taking effect later: the object of the retry
+already exists then.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from typing import Protocol, TypeVar
 
 from hudi_fast.storage.conditional import ThrottledError, Versioned
 
-__all__ = ["Listed", "ObjectStore", "RootedStore", "create_confirmed", "patiently"]
+__all__ = ["Listed", "ObjectStore", "RootedStore", "create_confirmed", "with_retries"]
 
-_PAUSES = (0.05, 0.4, 1.6)
-"""Seconds between tries; each is drawn between half of it and all of it, so that writers do not come back together."""
+_BACKOFF = (0.05, 0.4, 1.6)
+"""Seconds between attempts; each is randomised between half and all of it, so that writers do not retry in step."""
 
-_CHANCE = random.SystemRandom()  # who seeds `random` for numbers of their own goes on getting the same
+_RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 
-_LATEST_TRY = 15.0
-"""Seconds after the first."""
+_RETRY_WINDOW = 15.0
+"""Seconds after the first attempt in which retries may start."""
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An object, or a folder that objects lie in.
+    """An object, or a folder that contains objects.
 
     Attributes:
-        name: full name, without a slash at its end.
+        name: full name, without a trailing slash.
         size: bytes; 0 for a folder.
         modified_ms: milliseconds since the epoch; 0 for a folder.
         is_dir: whether it is a folder.
@@ -63,7 +63,7 @@ class ObjectStore(Protocol):
         ...
 
     def create(self, name: str, data: bytes, mark: str = "") -> str | None:
-        """See ``ConditionalStore``; ``mark`` is kept with the object."""
+        """See ``ConditionalStore``; stores ``mark`` with the object."""
         ...
 
     def replace(self, name: str, data: bytes, version: str) -> str | None:
@@ -71,34 +71,34 @@ class ObjectStore(Protocol):
         ...
 
     def mark_of(self, name: str) -> str | None:
-        """The mark of an object, ``""`` when it has none; None when there is no object.
+        """The mark of an object, ``""`` without mark; None if the object does not exist.
 
         Raises:
-            OSError: it could not be seen this time.
+            OSError: the request failed this time.
         """
         ...
 
     def put(self, name: str, data: bytes) -> None:
-        """Make an object, or replace the one that is there, at once.
+        """Create or replace an object atomically.
 
         Raises:
-            OSError: whether it was written is unknown.
+            OSError: the outcome is unknown.
         """
         ...
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
-        """What is in a folder, folders that have no object of their own included; None where pyarrow lists these.
+        """Entries of a folder, including folders without an object of their own; None if pyarrow lists such folders.
 
         Raises:
-            OSError: it could not be listed this time.
+            OSError: the request failed this time.
         """
         ...
 
     def delete(self, names: Sequence[str]) -> None:
-        """Delete objects, all in one bucket; those that are not there are fine.
+        """Delete objects of one bucket; missing ones are ignored.
 
         Raises:
-            OSError: some may be left.
+            OSError: some objects may be left.
         """
         ...
 
@@ -107,8 +107,8 @@ class RootedStore:
     """An :class:`ObjectStore` below one base path: a :class:`~hudi_fast.storage.conditional.ConditionalStore`.
 
     Args:
-        store: takes full names.
-        root: the base path's full name, without a slash at its end.
+        store: accepts full names.
+        root: the base path's full name, without a trailing slash.
     """
 
     def __init__(self, store: ObjectStore, root: str) -> None:
@@ -132,18 +132,18 @@ class RootedStore:
 
 
 def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
-    """Create an object, and find out what happened if the store does not say.
+    """Create an object, and resolve unknown outcomes.
 
     Args:
-        store: where.
+        store: the object store.
         name: full name.
-        data: all of the object.
+        data: the whole object.
 
     Returns:
-        Whether it was made; False when there is one that somebody else made.
+        Whether it was created; False if an object of another writer exists.
 
     Raises:
-        OSError: the store did not say, time and again; the object may be there.
+        OSError: the outcome is still unknown after all attempts; the object may exist.
     """
     mark = uuid.uuid4().hex
     unconfirmed = False
@@ -163,25 +163,25 @@ def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
             return found == mark
         return unconfirmed and store.mark_of(name) == mark
 
-    return patiently(once)
+    return with_retries(once)
 
 
-def patiently(call: Callable[[], Answer]) -> Answer:
-    """The answer of a call that may be made again, which it is when the store fails or asks to be left alone.
+def with_retries(call: Callable[[], Result]) -> Result:
+    """Call a function that can be repeated; retry when the store fails or asks to slow down.
 
-    No try begins late: whoever holds a lock has made sure of it for about a minute.
+    No attempt starts late, because a lock holder has checked its lock for about the next minute.
 
     Raises:
-        OSError: of the last try; at once where another would change nothing: no such file, no permission.
+        OSError: of the last attempt; without retry if it would not help: file not found, no permission.
     """
     started = time.monotonic()
-    for pause in _PAUSES:
+    for pause in _BACKOFF:
         try:
             return call()
         except (FileNotFoundError, FileExistsError, PermissionError):
             raise
         except OSError:
-            if time.monotonic() - started > _LATEST_TRY:
+            if time.monotonic() - started > _RETRY_WINDOW:
                 raise
-            time.sleep(pause * _CHANCE.uniform(0.5, 1))
+            time.sleep(pause * _RANDOM.uniform(0.5, 1))
     return call()

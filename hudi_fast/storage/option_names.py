@@ -1,6 +1,6 @@
-"""Storage options: names of several libraries for one thing, and values that no representation shows.
+"""Storage options: the names that several libraries use for one option, and values hidden from representations.
 
-Keys are compared without regard to case. Nothing here puts a value into a message.
+Keys are case-insensitive. No message of this module contains a value.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ __all__ = ["StorageOptions", "checked_options", "is_true"]
 
 
 class StorageOptions(Mapping[str, Any]):
-    """Options that show their names alone. Picklable: workers need the values.
+    """Options whose representation shows only their names. Picklable: workers need the values.
 
     Args:
         options: name -> value.
 
     Raises:
-        ConfigError: they are no mapping of texts.
+        ConfigError: not a mapping with text keys.
     """
 
     __slots__ = ("_values",)
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
         if options is not None and not isinstance(options, Mapping):
-            raise ConfigError(f"storage_options are names and values, not {type(options).__name__}.")
+            raise ConfigError(f"storage_options must be a mapping of names to values, not {type(options).__name__}.")
         wrong = [type(name).__name__ for name in options or () if not isinstance(name, str)]
         if wrong:
-            raise ConfigError(f"The names of storage_options are texts; found {wrong[0]}.")
+            raise ConfigError(f"The names of storage_options must be texts; found {wrong[0]}.")
         self._values = dict(options or {})
 
     def __getitem__(self, name: str) -> Any:
@@ -50,19 +50,19 @@ class StorageOptions(Mapping[str, Any]):
 
 
 def checked_options(options: Mapping[str, Any], names: Mapping[str, str], where: str) -> dict[str, str]:
-    """Options under the names that this library uses; None and empty values are left out.
+    """Options under their canonical names; None and empty values are dropped.
 
     Args:
-        options: as given.
-        names: own name -> other names for it, separated by spaces.
-        where: what they are for, for messages.
+        options: as given by the user.
+        names: canonical name -> other names for it, separated by spaces.
+        where: purpose of the options, for messages.
 
     Raises:
-        ConfigError: a name is unknown, or two names for one thing come with different values.
+        ConfigError: a name is unknown, or two names for one option have different values.
     """
     known = {name: own for own, others in names.items() for name in (own, *others.split())}
     found: dict[str, str] = {}
-    said_as: dict[str, str] = {}
+    given_as: dict[str, str] = {}
     for name, value in options.items():
         own = known.get(name.lower())
         if own is None:
@@ -74,20 +74,20 @@ def checked_options(options: Mapping[str, Any], names: Mapping[str, str], where:
         if not text:
             continue
         if found.get(own, text) != text:
-            raise ConfigError(f"The storage options {said_as[own]!r} and {name!r} say different things; give one.")
-        found[own], said_as[own] = text, name
+            raise ConfigError(f"The storage options {given_as[own]!r} and {name!r} contradict each other; set one.")
+        found[own], given_as[own] = text, name
     return found
 
 
-def is_true(said: Mapping[str, str], name: str, default: bool = False) -> bool:
-    """A yes or no of :func:`checked_options`.
+def is_true(options: Mapping[str, str], name: str, default: bool = False) -> bool:
+    """A boolean option of :func:`checked_options`.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: the value is not a boolean.
     """
-    text = said.get(name)
+    text = options.get(name)
     if text is None:
         return default
     if text.lower() not in ("true", "false", "1", "0", "yes", "no"):
-        raise ConfigError(f"The storage option {name} is true or false.")
+        raise ConfigError(f"The storage option {name} must be true or false.")
     return text.lower() in ("true", "1", "yes")

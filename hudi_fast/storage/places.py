@@ -1,15 +1,15 @@
-"""From a URI and storage options to the file system that has the table's files.
+"""The file system of a table, from a URI and storage options.
 
 ::
 
-    no scheme, file://        this machine                                     read, written
-    s3:// s3a:// s3n://       Amazon S3 and what speaks its protocol           read, written (boto3)
+    no scheme, file://        local                                            read, written
+    s3:// s3a:// s3n://       Amazon S3 and compatible servers                 read, written (boto3)
     gs:// gcs://              Google Cloud Storage                             read, written (google-cloud-storage)
     abfs[s]:// wasb[s]:// az://   Azure Blob Storage                           read, written (azure-storage-blob)
     hdfs:// viewfs://         Hadoop, through libhdfs                          read
-    any other that fsspec knows                                                read
+    any other that fsspec supports                                             read
 
-Only where a file can be created on the condition that there is none yet can a table be written.
+Writing tables requires a storage that can create a file on the condition that it does not exist yet.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Place", "is_written", "normal_uri", "open_place", "scheme_of"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table's files are.
+    """Access to a table's files.
 
     Attributes:
-        fs: reads and lists them, and streams into new ones.
+        fs: reads and lists files, and streams into new ones.
         root: the base path, as ``fs`` names it.
-        store: writes whole objects; None on this machine, and where tables are read only.
+        store: writes whole objects; None for local tables and read-only storages.
     """
 
     fs: pafs.FileSystem
@@ -46,10 +46,10 @@ class Place:
 
 
 def normal_uri(uri: str) -> str:
-    """A path of this machine, absolute; any other URI as it is, without slashes at its end.
+    """Make a local path absolute; strip trailing slashes from any other URI.
 
     Raises:
-        ConfigError: a scheme alone.
+        ConfigError: the URI consists of a scheme only.
     """
     if "://" not in uri:
         if uri.startswith("file:/"):
@@ -58,30 +58,30 @@ def normal_uri(uri: str) -> str:
     if scheme_of(uri) == "file":
         return unquote(urlsplit(uri).path).rstrip("/") or "/"
     if not uri.partition("://")[2].strip("/"):
-        raise ConfigError(f"{uri} is no path of a table: it is a scheme alone.")
+        raise ConfigError(f"{uri} is not the path of a table: it consists of a scheme only.")
     return uri.rstrip("/")
 
 
 def scheme_of(uri: str) -> str:
-    """The scheme in small letters; ``file`` for a path without one."""
+    """The scheme in lower case; ``file`` for a path without one."""
     return uri.partition("://")[0].lower() if "://" in uri else "file"
 
 
 def is_written(uri: str) -> bool:
-    """Whether tables can be written where a URI leads."""
+    """Whether tables can be written to a URI."""
     return scheme_of(uri) in ("file", *_OPENERS)
 
 
 def open_place(uri: str, options: Mapping[str, Any]) -> Place:
-    """The file system of a normal URI.
+    """The file system of a normalised URI.
 
     Raises:
-        ConfigError: there is none, or it does not take these options.
+        ConfigError: the file system does not exist or rejects these options.
     """
     scheme = scheme_of(uri)
     if scheme == "file":
         if options:
-            raise ConfigError(f"A local path takes no storage options; got {sorted(options)} for {uri}.")
+            raise ConfigError(f"Local paths do not support storage options; got {sorted(options)} for {uri}.")
         return Place(pafs.LocalFileSystem(), uri, None)
     opener = _OPENERS.get(scheme)
     if opener is not None:
@@ -114,7 +114,8 @@ def _azure(uri: str, options: Mapping[str, Any]) -> Place:
     account, _, domain = host.partition(".")
     if host and domain.partition(".")[0] not in ("dfs", "blob"):
         raise ConfigError(
-            f"{scheme_of(uri)}:// names a container and an account: abfs://container@account.dfs.core.windows.net/folder."
+            f"{scheme_of(uri)}:// requires a container and an account: "
+            "abfs://container@account.dfs.core.windows.net/folder."
         )
     root = _bucket(f"{scheme_of(uri)}://{container}/{key}")[1]
     chosen = AzureOptions.of(options, account or None)
@@ -128,20 +129,22 @@ def _bucket(uri: str) -> tuple[str, str]:
     bucket, _, key = rest.partition("/")
     if "@" in bucket or ":" in bucket or "?" in rest:
         raise ConfigError(
-            f"The path of a table in {scheme_of(uri)}:// is a bucket and a folder: no keys, hosts or parameters. They "
-            "are storage_options."
+            f"The path of a table in {scheme_of(uri)}:// is a bucket and a folder, without keys, hosts or parameters. "
+            "Pass these as storage_options."
         )
     parts = key.split("/") if key else []
     if not bucket or any(part in ("", ".", "..") for part in parts):
         raise ConfigError(
-            f"{uri} is no path of a table: it is {scheme_of(uri)}://bucket/folder, and no folder is empty."
+            f"{uri} is not the path of a table: expected {scheme_of(uri)}://bucket/folder without empty folder names."
         )
     return bucket, "/".join((bucket, *parts))
 
 
 def _hadoop(uri: str, options: Mapping[str, Any]) -> Place:
     if options:
-        raise ConfigError(f"hdfs:// takes no storage options but Hadoop's own files; got {sorted(options)} for {uri}.")
+        raise ConfigError(
+            f"hdfs:// does not support storage options, only Hadoop's own files; got {sorted(options)} for {uri}."
+        )
     return _by_arrow(uri)
 
 
@@ -164,7 +167,7 @@ def _by_fsspec(uri: str, options: Mapping[str, Any]) -> Place:
 
 
 def _kind(error: Exception) -> str:
-    """What went wrong in as far as it cannot hold a value that was handed over."""
+    """The kind of an error, without its text, which may contain an option's value."""
     return str(error) if isinstance(error, ImportError) else type(error).__name__
 
 

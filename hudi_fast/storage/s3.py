@@ -1,16 +1,16 @@
-"""Conditional writes on Amazon S3 and what speaks its protocol, through boto3.
+"""Conditional writes on Amazon S3 and compatible servers, through boto3.
 
-========  ======================  ==========================================
-write     header                  answers
-========  ======================  ==========================================
-create    ``If-None-Match: *``    200 yes, 412 there is one
-replace   ``If-Match: <ETag>``    200 yes, 412 it has changed, 404 it is gone
-========  ======================  ==========================================
+========  ======================  =====================================================
+write     header                  responses
+========  ======================  =====================================================
+create    ``If-None-Match: *``    200 created, 412 it exists
+replace   ``If-Match: <ETag>``    200 replaced, 412 it has changed, 404 it does not exist
+========  ======================  =====================================================
 
-429, and 503 when S3 says so itself, ask to slow down; everything else (409 of writes at once, 5xx, a connection that
-broke) leaves open what happened. boto3 tries nothing again. A server other than Amazon's that ignores these headers
-would let writers overwrite each other: the first write that one of them lets through is therefore sent once more, and
-has to be refused then.
+429, and 503 from S3 itself, ask to slow down. All other errors (409 for concurrent writes, 5xx, a broken connection)
+leave the outcome unknown. boto3 does not retry. A server other than Amazon's that ignores these headers would let
+writers overwrite each other. So the first successful write with each header is repeated, and the repetition must be
+rejected.
 
 Source: Amazon S3 User Guide, "Conditional requests"; S3StorageLockClient, Hudi 1.2.0.
 """
@@ -31,15 +31,15 @@ __all__ = ["S3Store"]
 
 _MARK = "hudi-fast-mark"
 _SLOW_DOWN = frozenset({"SlowDown", "ServiceUnavailable", "Throttling", "ThrottlingException", "RequestLimitExceeded"})
-_GONE = frozenset({"404", "NoSuchKey"})
-_DELETE_AT_ONCE = 1000
+_NOT_FOUND = frozenset({"404", "NoSuchKey"})
+_DELETE_BATCH = 1000
 
 
 class S3Store:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects when it is first asked for something.
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
 
     Args:
-        options: how to reach it.
+        options: connection options.
     """
 
     def __init__(self, options: S3Options) -> None:
@@ -57,9 +57,9 @@ class S3Store:
             answer = self._client.get_object(**_object(name))
             return Versioned(answer["Body"].read(), answer["ETag"])
         except self._failures as error:
-            if _code(error) in _GONE:
+            if _code(error) in _NOT_FOUND:
                 return None
-            raise _told("read", name, error) from error
+            raise _os_error("read", name, error) from error
 
     def create(self, name: str, data: bytes, mark: str = "") -> str | None:
         """See ``ObjectStore``."""
@@ -75,16 +75,16 @@ class S3Store:
         try:
             return str(self._client.head_object(**_object(name))["Metadata"].get(_MARK, ""))
         except self._failures as error:
-            if _code(error) in _GONE:
+            if _code(error) in _NOT_FOUND:
                 return None
-            raise _told("look at", name, error) from error
+            raise _os_error("look at", name, error) from error
 
     def put(self, name: str, data: bytes) -> None:
         """See ``ObjectStore``."""
         try:
             self._client.put_object(**_object(name), Body=data)
         except self._failures as error:
-            raise _told("write", name, error) from error
+            raise _os_error("write", name, error) from error
 
     def listed(self, name: str, recursive: bool) -> list[Listed] | None:
         """See ``ObjectStore``."""
@@ -92,8 +92,8 @@ class S3Store:
 
     def delete(self, names: Sequence[str]) -> None:
         """See ``ObjectStore``."""
-        for start in range(0, len(names), _DELETE_AT_ONCE):
-            self._delete_some(names[start : start + _DELETE_AT_ONCE])
+        for start in range(0, len(names), _DELETE_BATCH):
+            self._delete_some(names[start : start + _DELETE_BATCH])
 
     def _delete_some(self, names: Sequence[str]) -> None:
         try:
@@ -104,29 +104,29 @@ class S3Store:
             bucket = _object(names[0])["Bucket"]
             answer = self._client.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
         except self._failures as error:
-            raise _told("delete", names[0], error) from error
+            raise _os_error("delete", names[0], error) from error
         for failed in answer.get("Errors", ()):
-            if failed.get("Code") not in _GONE:
+            if failed.get("Code") not in _NOT_FOUND:
                 raise OSError(f"s3://{bucket}/{failed.get('Key')} could not be deleted: {failed.get('Message')}")
 
     def _conditional(self, name: str, data: bytes, header: str, more: dict[str, Any]) -> str | None:
         version = self._put_if(name, data, more)
         if version is not None and header not in self._proven:
-            self._prove(name, data, header, more, version)
+            self._verify_enforced(name, data, header, more, version)
         return version
 
-    def _prove(self, name: str, data: bytes, header: str, more: dict[str, Any], version: str) -> None:
-        """The same condition cannot hold twice."""
+    def _verify_enforced(self, name: str, data: bytes, header: str, more: dict[str, Any], version: str) -> None:
+        """Check that the server rejects the same condition when it no longer holds."""
         if version == more.get("IfMatch"):
             return
         try:
             again = self._put_if(name, data, more)
         except OSError:
-            return  # the next write is asked
+            return  # the next write checks again
         if again is not None:
             raise UnsupportedFeatureError(
-                f"The server {self._options.endpoint_url} ignores the header {header}: it overwrote s3://{name}, which "
-                "was to be written only if nobody else had. Tables cannot be written there."
+                f"The server {self._options.endpoint_url} ignores the header {header}: it overwrote s3://{name}, "
+                "although the condition no longer held. Tables cannot be written there."
             )
         self._proven.add(header)
 
@@ -134,9 +134,9 @@ class S3Store:
         try:
             return str(self._client.put_object(**_object(name), Body=data, **more)["ETag"])
         except self._failures as error:
-            if _status(error) == 412 or (_code(error) in _GONE and "IfMatch" in more):
+            if _status(error) == 412 or (_code(error) in _NOT_FOUND and "IfMatch" in more):
                 return None
-            raise _told("write", name, error) from error
+            raise _os_error("write", name, error) from error
 
     @property
     def _client(self) -> Any:
@@ -166,7 +166,7 @@ def _code(error: Exception) -> str:
     return str(answer.get("Error", {}).get("Code", ""))
 
 
-def _told(what: str, name: str, error: Exception) -> OSError:
+def _os_error(what: str, name: str, error: Exception) -> OSError:
     text = f"S3 did not {what} s3://{name}: {_code(error) or type(error).__name__}"
     detail = (getattr(error, "response", None) or {}).get("Error", {}).get("Message")
     text += f" ({detail})" if detail else ""

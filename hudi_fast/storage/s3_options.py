@@ -1,12 +1,12 @@
-"""How to reach S3: names of several libraries, one value, two clients made from it.
+"""Connection options of S3: one value from the option names of several libraries, and two clients from it.
 
 ::
 
-    storage_options ─► S3Options ─► file_system()   pyarrow's, which reads and streams
-                                └─► client()        boto3's, which writes under conditions
+    storage_options ─► S3Options ─► file_system()   pyarrow's, for reads and streams
+                                └─► client()        boto3's, for conditional writes
 
-Whatever is not said comes from where Amazon's own tools look: the environment, ``~/.aws``, the machine's role.
-Secrets are in no representation of the value.
+Missing options come from the same sources as in Amazon's tools: the environment, ``~/.aws``, the machine's role.
+Representations of the value contain no secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hudi_fast.storage.option_names import checked_options, is_true
 __all__ = ["S3Options"]
 
 _ONE_REQUEST = 19
-"""The release of pyarrow that can write a small file in one request."""
+"""First release of pyarrow that can write a small file in one request."""
 
 _NAMES = {
     "access_key": "aws_access_key_id access_key_id key fs.s3a.access.key hoodie.aws.access.key",
@@ -48,19 +48,18 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """What was said about how to reach S3; None is left to Amazon's own rules.
+    """Connection options of S3; Amazon's own defaults replace missing ones.
 
     Attributes:
         access_key: id of the key.
         secret_key: the key.
-        session_token: of a key that lasts for a while.
-        region: of the bucket.
-        endpoint_url: of a server other than Amazon's, with ``http://`` or ``https://``.
-        anonymous: ask without credentials.
-        role_arn: role to take on.
-        virtual_addressing: whether the bucket is a part of the host's name; by default it is not where there is an
-            ``endpoint_url``.
-        timeout: seconds to wait for an answer.
+        session_token: token of a temporary key.
+        region: region of the bucket.
+        endpoint_url: a server other than Amazon's, with ``http://`` or ``https://``.
+        anonymous: send requests without credentials.
+        role_arn: role to assume.
+        virtual_addressing: whether the bucket is part of the host name; by default not if ``endpoint_url`` is set.
+        timeout: seconds to wait for a response.
     """
 
     access_key: str | None = field(default=None, repr=False)
@@ -75,43 +74,43 @@ class S3Options:
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> S3Options:
-        """From storage options.
+        """Parse storage options.
 
         Raises:
-            ConfigError: an option is unknown, or no value for it; the message has no values of secrets.
+            ConfigError: an option is unknown or invalid; the message does not contain secrets.
         """
-        said = checked_options(options, _NAMES, "s3://")
-        endpoint = said.get("endpoint_url") or _environment_endpoint()
-        virtual = None if said.get("virtual_addressing") is None else is_true(said, "virtual_addressing")
-        if said.get("path_style") is not None:
-            virtual = not is_true(said, "path_style")
-        if ("access_key" in said) != ("secret_key" in said):
-            raise ConfigError("Of access_key and secret_key either both are storage options of s3://, or none.")
-        if "role_arn" in said and "access_key" in said:
-            raise ConfigError("role_arn is taken on with the machine's own credentials: it goes without access_key.")
+        given = checked_options(options, _NAMES, "s3://")
+        endpoint = given.get("endpoint_url") or _environment_endpoint()
+        virtual = None if given.get("virtual_addressing") is None else is_true(given, "virtual_addressing")
+        if given.get("path_style") is not None:
+            virtual = not is_true(given, "path_style")
+        if ("access_key" in given) != ("secret_key" in given):
+            raise ConfigError("Set both access_key and secret_key as storage options of s3://, or neither.")
+        if "role_arn" in given and "access_key" in given:
+            raise ConfigError("role_arn is assumed with the machine's own credentials: do not set access_key as well.")
         return cls(
-            access_key=said.get("access_key"),
-            secret_key=said.get("secret_key"),
-            session_token=said.get("session_token"),
-            region=said.get("region"),
-            endpoint_url=_with_scheme(endpoint, said),
-            anonymous=is_true(said, "anonymous"),
-            role_arn=said.get("role_arn"),
+            access_key=given.get("access_key"),
+            secret_key=given.get("secret_key"),
+            session_token=given.get("session_token"),
+            region=given.get("region"),
+            endpoint_url=_with_scheme(endpoint, given),
+            anonymous=is_true(given, "anonymous"),
+            role_arn=given.get("role_arn"),
             virtual_addressing=virtual,
-            timeout=_seconds(said.get("timeout", "20")),
+            timeout=_seconds(given.get("timeout", "20")),
         )
 
     def located(self, bucket: str) -> S3Options:
-        """With the region of the bucket, where Amazon can be asked and nobody has said it."""
+        """Add the region of the bucket if it is missing and Amazon can be asked for it."""
         if self.region or self.endpoint_url or _environment_region():
             return self
         try:
             return replace(self, region=pafs.resolve_s3_region(bucket))
         except (OSError, ValueError):
-            return self  # whoever reads or writes will hear what is wrong
+            return self  # the next read or write reports the error
 
     def file_system(self) -> pafs.S3FileSystem:
-        """For reading and streaming."""
+        """The file system for reads and streams."""
         endpoint = urlparse(self.endpoint_url) if self.endpoint_url else None
         more: dict[str, Any] = {}
         if endpoint is not None:
@@ -132,7 +131,7 @@ class S3Options:
         )
 
     def client(self) -> Any:
-        """For conditional writes: tries nothing twice.
+        """The client for conditional writes, without retries.
 
         Raises:
             ConfigError: boto3 is not installed.
@@ -143,7 +142,7 @@ class S3Options:
         if self.anonymous:
             more["signature_version"] = import_extra("botocore", "s3", "S3").UNSIGNED
         if self.endpoint_url and not os.environ.get("AWS_REQUEST_CHECKSUM_CALCULATION"):
-            # Amazon's newer checksums are unknown to many other servers.
+            # Many other servers do not support Amazon's newer checksums.
             more |= dict.fromkeys(("request_checksum_calculation", "response_checksum_validation"), "when_required")
         config = core.Config(
             retries={"total_max_attempts": 1},
@@ -167,11 +166,11 @@ class S3Options:
                 "aws_session_token": self.session_token,
             }
         session = boto3.session.Session(**known)
-        return session if self.role_arn is None else _in_role(session, self.role_arn)
+        return session if self.role_arn is None else _role_session(session, self.role_arn)
 
 
-def _in_role(session: Any, role: str) -> Any:
-    """A session whose credentials are those of a role, asked for anew before they end."""
+def _role_session(session: Any, role: str) -> Any:
+    """A session with the credentials of a role, which are refreshed before they expire."""
     parts = import_extra("botocore.credentials", "s3", "Writing to s3://")
     core = import_extra("botocore.session", "s3", "Writing to s3://").Session()
     fetcher = parts.AssumeRoleCredentialFetcher(
@@ -195,16 +194,16 @@ def _environment_region() -> str | None:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or None
 
 
-def _with_scheme(endpoint: str | None, said: Mapping[str, str]) -> str | None:
-    """Hadoop and pyarrow name a server without its scheme."""
+def _with_scheme(endpoint: str | None, given: Mapping[str, str]) -> str | None:
+    """Add the scheme, which Hadoop and pyarrow omit from a server's name."""
     if endpoint is None:
         return None
     if "://" not in endpoint:
-        plain = said.get("scheme", "https") == "http" or not is_true(said, "ssl", default=True)
+        plain = given.get("scheme", "https") == "http" or not is_true(given, "ssl", default=True)
         endpoint = f"{'http' if plain else 'https'}://{endpoint}"
     parsed = urlparse(endpoint)
     if parsed.scheme not in ("http", "https") or not parsed.hostname or "@" in parsed.netloc:
-        raise ConfigError("endpoint_url is http:// or https://, a host and a port, without a user.")
+        raise ConfigError("endpoint_url must be http:// or https://, a host and a port, without a user.")
     return endpoint.rstrip("/")
 
 
@@ -214,5 +213,5 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0
     if not 0 < seconds <= 3600:
-        raise ConfigError("The storage option timeout is a number of seconds, above 0 and up to 3600.")
+        raise ConfigError("The storage option timeout must be a number of seconds, above 0 and up to 3600.")
     return seconds

@@ -153,9 +153,9 @@ def test_a_null_struct_has_a_null_field():
 @pytest.mark.parametrize("name", ["nope", "st.nope", "id.a", "st.a.b", ""])
 def test_fields_that_are_not_there_are_refused_by_name(name):
     table = pa.table({"id": ["a"], "st": [{"a": "x"}]})
-    with pytest.raises(InvalidDataError, match=re.escape(f"Record key field {name!r} does not exist")):
+    with pytest.raises(InvalidDataError, match=re.escape(f"Record key field {name!r} must exist exactly once")):
         record_keys(KeyConfig("NON_PARTITION", (name,), ()), table)
-    with pytest.raises(InvalidDataError, match=re.escape(f"Partition field {name!r} does not exist")):
+    with pytest.raises(InvalidDataError, match=re.escape(f"Partition field {name!r} must exist exactly once")):
         partition_paths(KeyConfig("SIMPLE", ("id",), (name,)), table)
 
 
@@ -264,7 +264,7 @@ def test_slashes_of_a_time_are_escaped_like_others():
 @pytest.mark.parametrize("value", ["..", "a/../../b", "/etc", ".", "a//b", "a/", ".hoodie/x", "a\0"])
 def test_values_that_leave_the_table_are_refused_with_their_rows(value):
     table = pa.table({"part": ["x", value, "x", value]})
-    with pytest.raises(InvalidDataError, match=r"'part' give the path .*: 2 rows, the first of them row 1"):
+    with pytest.raises(InvalidDataError, match=r"'part' result in the path .*: 2 rows, the first of them row 1"):
         partition_paths(simple(), table)
 
 

@@ -225,9 +225,9 @@ def test_options_that_make_no_sense_are_refused_by_name(options, error, says):
 
 
 def test_strings_and_numbers_do_not_stand_in_for_each_other():
-    with pytest.raises(ConfigError, match="takes numbers only"):
+    with pytest.raises(ConfigError, match="accepts numbers only"):
         paths(["2024"], timestamp__type="UNIX_TIMESTAMP", output__dateformat="yyyy")
-    with pytest.raises(ConfigError, match="takes strings only"):
+    with pytest.raises(ConfigError, match="accepts strings only"):
         paths([2024], timestamp__type="DATE_STRING", input__dateformat="yyyy", output__dateformat="yyyy")
     with pytest.raises(UnsupportedFeatureError, match="bool"):
         paths([True], timestamp__type="UNIX_TIMESTAMP", output__dateformat="yyyy")

@@ -14,13 +14,13 @@ from hudi_fast.errors import CorruptTableError, UnsupportedFeatureError
 from hudi_fast.formats.avro.schema import arrow_to_avro
 from hudi_fast.schema.column_ids import evolved_ids
 from hudi_fast.schema.history import (
-    Name,
-    Names,
+    Rename,
+    Renames,
     SchemaHistory,
     altered_columns,
-    names_at,
     renamed_avro,
     renamed_plan,
+    renames_at,
     schema_at,
     stored_name,
 )
@@ -132,16 +132,16 @@ def test_a_file_has_the_newest_schema_that_is_not_newer_than_it() -> None:
     one = history(record(field(1, "a")), record(field(1, "b")), record(field(1, "c")))
     assert [schema_at(one, text).record.fields[0].name for text in ("5", "10", "19", "20", "99")] == list("abbcc")  # type: ignore[union-attr]
     assert schema_at(SchemaHistory(one.versions[1:]), "9") is None
-    assert names_at(SchemaHistory(one.versions[1:]), "9") is None
-    assert names_at(one, "25") is None
-    assert names_at(one, "15") == Names((Name("b", "c"),))
-    assert names_at(SchemaHistory(one.versions, as_of="12"), "5") == Names((Name("a", "b"),))
+    assert renames_at(SchemaHistory(one.versions[1:]), "9") is None
+    assert renames_at(one, "25") is None
+    assert renames_at(one, "15") == Renames((Rename("b", "c"),))
+    assert renames_at(SchemaHistory(one.versions, as_of="12"), "5") == Renames((Rename("a", "b"),))
 
 
 def test_a_column_that_was_dropped_and_added_again_is_another_one() -> None:
     one = history(record(field(1, "a"), field(2, "b")), record(field(2, "b")), record(field(2, "b"), field(3, "a")))
-    names = names_at(one, "5")
-    assert names == Names((Name("a", None),))
+    names = renames_at(one, "5")
+    assert names == Renames((Rename("a", None),))
     assert stored_name(names, "a") is None
     assert stored_name(names, "b") == "b"
     stored = pa.record_batch({"a": [1], "b": [2]})
@@ -153,7 +153,7 @@ def test_a_column_that_was_dropped_and_added_again_is_another_one() -> None:
 
 def test_two_columns_that_swapped_names_are_told_apart() -> None:
     one = history(record(field(1, "a"), field(2, "b")), record(field(1, "b"), field(2, "a")))
-    names = names_at(one, "5")
+    names = renames_at(one, "5")
     assert names is not None
     stored = pa.record_batch({"a": [1], "b": [2]})
     assert renamed_plan(stored.schema, names).apply(stored).to_pydict() == {"b": [1], "a": [2]}
@@ -171,7 +171,7 @@ def test_nested_fields_are_renamed_dropped_and_retyped() -> None:
         field(4, "l", ArrayType(field(5, "element", record(field(6, "ee", "string"))))),
         field(7, "m", MapType(Field(8, "key", False, "string"), field(9, "value", record(field(10, "gg"))))),
     )
-    names = names_at(history(before, after), "5")
+    names = renames_at(history(before, after), "5")
     assert names is not None
     kind = pa.struct([("x", pa.int32()), ("gone", pa.int32())])
     rows = pa.table(
@@ -199,7 +199,7 @@ def test_nested_fields_are_renamed_dropped_and_retyped() -> None:
 
 def test_a_schema_of_a_log_block_that_is_none_is_named() -> None:
     with pytest.raises(CorruptTableError, match="log block"):
-        renamed_avro("[1]", Names((Name("a", "b"),)), "x.log")
+        renamed_avro("[1]", Renames((Rename("a", "b"),)), "x.log")
 
 
 # ---- ids and types
@@ -259,7 +259,7 @@ def test_columns_are_followed_by_their_ids(
     before = record(*(field(number, name) for name, number in zip(old, old_ids, strict=False)))
     after = record(*(field(number, name) for name, number in zip(new, new_ids, strict=False)))
     one = history(before, after)
-    names = names_at(one, "5")
+    names = renames_at(one, "5")
     stored = pa.record_batch({name: pa.array([number], pa.int32()) for name, number in zip(old, old_ids, strict=False)})
     read = stored if names is None else renamed_plan(stored.schema, names).apply(stored)
     by_id = dict(zip(old_ids, old_ids[: len(old)], strict=False))

@@ -74,8 +74,8 @@ def test_a_column_of_nulls_takes_the_type_that_the_table_has():
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ([("a", pa.int32()), ("A", pa.int32())], "'A' differs from column 'a' in case only"),
-        ([("a", pa.int32()), ("a", pa.int32())], "'a' is there twice"),
+        ([("a", pa.int32()), ("A", pa.int32())], "'A' differs from column 'a' only in case"),
+        ([("a", pa.int32()), ("a", pa.int32())], "'a' occurs twice"),
         ([("s", pa.struct([("x", pa.int32()), ("X", pa.int32())]))], r"'s\.X' differs"),
         ([("n", pa.null())], "'n' has no type"),
         ([("s", pa.struct([("n", pa.null())]))], r"'s\.n' has no type"),

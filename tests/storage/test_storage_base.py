@@ -34,7 +34,7 @@ def test_paths_and_uris_mean_the_same_folder(tmp_path: Path) -> None:
 def test_unknown_file_systems_and_options_for_local_ones_are_refused(tmp_path: Path) -> None:
     with pytest.raises(hf.ConfigError, match="No file system"):
         Storage("nope://bucket/table")
-    with pytest.raises(hf.ConfigError, match="takes no storage options"):
+    with pytest.raises(hf.ConfigError, match="do not support storage options"):
         Storage(tmp_path, {"region": "x"})
 
 

@@ -16,6 +16,6 @@ def test_an_installed_package_is_imported() -> None:
 
 def test_a_missing_package_is_named_with_the_extra_that_brings_it() -> None:
     with pytest.raises(
-        ConfigError, match=r"^A table at x:// needs the package no_such_package: pip install 'hudi-fast\[x\]'"
+        ConfigError, match=r"^A table at x:// requires the package no_such_package: pip install 'hudi-fast\[x\]'"
     ):
         import_extra("no_such_package.client", "x", "A table at x://")

@@ -8,7 +8,7 @@ import pytest
 
 from hudi_fast.storage import object_store
 from hudi_fast.storage.conditional import ThrottledError, Versioned
-from hudi_fast.storage.object_store import RootedStore, create_confirmed, patiently
+from hudi_fast.storage.object_store import RootedStore, create_confirmed, with_retries
 
 
 class Objects:
@@ -87,7 +87,7 @@ def answers(*results: object) -> Callable[[], object]:
 
 
 def test_a_call_is_repeated_with_growing_pauses(no_pauses: list[float]) -> None:
-    assert patiently(answers(OSError(), ThrottledError(), 7)) == 7
+    assert with_retries(answers(OSError(), ThrottledError(), 7)) == 7
     assert len(no_pauses) == 2
     assert 0.025 <= no_pauses[0] <= 0.05 < 0.2 <= no_pauses[1] <= 0.4
 
@@ -95,7 +95,7 @@ def test_a_call_is_repeated_with_growing_pauses(no_pauses: list[float]) -> None:
 @pytest.mark.parametrize("error", [FileNotFoundError(), FileExistsError(), PermissionError()])
 def test_an_error_that_would_come_again_is_raised_at_once(error: OSError, no_pauses: list[float]) -> None:
     with pytest.raises(type(error)):
-        patiently(answers(error, 7))
+        with_retries(answers(error, 7))
     assert no_pauses == []
 
 
@@ -103,7 +103,7 @@ def test_no_try_begins_late(monkeypatch: pytest.MonkeyPatch, no_pauses: list[flo
     times = iter([0.0, 20.0])
     monkeypatch.setattr(object_store.time, "monotonic", lambda: next(times))
     with pytest.raises(OSError, match="slow"):
-        patiently(answers(OSError("slow"), 7))
+        with_retries(answers(OSError("slow"), 7))
     assert no_pauses == []
 
 

@@ -78,26 +78,26 @@ def test_the_environment_names_a_server(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("path", "given", "said"),
     [
-        ("s3://b/t", {"secret": "SECRET-1", "secret_key": "SECRET-2"}, "say different things"),
+        ("s3://b/t", {"secret": "SECRET-1", "secret_key": "SECRET-2"}, "contradict each other"),
         ("s3://b/t", {"access_key": "SECRET-1"}, "both"),
         ("s3://b/t", {"colour": "SECRET-1"}, "'colour' is unknown"),
         ("s3://b/t", {"endpoint_url": "http://user:SECRET-1@host"}, "without a user"),
         ("s3://b/t", {"anonymous": "SECRET-1"}, "true or false"),
         ("s3://b/t", {"timeout": "SECRET-1"}, "number of seconds"),
-        ("s3://b/t", {**KEYS, "role_arn": "r"}, "goes without access_key"),
+        ("s3://b/t", {**KEYS, "role_arn": "r"}, "do not set access_key"),
         ("s3://key:SECRET-1@b/t", {}, "storage_options"),
         ("s3://b/t?access_key=SECRET-1", {}, "storage_options"),
         ("gs://b/t", {"colour": "SECRET-1"}, "'colour' is unknown"),
         ("gs://b/t?x", {}, "storage_options"),
         ("abfs://c/t", {}, "account_name"),
-        ("abfs://c@a.dfs.core.windows.net/t", {"account_key": "SECRET-1", "sas_token": "SECRET-2"}, "give one"),
-        ("/tmp/t", {"key": "SECRET-1"}, "no storage options"),
-        ("hdfs://names/t", {"user": "SECRET-1"}, "no storage options"),
+        ("abfs://c@a.dfs.core.windows.net/t", {"account_key": "SECRET-1", "sas_token": "SECRET-2"}, "Set only one"),
+        ("/tmp/t", {"key": "SECRET-1"}, "not support storage options"),
+        ("hdfs://names/t", {"user": "SECRET-1"}, "not support storage options"),
         ("nosuch://b/t", {}, "fsspec has none"),
-        ("s3://b/t", ["SECRET-1"], "names and values"),
-        ("s3://b//t", {}, "no folder is empty"),
-        ("s3://b/../t", {}, "no folder is empty"),
-        ("s3://", {}, "is no path of a table"),
+        ("s3://b/t", ["SECRET-1"], "a mapping of names to values"),
+        ("s3://b//t", {}, "without empty folder names"),
+        ("s3://b/../t", {}, "without empty folder names"),
+        ("s3://", {}, "is not the path of a table"),
     ],
 )
 def test_wrong_options_are_refused_without_their_values(path: str, given: Any, said: str) -> None:
@@ -195,7 +195,7 @@ def test_tables_are_read_through_fsspec_and_not_written(tmp_path: Path) -> None:
     try:
         table = hf.HudiTable.open("memory://lake/t")
         assert table.to_arrow().num_rows == 5
-        with pytest.raises(hf.UnsupportedFeatureError, match="through memory:// no file can be created"):
+        with pytest.raises(hf.UnsupportedFeatureError, match="memory:// cannot create a file"):
             table.upsert(plain_rows([1]), options())
         with pytest.raises(hf.UnsupportedFeatureError, match="memory://"):
             table.services.clean()
