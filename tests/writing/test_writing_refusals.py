@@ -49,7 +49,7 @@ DATA: dict[str, tuple[pa.Table, dict[str, Any], type[Exception], str]] = {
         GOOD.append_column("Text", pa.array(["x"] * 6)),
         {},
         hf.SchemaMismatchError,
-        "in case only",
+        "only in case",
     ),
     "new column that is not nullable": (
         pa.table([*GOOD.columns, pa.array([1] * 6)], schema=GOOD.schema.append(pa.field("n", pa.int32(), False))),
