@@ -54,11 +54,11 @@ class HudiError(Exception):
 
 
 class ConfigError(HudiError):
-    """Options are wrong, contradict each other, or contradict the table."""
+    """Options are invalid, contradict each other, or contradict the table."""
 
 
 class TableNotFoundError(HudiError):
-    """There is no Hudi table at the path."""
+    """The path has no Hudi table."""
 
 
 class TableExistsError(HudiError):

@@ -150,7 +150,7 @@ def _details(row: dict[str, Any]) -> str:
         "" if row["state"] == "COMPLETED" else row["state"],
         "" if read is None else counted(read, "file group") + ("" if written is None else f" into {written:,}"),
         "" if deleted is None else counted(deleted, "file") + " deleted",
-        f"undid {', '.join(row['rolled_back'])}" if row["rolled_back"] else "",
+        f"rolled back {', '.join(row['rolled_back'])}" if row["rolled_back"] else "",
         row["comment"] or "",
         row["note"] or "",
         "archived" if row["archived"] else "",

@@ -79,7 +79,7 @@ class MetadataOptions(OptionValues):
                 )
         if self.secondary_column is not None and self.expression_column is not None:
             raise ConfigError(
-                f"{_M}index.secondary.column and {_M}index.expression.column share hoodie.index.name; make one index "
+                f"{_M}index.secondary.column and {_M}index.expression.column share hoodie.index.name; build one index "
                 "at a time."
             )
         _ = self.expression_options

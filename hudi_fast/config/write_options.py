@@ -27,7 +27,7 @@ _CLUSTERING_UPDATES = "hoodie.clustering.updates.strategy"
 _PREFIX_KEY = "hoodie.datasource.write.commitmeta.key.prefix"
 _LEVELS = {"zstd": (1, 22), "gzip": (1, 9), "brotli": (0, 11)}
 _DEFAULT_LEVELS = {"zstd": 1}
-_SKEW_OF_MACHINES_MS = 200
+_SHARED_CLOCK_SKEW_MS = 200
 _RECORD_INDEX_SWITCHES = {
     "GLOBAL_RECORD_LEVEL_INDEX": "record_index",
     "RECORD_LEVEL_INDEX": "partitioned_record_index",
@@ -300,7 +300,7 @@ class WriteOptions:
                 )
             object.__setattr__(self, "failed_writes_policy", "LAZY")
         if self.lock.is_distributed and "hoodie.time.generator.max_expected_clock_skew_ms" not in self.explicit:
-            object.__setattr__(self, "clock_skew_ms", _SKEW_OF_MACHINES_MS)
+            object.__setattr__(self, "clock_skew_ms", _SHARED_CLOCK_SKEW_MS)
 
     def _resolve_duplicates(self) -> None:
         if self.insert_drop_duplicates:

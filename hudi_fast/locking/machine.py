@@ -86,7 +86,7 @@ def _open(storage: Storage, lock: str) -> int:
         if error.errno not in _NOT_ALLOWED:
             raise
         raise LockError(
-            f"The lock of the table {storage.uri} cannot be taken: the file {lock} cannot be written "
+            f"The lock of the table {storage.uri} cannot be acquired: the file {lock} cannot be written "
             f"({error.strerror}). Writes and table services need write access to the .hoodie folder; reads and dry "
             "runs need no lock."
         ) from error

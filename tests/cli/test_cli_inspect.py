@@ -56,7 +56,7 @@ def test_history_of_archived_instants_is_there_for_those_who_ask(run, golden, ve
 
 def test_history_names_what_was_undone_and_kept(run, golden):
     _, out, _ = run("history", golden("cow_v9_savepoint_rollback").table)
-    assert "3 files deleted; undid 2" in out
+    assert "3 files deleted; rolled back 2" in out
     assert "savepoint" in out
 
 

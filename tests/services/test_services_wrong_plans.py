@@ -134,5 +134,5 @@ def test_a_table_that_must_not_be_written_can_be_looked_at_and_says_so_otherwise
         calls = [lambda: services.clean(one), services.cluster, services.savepoint, services.rollback]
         calls += [lambda: services.restore(saved), lambda: services.upgrade(8), services.repair]
         for call in calls:
-            with pytest.raises(hf.LockError, match=rf"lock of the table {path} cannot be taken.*\.locks/hudi"):
+            with pytest.raises(hf.LockError, match=rf"lock of the table {path} cannot be acquired.*\.locks/hudi"):
                 call()
