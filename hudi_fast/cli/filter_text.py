@@ -60,10 +60,6 @@ class _Token:
 def parse_where(text: str, schema: pa.Schema) -> Any:
     """Parse a condition to a :class:`pyarrow.compute.Expression`.
 
-    Args:
-        text: condition in the grammar of this module.
-        schema: columns that the condition may name.
-
     Raises:
         ConfigError: a syntax error, an unknown column, or a literal that does not fit the type of its column.
     """

@@ -70,11 +70,7 @@ class BootstrapOptions(OptionValues):
         return _simple(self.translator).startswith("Decoded")
 
     def mode_of(self, folder: str) -> str:
-        """``METADATA_ONLY`` or ``FULL_RECORD``.
-
-        Args:
-            folder: partition path in the source folder.
-        """
+        """``METADATA_ONLY`` or ``FULL_RECORD``."""
         uniform = _UNIFORM.get(_simple(self.selector))
         if uniform is not None:
             return uniform

@@ -65,13 +65,7 @@ def open_dynamodb_implicit(storage: Storage, options: LockOptions) -> DynamoDbLo
 
 
 class DynamoDbLock:
-    """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
-
-    Args:
-        table: the lock table.
-        key: partition key of the lock.
-        lease_ms: length of the lease.
-    """
+    """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`."""
 
     def __init__(self, table: LockTable, key: str, lease_ms: int) -> None:
         self._table = table

@@ -56,10 +56,6 @@ _UNSUPPORTED = (
 def open_hive_metastore(storage: Storage, options: LockOptions) -> HiveMetastoreLock:
     """Open the lock of the given database and table, in the metastore of the options or of ``hive-site.xml``.
 
-    Args:
-        storage: the table's storage; not used.
-        options: metastores, names, heartbeat interval.
-
     Raises:
         ConfigError: no metastore is given, or it is not ``thrift://host:port``.
         UnsupportedFeatureError: ``hive-site.xml`` requires authentication, encryption or another protocol.
@@ -76,14 +72,7 @@ def open_hive_metastore(storage: Storage, options: LockOptions) -> HiveMetastore
 
 
 class HiveMetastoreLock:
-    """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
-
-    Args:
-        metastore: client of the metastore.
-        database: Hive database of the lock.
-        table: Hive table of the lock.
-        heartbeat_seconds: interval between heartbeats.
-    """
+    """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`."""
 
     def __init__(self, metastore: Metastore, database: str, table: str, heartbeat_seconds: float) -> None:
         self._metastore = metastore

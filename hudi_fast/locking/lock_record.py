@@ -68,12 +68,7 @@ def decode_record(data: bytes) -> LockRecord:
 
 
 def is_taken(record: LockRecord, now_ms: int) -> bool:
-    """Whether the owner of the record still holds the lock, allowing for clock drift.
-
-    Args:
-        record: the record read.
-        now_ms: current time in milliseconds since the epoch.
-    """
+    """Whether the owner of the record still holds the lock, allowing for clock drift."""
     return not record.expired and now_ms <= record.valid_until + DRIFT_MS
 
 

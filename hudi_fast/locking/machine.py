@@ -109,12 +109,7 @@ def _is_same_file(descriptor: int, path: str) -> bool:
 
 
 def is_held(storage: Storage, path: str = LOCK_PATH) -> bool:
-    """Whether a process on this machine holds the lock at this moment; for reports only.
-
-    Args:
-        storage: the table's storage.
-        path: lock file, relative to the table.
-    """
+    """Whether a process on this machine holds the lock at this moment; for reports only."""
     if not storage.is_local:
         return False
     try:

@@ -16,10 +16,6 @@ __all__ = ["open_provider"]
 def open_provider(storage: Storage, options: LockOptions) -> LockProvider:
     """Open the provider of the options; it does not hold the lock yet.
 
-    Args:
-        storage: the table's storage.
-        options: must name a provider for several machines.
-
     Raises:
         ConfigError: a setting or a package is missing.
         UnsupportedFeatureError: the provider does not support this storage.

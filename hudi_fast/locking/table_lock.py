@@ -80,10 +80,6 @@ def no_lock() -> AbstractContextManager[HeldLock]:
 def table_lock(storage: Storage, options: LockOptions) -> Iterator[HeldLock]:
     """Hold the table lock for the duration of the block.
 
-    Args:
-        storage: storage of an existing table.
-        options: lock provider and wait times.
-
     Raises:
         ConfigError: the provider lacks a setting or a package.
         LockError: the lock cannot be acquired.

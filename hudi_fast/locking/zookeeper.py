@@ -75,10 +75,6 @@ def queue_order(names: Sequence[str]) -> list[str]:
 class ZookeeperLock:
     """One acquisition of one lock: a :class:`~hudi_fast.locking.provider.LockProvider`.
 
-    Args:
-        server: address and timeouts of ZooKeeper.
-        path: parent node of the queue.
-
     Raises:
         ConfigError: an invalid ZooKeeper path.
     """

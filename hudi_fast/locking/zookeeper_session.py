@@ -61,9 +61,6 @@ class ZookeeperServer:
 class ZookeeperSession:
     """A session, initially not connected. ZooKeeper deletes its ephemeral nodes when it ends.
 
-    Args:
-        server: address and timeouts.
-
     Attributes:
         broken: not reusable: the session has ended, or an abandoned request may still be executed.
         changed: set when a watched node or the state of the connection changes.

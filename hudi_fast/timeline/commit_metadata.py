@@ -205,10 +205,6 @@ def encode_workload_profile(
 def decode_commit_metadata(data: bytes, path: str | None = None) -> CommitMetadata:
     """Decode commit metadata from JSON or Avro; an empty body is an empty commit.
 
-    Args:
-        data: the whole body.
-        path: path of the file, for messages.
-
     Raises:
         CorruptTableError: the body is neither JSON nor Avro, or truncated.
     """

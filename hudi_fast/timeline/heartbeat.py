@@ -55,13 +55,7 @@ _BY_DEFAULT = HeartbeatRule()
 
 
 class Heartbeat:
-    """The heartbeat of one instant; thread-safe.
-
-    Args:
-        storage: the table's storage.
-        instant: requested time of the running write or service.
-        rule: interval and expiry.
-    """
+    """The heartbeat of one instant; thread-safe."""
 
     def __init__(self, storage: Storage, instant: str, rule: HeartbeatRule) -> None:
         self._storage, self._instant, self._rule = storage, instant, rule
@@ -136,11 +130,6 @@ def heartbeat_path(instant: str) -> str:
 def sending_heartbeats(storage: Storage, instant: str, rule: HeartbeatRule = _BY_DEFAULT) -> Iterator[Heartbeat]:
     """Send heartbeats for an instant during the block.
 
-    Args:
-        storage: the table's storage.
-        instant: requested time.
-        rule: interval and expiry.
-
     Raises:
         CommitError: the first heartbeat could not be written; the block is not entered.
     """
@@ -153,13 +142,7 @@ def sending_heartbeats(storage: Storage, instant: str, rule: HeartbeatRule = _BY
 
 
 def is_fresh(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
-    """Whether an instant has a heartbeat that is not expired.
-
-    Args:
-        storage: the table's storage.
-        instant: requested time.
-        rule: expiry.
-    """
+    """Whether an instant has a heartbeat that is not expired."""
     file = storage.stat(heartbeat_path(instant))
     return file is not None and time.time() * 1000 - file.modified_ms <= rule.lasts_ms
 
@@ -169,11 +152,6 @@ def is_alive(storage: Storage, instant: str, rule: HeartbeatRule) -> bool:
 
     A fresh heartbeat of this machine counts only with concurrent writers (``rule.shared``) or in an object store:
     otherwise the lock excludes other processes of this machine.
-
-    Args:
-        storage: the table's storage.
-        instant: requested time.
-        rule: expiry.
     """
     if not is_fresh(storage, instant, rule):
         return False

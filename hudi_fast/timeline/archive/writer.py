@@ -130,12 +130,7 @@ def read_instant(storage: Storage, files: Iterable[StateFile]) -> ArchivedInstan
 
 
 def delete_instants(storage: Storage, instants: Iterable[Sequence[StateFile]]) -> int:
-    """Delete the files of archived instants and return the number of deleted files.
-
-    Args:
-        storage: the table's storage.
-        instants: the files of each instant.
-    """
+    """Delete the files of archived instants and return the number of deleted files."""
     files = sorted((file for one in instants for file in one), key=lambda file: (file.requested, file.action))
     pending = [file for file in files if file.state is not State.COMPLETED]
     completed = [file for file in files if file.state is State.COMPLETED]
