@@ -52,10 +52,7 @@ _DIGITS = 8
 def bucket_of_keys(keys: pa.Array, settings: BucketSettings, partition: str = "") -> npt.NDArray[np.int32]:
     """The bucket of each key, for the engine ``SIMPLE``: int32[n], from 0.
 
-    Args:
-        keys: n record keys (string, no nulls), as the table stores them.
-        settings: number of buckets and hashed fields.
-        partition: partition of the keys.
+    ``keys`` are n record keys (string, no nulls), as the table stores them.
     """
     buffers = varlen_buffers(single_chunk(keys))
     hashes = list_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)
@@ -91,10 +88,7 @@ def shared_bucket_file_id(number: int) -> str:
 def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dict[int, FileSlice]:
     """The slice of each bucket with rows in a partition.
 
-    Args:
-        slices: the partition's newest slices.
-        count: number of buckets of the partition.
-        where: the table, for messages.
+    ``slices`` are the partition's newest slices.
 
     Raises:
         ConfigError: a file group's bucket is outside that number: the table was written with other settings.
@@ -121,10 +115,6 @@ def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dic
 
 def load_bucket_overrides(storage: Storage, timeline: Timeline) -> tuple[tuple[str, int], ...]:
     """The table's bucket counts for some partitions: patterns and counts, in order of precedence.
-
-    Args:
-        storage: the table's storage.
-        timeline: decides which changes of these counts are complete.
 
     Raises:
         CorruptTableError: the file is invalid.

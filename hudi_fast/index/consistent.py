@@ -87,7 +87,6 @@ class HashingMetadata:
     """The ranges of one partition.
 
     Attributes:
-        partition: partition path.
         instant: of the clustering that created them, or :data:`FIRST_INSTANT`.
         sequence: number of changes so far.
         nodes: ascending by ``value``; at least one.
@@ -102,10 +101,7 @@ class HashingMetadata:
 def node_of_keys(keys: pa.Array, settings: BucketSettings, metadata: HashingMetadata) -> npt.NDArray[np.int32]:
     """The range of each key: int32[n], indexes into ``metadata.nodes``.
 
-    Args:
-        keys: n record keys (string, no nulls), as the table stores them.
-        settings: hashed fields.
-        metadata: the ranges of the keys' partition.
+    ``keys`` are n record keys (string, no nulls), as the table stores them.
     """
     buffers = varlen_buffers(single_chunk(keys))
     hashes = joined_hashes(buffers.offsets, buffers.data, settings.hash_fields, settings.key_rule)

@@ -40,7 +40,6 @@ class Candidate:
     """A slice that may hold incoming keys.
 
     Attributes:
-        slice: the slice.
         settings: the remaining tests, to be made with its base file.
     """
 
@@ -53,11 +52,7 @@ def candidates(
 ) -> list[Candidate]:
     """The slices that the metadata table does not exclude, in their order.
 
-    Args:
-        table: the metadata table; None if the table has no usable one.
-        slices: of one or more partitions.
-        keys: keys to find.
-        settings: of the index; all slices are candidates unless it is a bloom index that uses the metadata table.
+    All slices are candidates without a metadata table, and for indexes other than a bloom index that uses it.
 
     Warns:
         HudiWarning: the metadata table cannot be read; footers are read instead.

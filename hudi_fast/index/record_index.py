@@ -60,11 +60,6 @@ def is_by_partition(table: MetadataTable) -> bool:
 def usable_index(settings: IndexSettings, table: MetadataTable | None, where: str) -> IndexSettings:
     """The settings; or settings of a fallback index if the requested record index is missing.
 
-    Args:
-        settings: any.
-        table: the metadata table of the write's pinned state.
-        where: the data table, for the warning.
-
     Warns:
         HudiWarning: why the record index is not used; keys are looked up in all files instead.
     """
@@ -86,10 +81,7 @@ def usable_index(settings: IndexSettings, table: MetadataTable | None, where: st
 def locate_keys(table: MetadataTable, keys: pa.Array, data_partition: str | None = None) -> KeyLocations:
     """Look up keys, which may repeat.
 
-    Args:
-        table: a metadata table whose record index is usable.
-        keys: string[n], without nulls.
-        data_partition: partition path to search, for a partitioned index.
+    ``keys`` are string[n] without nulls. ``data_partition`` is the partition path to search, for a partitioned index.
 
     Raises:
         CorruptTableError: a file of the index is missing or corrupt.

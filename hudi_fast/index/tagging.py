@@ -115,9 +115,7 @@ class IncomingKeys:
     Attributes:
         keys: string array, distinct, no nulls; n keys.
         rows: int64[n]: the incoming row of each key.
-        table: hash table of ``keys``.
         low: smallest key; None when there are none.
-        high: largest key.
         ordered_alike: whether Java's string order and the order of UTF-8 bytes agree on these keys.
     """
 
@@ -143,7 +141,6 @@ class SliceMatches:
     """Rows of one slice whose keys are incoming.
 
     Attributes:
-        slice: the file slice.
         base_rows: int64[m], ascending row numbers in the base file.
         incoming_rows: int64[m], the incoming row of each.
     """
@@ -158,12 +155,7 @@ def match_slice(
 ) -> SliceMatches | None:
     """Look up the incoming keys in one slice; None when it holds none of them.
 
-    Args:
-        storage: the table's storage.
-        slice_: a slice with a base file.
-        keys: keys to find.
-        settings: the tests to use.
-        key_config: how to compute keys from columns; None when the table stores keys.
+    The slice has a base file. ``key_config`` computes keys from columns; None when the table stores keys.
 
     Raises:
         CorruptTableError: the base file cannot be read, or a bloom index finds a corrupt filter.
@@ -216,10 +208,7 @@ def file_keys(reader: BaseFileReader, key_config: KeyConfig | None) -> Iterator[
 def untagged_rows(rows: npt.NDArray[np.int64], matches: Iterable[SliceMatches], total: int) -> npt.NDArray[np.int64]:
     """The ``rows`` without a match.
 
-    Args:
-        rows: int64[n], incoming row numbers, each below ``total``.
-        matches: of all slices.
-        total: number of incoming rows.
+    ``rows`` are int64[n], incoming row numbers, each below ``total``.
     """
     seen = np.zeros(total, dtype=np.bool_)
     for match in matches:

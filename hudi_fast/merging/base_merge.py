@@ -186,11 +186,7 @@ def entry_replacement(
 ) -> Replacement:
     """Make replacements from folded log entries.
 
-    Args:
-        rules: merge rules.
-        entries: the folded entries.
-        changes: their effect on the base file; ``sources`` are entry numbers.
-        schema: requested columns; ``entries.rows`` has all of them in the same types.
+    ``changes.sources`` are entry numbers; ``entries.rows`` has the columns of ``schema`` in the same types.
     """
     rows = entries.rows.select(schema.names)
 

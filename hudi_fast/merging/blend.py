@@ -60,11 +60,8 @@ def _default(name: str, default: object, kind: pa.DataType) -> pa.Scalar:
 def fill_gaps(rules: MergeRules, older: pa.Table, newer: pa.Table, newer_wins: Flags | None) -> tuple[pa.Table, Flags]:
     """Blend rows by the table's partial update mode.
 
-    Args:
-        rules: with a partial mode.
-        older: n rows.
-        newer: n rows of the same columns; row i has the key of row i of ``older``.
-        newer_wins: bool[n], whether the newer row wins; None when each does.
+    Both tables have the same columns, and row i of both has one key. ``newer_wins`` is bool[n]; None when each newer
+    row wins.
 
     Returns:
         n rows; and bool[n], rows in which some column of the loser replaced the winner's.
@@ -97,11 +94,8 @@ def blend_provided(
 ) -> pa.Table:
     """Put rows of partial log blocks over the rows that they change.
 
-    Args:
-        older: n rows.
-        newer: n rows of the same columns; row i has the key of row i of ``older``.
-        column_sets: sets of columns.
-        column_set: int32[n], the number of the set that a newer row provides; -1 for all columns.
+    Both tables have the same columns, and row i of both has one key. ``column_set`` is int32[n], the number of the set
+    that a newer row provides; -1 for all columns.
     """
     columns = [
         _choose(old, new, provides(column_sets, name)[column_set])
@@ -113,11 +107,8 @@ def blend_provided(
 def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> tuple[pa.Table, Flags | None]:
     """Call the user's merge function and check its result.
 
-    Args:
-        merger: the function.
-        older: n rows.
-        newer: n rows of the same columns; row i has the key of row i of ``older``. The function receives all columns
-            except the meta columns, which are those of the newer row.
+    Both tables have the same columns, and row i of both has one key. The function receives all columns except the meta
+    columns, which are those of the newer row.
 
     Returns:
         n rows of the same columns; and bool[n], the deleted ones, None for none.

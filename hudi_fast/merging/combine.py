@@ -46,10 +46,7 @@ def combine(
 def commit_time_deletes(rules: MergeRules, deletes: Flags | None, ordering: Sequence[pa.Array]) -> Flags | None:
     """The rows of a batch that are deletes and win over every row before them.
 
-    Args:
-        rules: merge rules.
-        deletes: bool[n]; None for none.
-        ordering: ordering columns, n values each; empty when ordering values are not compared.
+    ``deletes`` is bool[n], None for none. ``ordering`` is empty when ordering values are not compared.
 
     Returns:
         bool[n]; None where it makes no difference.

@@ -70,10 +70,7 @@ def _folded(rules: MergeRules, entries: LogEntries) -> LogEntries:
 def fold_keyed(rules: MergeRules, entries: LogEntries, numbers: Numbers) -> tuple[Rows, LogEntries]:
     """Fold entries whose keys are numbered.
 
-    Args:
-        rules: merge rules.
-        entries: n entries.
-        numbers: int32[n], a number below n per entry, equal for equal keys.
+    ``numbers`` is int32[n], a number below n per entry, equal for equal keys.
 
     Returns:
         int64[k], ascending: the winning entries; and the folded entries in their order.

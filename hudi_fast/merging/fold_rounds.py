@@ -26,10 +26,7 @@ Flags = npt.NDArray[np.bool_]
 def fold_by_merger(merger: Merger, entries: LogEntries, numbers: npt.NDArray[np.int32]) -> tuple[Rows, LogEntries]:
     """One entry per key.
 
-    Args:
-        merger: the user function.
-        entries: n entries.
-        numbers: int32[n], a number per entry, equal for equal keys.
+    ``numbers`` is int32[n], a number per entry, equal for equal keys.
 
     Returns:
         int64[k], ascending: the last entry of each key; and the folded entries in their order.

@@ -40,7 +40,6 @@ class LogRowReader:
     """Reads data blocks of one slice; blocks with the same schema share a decoder.
 
     Attributes:
-        storage: the table's storage.
         schema: requested columns, all nullable.
         decoders: by the text of the writer's schema in current names; filled as blocks are read.
         history: the table's schema history; None for a table without one.

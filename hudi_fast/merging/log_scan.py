@@ -70,12 +70,9 @@ def filter_visible_blocks(merge: SliceMerge, blocks: Iterable[LogBlock]) -> list
 def blocks_of_file(merge: SliceMerge, path: str, slice_logs: Sequence[str] = ()) -> list[LogBlock]:
     """The data and delete blocks of one log file that apply in its slice.
 
-    Args:
-        merge: of the table.
-        path: of the log file.
-        slice_logs: paths of all log files of its slice, in order; empty if no file follows. Before table version 8 a
-            later file may hold a command block that rolls back blocks of this one; once their write is archived, only
-            that block records the rollback.
+    ``slice_logs`` are the paths of all log files of its slice, in order; empty if no file follows. Before table version
+    8 a later file may hold a command block that rolls back blocks of this one; once their write is archived, only that
+    block records the rollback.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -130,10 +127,7 @@ def is_rolled_back(storage: Storage, log: LogFile, others: Iterable[LogFile]) ->
     Before table version 8 files of failed writes are not deleted; once their writes are archived, only command blocks
     record the rollback.
 
-    Args:
-        storage: of the table.
-        log: the file.
-        others: all log files of the slice.
+    ``others`` are all log files of the slice.
 
     Raises:
         CorruptTableError: a file is missing or corrupt.

@@ -41,15 +41,8 @@ def merged_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a slice in a snapshot query, at most ``batch_rows`` at a time.
 
-    Args:
-        merge: how slices merge.
-        slice_: the slice.
-        blocks: its visible log blocks.
-        wanted: requested columns, all nullable.
-        columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
-        reader: the slice's open base file; None when it has none.
-        batch_rows: maximum rows of a batch.
-        ruled_out: row groups of which only replaced rows are returned.
+    ``blocks`` are visible log blocks, ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``,
+    ``reader`` the slice's open base file or None. Of row groups in ``ruled_out`` only replaced rows are returned.
 
     Raises:
         CorruptTableError: a file of the slice is corrupt.
@@ -73,12 +66,7 @@ def log_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The rows of the log as written, without deletes: all of them, for a query that does not merge.
 
-    Args:
-        merge: how slices merge.
-        blocks: of one slice.
-        wanted: requested columns.
-        columns: :func:`hudi_fast.merging.slice_merge.merge_schema` of them.
-        batch_rows: maximum rows of a batch.
+    ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``.
     """
     entries = read_entries(merge, blocks, columns)
     yield from _gathered(entries.rows.select(wanted.names), entries.row[~entries.deletes], batch_rows)

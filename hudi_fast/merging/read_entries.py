@@ -38,8 +38,6 @@ class _Part:
     """The contents of one block.
 
     Attributes:
-        block: the block.
-        count: number of entries.
         rows: records of a data block; None for a delete block.
         deletes: entries of a delete block.
         columns: column names of a partial data block; None for all.

@@ -67,12 +67,8 @@ def resolve_slice(
 ) -> ResolvedSlice:
     """Fold the log of a slice and resolve it against the base file.
 
-    Args:
-        merge: how the slice merges.
-        blocks: of :func:`hudi_fast.merging.log_scan.visible_blocks`.
-        schema: of :func:`hudi_fast.merging.slice_merge.merge_schema`.
-        reader: the open base file; None for a slice without one.
-        base_instant: the base file's instant, to which record positions refer.
+    ``blocks`` are of :func:`hudi_fast.merging.log_scan.visible_blocks`, ``schema`` is of
+    :func:`hudi_fast.merging.slice_merge.merge_schema`. Record positions are used if they refer to ``base_instant``.
 
     Raises:
         CorruptTableError: a file of the slice is corrupt.

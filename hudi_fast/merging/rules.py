@@ -136,12 +136,7 @@ def merge_rules_of(
 ) -> MergeRules:
     """The rules of a table.
 
-    Args:
-        config: the table's configuration.
-        delete_field: column that marks deletes, if the table's configuration names none.
-        delete_marker: the text of ``delete_field`` in a delete.
-        merger: merge function for a table with merge mode CUSTOM.
-        defaults: column defaults other than null.
+    ``delete_field`` and ``delete_marker`` apply if the configuration names none; ``merger`` is for merge mode CUSTOM.
 
     Raises:
         UnsupportedFeatureError: the table's payload class, merge strategy or partial update mode is not supported.

@@ -34,10 +34,7 @@ class SliceMerge:
     """Inputs of merging a slice. Picklable.
 
     Attributes:
-        storage: the table's storage.
         timeline: the active timeline; before table version 8 it decides which blocks are visible.
-        table_version: of the table.
-        rules: merge rules.
         as_of: newest requested time that is visible; None for the end of the timeline.
         key_config: how keys are computed from data columns; None for a table whose rows have the meta columns.
         use_positions: whether entries may be matched to rows of the base file by position.
@@ -60,10 +57,7 @@ class SliceMerge:
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
     """How the slices of a table merge in the state's view.
 
-    Args:
-        state: the table.
-        merger: the user function of a table with merge mode CUSTOM.
-        use_positions: whether entries may be matched to rows of the base file by position.
+    ``merger`` is for merge mode CUSTOM.
 
     Raises:
         UnsupportedFeatureError: the merge mode is not supported, or rows store no keys and the table's key generator
@@ -110,10 +104,7 @@ def merge_schema(merge: SliceMerge, wanted: pa.Schema, full: pa.Schema) -> pa.Sc
 
     All are nullable: rows of partial blocks lack columns until they are merged. A custom merger needs every column.
 
-    Args:
-        merge: how slices merge.
-        wanted: requested columns.
-        full: all columns of the table, with the meta columns if rows store them.
+    ``full`` has all columns of the table, with the meta columns if rows store them.
     """
     others = merging_columns(merge.rules, full.names)
     needed = [*key_columns(merge), *(full.names if others is None else others)]

@@ -100,11 +100,6 @@ def index_version(partition: str, table_version: int, definitions: Mapping[str, 
 
     Partition stats use the version of column stats, since they are computed from their records.
 
-    Args:
-        partition: of the metadata table.
-        table_version: of the data table.
-        definitions: of the data table.
-
     Raises:
         UnsupportedFeatureError: an unknown kind of partition.
     """

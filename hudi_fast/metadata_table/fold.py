@@ -55,9 +55,7 @@ class Layer:
 def fold(kind: PartitionKind, layers: Sequence[Layer]) -> pa.Table:
     """The live records of one file group.
 
-    Args:
-        kind: kind of its values.
-        layers: oldest first.
+    ``layers`` are ordered oldest first.
 
     Returns:
         The flat table of the kind, in the order of the layers.
@@ -205,9 +203,7 @@ def _fold_stats(rows: pa.Table, codes: Numbers) -> pa.Table:
 
     A row is independent if it is exact (tight), a delete, or directly after a delete.
 
-    Args:
-        rows: in order of application.
-        codes: int64[rows], equal for rows of one key.
+    ``rows`` are in order of application; ``codes`` is int64[rows], equal for rows of one key.
     """
     if not rows.num_rows:
         return rows

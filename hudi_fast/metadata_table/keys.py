@@ -138,10 +138,7 @@ def secondary_keys(values: pa.Array, record_keys: pa.Array) -> pa.Array:
 
 
 def split_secondary_keys(keys: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The indexed values (may be null) and the record keys of a secondary index's keys: string[n] each.
-
-    Args:
-        keys: string or binary[n].
+    """The indexed values (may be null) and record keys of a secondary index's string or binary keys: string[n] each.
 
     Raises:
         CorruptTableError: a key without a bare ``$``.
@@ -165,9 +162,6 @@ def secondary_prefix(value: str | None) -> str:
 
 def secondary_routing(keys: pa.Array) -> pa.Array:
     """The part of a key that table version 9 hashes to find its file group: up to and including the first bare ``$``.
-
-    Args:
-        keys: string or binary[n], of a secondary index.
 
     Returns:
         string[n].

@@ -81,9 +81,7 @@ def kind_of(partition: str) -> PartitionKind:
 def group_file_id_prefix(partition: str, data_partition: str | None = None) -> str:
     """The prefix of a partition's file ids.
 
-    Args:
-        partition: of the metadata table.
-        data_partition: data partition of the groups, for a partitioned record index.
+    ``data_partition`` is set for a partitioned record index.
 
     Raises:
         UnsupportedFeatureError: an unknown kind of partition.
@@ -96,10 +94,7 @@ def group_file_id_prefix(partition: str, data_partition: str | None = None) -> s
 def group_file_id(partition: str, group: int, data_partition: str | None = None) -> str:
     """The file id of a group.
 
-    Args:
-        partition: of the metadata table.
-        group: number of the group, from 0.
-        data_partition: data partition of the group, for a partitioned record index.
+    Groups count from 0. ``data_partition`` is set for a partitioned record index.
 
     Raises:
         UnsupportedFeatureError: an unknown kind of partition.
@@ -110,9 +105,7 @@ def group_file_id(partition: str, group: int, data_partition: str | None = None)
 def group_numbers(keys: pa.Array, groups: int) -> npt.NDArray[np.int32]:
     """The group number of each key (``HoodieTableMetadataUtil.mapRecordKeyToFileGroupIndex``): int32[n].
 
-    Args:
-        keys: string or binary (UTF-8), n values without nulls.
-        groups: number of file groups, at least 1.
+    ``keys`` are strings or UTF-8 binaries without nulls.
     """
     codes = np.empty(len(keys), np.int32)
     buffers = varlen_buffers(keys)

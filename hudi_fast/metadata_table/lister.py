@@ -47,8 +47,7 @@ class MetadataLister:
 
     Picklable and thread-safe.
 
-    Args:
-        table: a metadata table with a usable partition ``files``.
+    Requires a metadata table with a usable partition ``files``.
     """
 
     def __init__(self, table: MetadataTable) -> None:

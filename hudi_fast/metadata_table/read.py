@@ -48,11 +48,6 @@ _WHOLE_BYTES = 8 << 20
 def scan(table: MetadataTable, partition: str, groups: Sequence[int] | None = None) -> pa.Table:
     """All live records of a partition, as the flat table of its kind (:mod:`hudi_fast.metadata_table.records`).
 
-    Args:
-        table: the metadata table.
-        partition: a usable one.
-        groups: numbers of the file groups to read; None for all.
-
     Returns:
         Rows by group number; unordered within a group.
 
@@ -73,12 +68,9 @@ def lookup(
 ) -> pa.Table:
     """The live records of the given keys; missing keys have no rows.
 
-    Args:
-        table: the metadata table.
-        partition: a usable one.
-        keys: string, in any order; duplicates are ignored.
-        hashed: string, the text of each key that is hashed to find its group, if not the key itself.
-        data_partition: the data partition to search, for a partitioned record index.
+    ``keys`` are strings in any order; duplicates are ignored. ``hashed`` is the text of each key that is hashed to find
+    its group, if not the key itself. ``data_partition`` is the data partition to search, for a partitioned record
+    index.
 
     Returns:
         As of :func:`scan`.
@@ -105,10 +97,7 @@ def lookup(
 def prefix(table: MetadataTable, partition: str, prefixes: Sequence[str]) -> pa.Table:
     """The live records whose keys start with one of the prefixes.
 
-    Args:
-        table: the metadata table.
-        partition: a usable one.
-        prefixes: key prefixes; for a secondary index, of :func:`hudi_fast.metadata_table.keys.secondary_prefix`.
+    Prefixes of a secondary index are of :func:`hudi_fast.metadata_table.keys.secondary_prefix`.
 
     Returns:
         As of :func:`scan`.
@@ -292,14 +281,8 @@ def _hfile_layers(
 ) -> Iterator[Layer]:
     """The entries that one HFile returns, in pieces of bounded size.
 
-    Args:
-        table: the metadata table.
-        source: the file, or the content of a log block.
-        path: for messages and the block cache.
-        query: the query.
-        keep_blocks: whether to cache blocks.
-        block: the log block that holds the HFile; None for a base file.
-        offset: where the HFile starts in ``source``.
+    ``source`` is the file, or the content of a log block; the HFile starts at ``offset``. ``block`` is None for a base
+    file.
     """
     length = None if block is None else block.content_length
     cache = table.blocks if keep_blocks else None

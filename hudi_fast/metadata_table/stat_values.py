@@ -129,9 +129,7 @@ _ALWAYS_INDEXED = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_rec
 def wrap_values(values: pa.Array, version: StatsVersion) -> tuple[pa.StructArray, int | None, str | None]:
     """Convert values to their stored form.
 
-    Args:
-        values: of one column, in its own Arrow type; null means unknown.
-        version: of the statistics.
+    ``values`` are of one column, in its own Arrow type; null means unknown.
 
     Returns:
         Values of :data:`STAT_VALUE`, and their common ``value_type`` and ``value_type_info`` (None for V1).

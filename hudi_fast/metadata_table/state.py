@@ -21,10 +21,7 @@ __all__ = ["metadata_of", "open_state"]
 def open_state(storage: Storage, as_of: str | None = None, use_metadata: bool = True) -> TableState:
     """Load the table's current or an earlier state.
 
-    Args:
-        storage: the table's storage.
-        as_of: newest requested time that is visible; None for now.
-        use_metadata: whether files may be listed by the metadata table.
+    ``as_of`` is the newest visible requested time; None for now.
 
     Raises:
         TableNotFoundError: the table does not exist.

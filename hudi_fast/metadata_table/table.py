@@ -78,16 +78,13 @@ class _Caches:
 class MetadataTable:
     """A data table's metadata table at one moment. Picklable without its caches; thread-safe.
 
+    ``storage``, ``config`` and ``timeline`` are of the metadata table, ``data_...`` and ``definitions`` of the data
+    table.
+
     Attributes:
-        storage: of the metadata table.
-        data_storage: of the data table.
-        config: of the metadata table.
-        timeline: of the metadata table.
-        data_timeline: of the data table.
         partitions: fully built partitions, sorted.
         building: partitions under construction: written, not read.
         definitions: index definitions of the data table by partition.
-        data_version: table version of the data table.
         pending_compactions: (partition, file id) to the instant of the metadata table's pending compaction of it.
     """
 
@@ -218,11 +215,6 @@ def metadata_storage(storage: Storage) -> Storage:
 def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
     """Open the metadata table named by the data table's properties; None when none can be trusted.
 
-    Args:
-        storage: of the data table.
-        config: of the data table.
-        timeline: active timeline of the data table.
-
     Warns:
         HudiWarning: it exists and cannot be trusted; gives the reason.
     """
@@ -244,11 +236,6 @@ def examine_metadata(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> tuple[MetadataTable | None, str | None]:
     """Open the metadata table named by the data table's properties and check whether it can be trusted.
-
-    Args:
-        storage: of the data table.
-        config: of the data table; names metadata partitions.
-        timeline: active timeline of the data table.
 
     Returns:
         The table, None when it cannot be opened; the reason for distrust, None when it can be trusted.

@@ -25,11 +25,7 @@ _INSTANT_DIGITS = 17
 def distrust_of(storage: Storage, config: TableConfig, data: Timeline, own: Timeline) -> str | None:
     """Why a metadata table cannot be trusted; None when it can.
 
-    Args:
-        storage: of the data table.
-        config: of the data table.
-        data: timeline of the data table.
-        own: timeline of the metadata table.
+    ``data`` and ``own`` are the timelines of the data table and of the metadata table.
     """
     if not own.writes():
         return "it has no completed commit."
@@ -49,17 +45,12 @@ def distrust_of(storage: Storage, config: TableConfig, data: Timeline, own: Time
 
 
 def missing_writes(data: Timeline, own: Timeline, layout: int) -> list[Instant]:
-    """Completed writes of the data table that lack their delta commit, oldest first.
+    """Completed writes of the data table that lack their delta commit, oldest first; ``own`` is not empty.
 
     Writes before the creation of the metadata table need none: they are in its initial contents. If its timeline has
     initial delta commits, these are the writes that completed before the first of them did. Otherwise, or before table
     version 8 (where the first commit's time is derived from the newest write), these are the writes before its first
     commit.
-
-    Args:
-        data: timeline of the data table.
-        own: timeline of the metadata table; not empty.
-        layout: of both timelines.
     """
     known = {one.requested for one in own.writes() if one.action == "deltacommit"}
     built = [one.completion for one in own.writes() if _is_initial(one) and len(one.requested) == _INSTANT_DIGITS]
@@ -71,12 +62,7 @@ def missing_writes(data: Timeline, own: Timeline, layout: int) -> list[Instant]:
 
 
 def unknown_commit(data: Timeline, own: Timeline) -> Instant | None:
-    """The newest delta commit of the metadata table, if it is newer than the whole data timeline.
-
-    Args:
-        data: timeline of the data table.
-        own: timeline of the metadata table.
-    """
+    """The newest delta commit of the metadata table, if it is newer than the whole data timeline."""
     commits = [one for one in own.writes() if one.action == "deltacommit" and not _is_initial(one)]
     if not commits or data.find(commits[-1].requested) is not None:
         return None

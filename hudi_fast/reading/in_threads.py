@@ -25,10 +25,7 @@ def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterato
 
     An error of a thread is raised here. Threads end when the iterator is closed.
 
-    Args:
-        units: units to read.
-        read: reads the batches of a unit; called from several threads at once.
-        threads: units read at once.
+    ``read`` is called from several threads at once.
     """
     if threads == 1 or len(units) < 2:
         for unit in units:

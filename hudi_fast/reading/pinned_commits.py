@@ -26,9 +26,7 @@ __all__ = ["require_files_present"]
 def require_files_present(state: TableState, listed: Set[str]) -> None:
     """Check that the listed files are those of the state.
 
-    Args:
-        state: the pinned table.
-        listed: partition paths whose files were listed.
+    ``listed`` are the partition paths whose files were listed.
 
     Raises:
         FileGoneError: a write of the state was rolled back, or a clean deleted a file of it, before all was listed.

@@ -44,12 +44,8 @@ class ScanPlan:
     """What a scan reads.
 
     Attributes:
-        scan: settings for every slice.
         slices: the slices that may hold matching rows.
-        partitions: number of partitions of the table.
-        threads: slices read at once.
         skipping: what the filter excluded.
-        state: the table.
     """
 
     scan: SliceScan
@@ -183,10 +179,7 @@ def _field(schema: pa.Schema, name: str, state: TableState) -> pa.Field:
 def check_filter(filter_: pc.Expression, schema: pa.Schema, columns: Sequence[str]) -> None:
     """Check that a filter fits the table.
 
-    Args:
-        filter_: condition of the rows.
-        schema: columns that it may name.
-        columns: of the table, for the message.
+    ``schema`` has the columns that the filter may name; the message lists ``columns``.
 
     Raises:
         ConfigError: an unknown column, incompatible types, or an expression that is not a condition.

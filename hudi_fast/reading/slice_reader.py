@@ -54,8 +54,6 @@ class SliceScan:
     """Settings for reading every slice.
 
     Attributes:
-        storage: the table's storage.
-        config: its configuration.
         schema: columns to read, including filter columns, in result order.
         output: columns to return: a part of ``schema``.
         filter: condition of the rows; None for all.

@@ -22,10 +22,7 @@ __all__ = ["state_for_query"]
 def state_for_query(storage: Storage, as_of: str | None, use_metadata: bool = True) -> TableState:
     """The table now, or at an earlier time.
 
-    Args:
-        storage: the table's storage.
-        as_of: newest requested time that is visible, as digits; None for now.
-        use_metadata: whether files may be listed by the table's metadata table.
+    ``as_of`` is the newest visible requested time, as digits; None for now.
 
     Raises:
         ConfigError: a write was pending at that time, or the cleaner has deleted files of that time.

@@ -27,9 +27,7 @@ def has_partial_rows(blocks: Sequence[LogBlock]) -> bool:
 def whole_slice(merge: SliceMerge, part: FileSlice) -> tuple[SliceMerge, FileSlice]:
     """The merge settings and the complete slice, with files from before the range.
 
-    Args:
-        merge: of an incremental query.
-        part: the files of the slice that are in its range.
+    ``part`` has the files of the slice that are in the query's range.
 
     Raises:
         ConfigError: earlier files are missing.

@@ -47,9 +47,7 @@ def _open_as_stored(storage: Storage, base: BaseFile) -> BaseFileReader:
 def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
     """Open the source file of a skeleton.
 
-    Args:
-        storage: the table's storage; its options apply to a file on the same kind of storage.
-        source: the file.
+    The options of ``storage`` apply to a file on the same kind of storage.
 
     Raises:
         CorruptTableError: the file is missing, has changed since the bootstrap, or is not Parquet.
@@ -70,9 +68,7 @@ def open_source(storage: Storage, source: SourceFile) -> BaseFileReader:
 def folder_values(folder: str, fields: Sequence[str]) -> dict[str, str | None]:
     """Values of partition columns from the path of a source folder: ``name=value`` parts, or one part per column.
 
-    Args:
-        folder: relative to the bootstrapped folder.
-        fields: the table's partition columns.
+    ``folder`` is relative to the bootstrapped folder; ``fields`` are the table's partition columns.
 
     Returns:
         By column; None for null. Columns that are not in the path are left out.

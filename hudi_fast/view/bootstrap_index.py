@@ -57,7 +57,6 @@ class SourceFile:
 
     Attributes:
         partition: partition path in the table.
-        file_id: the file group.
         source_partition: the file's folder, relative to the bootstrapped folder.
         uri: a local path or a URI.
         size: bytes.
@@ -137,11 +136,8 @@ def read_sources(storage: Storage, config: TableConfig) -> dict[tuple[str, str],
 def write_bootstrap_index(storage: Storage, base_path: str, sources: Iterable[SourceFile], now_ms: int) -> None:
     """Write both parts of the index, replacing those of an earlier attempt.
 
-    Args:
-        storage: the table's storage.
-        base_path: the bootstrapped folder, as in ``hoodie.bootstrap.base.path``.
-        sources: every file that gets a skeleton.
-        now_ms: milliseconds since the epoch.
+    ``base_path`` is the bootstrapped folder, ``sources`` has every file that gets a skeleton, ``now_ms`` is in
+    milliseconds since the epoch.
     """
     ordered = sorted(sources, key=lambda one: (one.partition, one.file_id))
     files = {

@@ -34,8 +34,6 @@ class CleanedFiles:
 
     Attributes:
         clean: the clean that has deleted the file or is going to.
-        partition: partition path.
-        file_id: its file group.
         path: relative to the table.
     """
 
@@ -48,9 +46,7 @@ class CleanedFiles:
 def cleaned_since(state: TableState, now: Timeline) -> Iterator[CleanedFiles]:
     """Files of the view's newest slices that later cleans delete, one per file group.
 
-    Args:
-        state: the pinned table; yields nothing unless it lists folders.
-        now: the current timeline.
+    Yields nothing unless the pinned ``state`` lists folders. ``now`` is the current timeline.
 
     Raises:
         FileGoneError: a clean's plan was archived after ``now`` was listed.

@@ -34,7 +34,6 @@ class BaseFile:
 
     Attributes:
         path: relative to the table.
-        file_id: the file group.
         write_token: ``<task>-<stage>-<attempt>``.
         instant: requested time of its write.
         size: bytes.
@@ -72,7 +71,6 @@ class LogFile:
 
     Attributes:
         path: relative to the table.
-        file_id: the file group.
         instant: version 6: base instant of the slice; version 8 and later: the delta commit that wrote it.
         version: counts up within one instant.
         write_token: empty in very old tables.

@@ -47,10 +47,7 @@ class PastSlice:
 def past_slices(view: TableView, partition: str, entries: list[FileStat] | None = None) -> dict[str, list[PastSlice]]:
     """The slices of each file group of a partition, newest first, by file id.
 
-    Args:
-        view: the pinned state, at the end of the timeline.
-        partition: partition path.
-        entries: the partition's files; None to list them with the view's lister.
+    ``view`` is at the end of the timeline. ``entries`` are the partition's files; None to list them.
 
     Returns:
         Groups without a file of a completed write are left out. A group in a pending compaction has the slice that the

@@ -71,7 +71,6 @@ class WithFiles:
     """Adds files to those of another lister.
 
     Attributes:
-        lister: the other lister.
         added: files by partition path; they replace files of the same name.
     """
 

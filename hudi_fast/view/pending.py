@@ -80,9 +80,7 @@ def read_compaction_plan(storage: Storage, config: TableConfig, instant: Instant
 def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
     """A compaction operation for a slice, with the metrics used by compaction strategies (``CompactionStrategy``).
 
-    Args:
-        slice_: a slice with log files.
-        max_file_size: assumed bytes of a missing base file.
+    ``max_file_size`` is the assumed size of a missing base file in bytes.
     """
     base, logs = slice_.base_file, (*slice_.change_logs, *slice_.log_files)
     log_bytes = sum(log.size for log in logs)

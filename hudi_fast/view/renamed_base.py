@@ -22,12 +22,7 @@ __all__ = ["RenamedBase"]
 
 
 class RenamedBase(BaseFileReader):
-    """An open base file that is older than an ALTER.
-
-    Args:
-        stored: the file as stored.
-        names: changes of its columns.
-    """
+    """An open base file that is older than an ALTER."""
 
     def __init__(self, stored: BaseFileReader, names: Renames) -> None:
         self.path = stored.path

@@ -34,12 +34,7 @@ SCHEMA_COMMIT = "schemacommit"
 
 
 def schema_commits(storage: Storage, layout: int) -> list[tuple[Instant, str]]:
-    """The completed schema commits, regardless of their writes: instants and paths, oldest first.
-
-    Args:
-        storage: the table's storage.
-        layout: version of the timeline's layout.
-    """
+    """The completed schema commits, regardless of their writes: instants and paths, oldest first."""
     found = []
     for entry in storage.list_dir(SCHEMA_FOLDER):
         instant = None if entry.is_dir else parse_instant_file(entry.name, layout)
@@ -53,11 +48,7 @@ def load_history(
 ) -> SchemaHistory | None:
     """The schema history; None for a table without one.
 
-    Args:
-        storage: the table's storage.
-        config: its configuration.
-        timeline: the active timeline.
-        as_of: newest requested time that is visible; None for now.
+    ``as_of`` is the newest visible requested time; None for now.
 
     Raises:
         CorruptTableError: it is invalid.

@@ -42,8 +42,6 @@ class FileSlice:
     """One version of a file group: a base file and the log files on top of it.
 
     Attributes:
-        partition: partition path.
-        file_id: the file group.
         base_file: None when the slice has log files only.
         log_files: in order of application.
         base_instant: start of the slice: the instant of the group's pending compaction, else of the base file, else the
@@ -74,7 +72,6 @@ class TableView:
 
     Attributes:
         timeline: the active timeline when the state was pinned.
-        lister: lists partitions and files.
         replaced: (partition path, file id) to the requested time of the latest replace commit that replaced the group.
         as_of: newest requested time that is visible; None for the end of the timeline.
         pending_groups: (partition path, file id) of file groups in a pending clustering.
@@ -240,11 +237,7 @@ def _require_named_by_slice(view: TableView, partition: str, file_id: str, is_sl
 def slice_begin(view: TableView, log: LogFile, slices: Iterable[str], completions: Mapping[str, str]) -> str:
     """The start of a log file's slice.
 
-    Args:
-        view: the pinned state.
-        log: the log file.
-        slices: starts of the slices of its group.
-        completions: of archived writes, from :func:`archived_completions`.
+    ``slices`` are the starts of the slices of its group; ``completions`` is of :func:`archived_completions`.
     """
     if view.table_version < _LOGS_NAMED_BY_WRITE:
         return log.instant
@@ -274,11 +267,7 @@ def archived_completions(
 ) -> dict[str, str]:
     """Completion times of archived writes that have log files in a group with a later slice.
 
-    Args:
-        view: the pinned state.
-        partition: partition path.
-        bases: base files by file id and instant.
-        logs: log files by file id.
+    ``bases`` are by file id and instant, ``logs`` by file id.
 
     Raises:
         CorruptTableError: they cannot be read.

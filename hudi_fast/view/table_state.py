@@ -48,9 +48,7 @@ class TableState:
     """A table at one moment.
 
     Attributes:
-        storage: the table's storage.
         config: ``hoodie.properties``.
-        timeline: the active timeline.
         view: its visible files.
         pending_services: pending clusterings.
     """
@@ -67,10 +65,8 @@ def load_state(storage: Storage, as_of: str | None = None, replaced_since: str |
 
     :func:`hudi_fast.metadata_table.state.open_state` does the same with files listed by the metadata table.
 
-    Args:
-        storage: the table's storage.
-        as_of: newest requested time that is visible; None for now.
-        replaced_since: ignore file groups replaced before this time, for queries of later writes.
+    ``as_of`` is the newest visible requested time, None for now. File groups replaced before ``replaced_since`` are
+    ignored, for queries of later writes.
 
     Raises:
         TableNotFoundError: the table does not exist.

@@ -56,8 +56,7 @@ _FIRST_WITH_LAYOUT_2 = 8
 def metadata_properties(config: TableConfig) -> dict[str, str]:
     """The properties of a new metadata table: for version 6 as 0.15 writes them, which 1.x reads too.
 
-    Args:
-        config: of the data table.
+    ``config`` is that of the data table.
     """
     name = f"{config.name}_metadata"
     props = {
@@ -93,9 +92,7 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
 def create_metadata(storage: Storage, config: TableConfig) -> tuple[Storage, TableConfig]:
     """Create an empty metadata table, replacing an existing one. The caller holds the data table's lock.
 
-    Args:
-        storage: of the data table.
-        config: of the data table; names no metadata partitions.
+    ``storage`` and ``config`` are of the data table.
 
     Returns:
         Storage and configuration of the metadata table.

@@ -144,12 +144,6 @@ def measured_columns(
     """The columns with ``column_stats``, in Hudi's order.
 
     Columns that files do not store are left out: statistics would report them as null.
-
-    Args:
-        schema: the table's columns.
-        config: of the data table.
-        definitions: of its indexes.
-        options: the list of columns, and their maximum number.
     """
     missing = config.partition_fields if config.drop_partition_columns else ()
     stored = pa.schema([one for one in schema if one.name not in missing])
@@ -162,11 +156,7 @@ def definition_of(
 ) -> IndexDefinition | None:
     """The ``index.json`` definition of a partition; None for kinds without one.
 
-    Args:
-        partition: of the metadata table; not a secondary or expression index, whose definitions users give.
-        config: of the data table.
-        columns: indexed columns of ``column_stats``.
-        options: kind of record index.
+    Users define secondary and expression indexes. ``columns`` are the indexed columns of ``column_stats``.
     """
     if partition == PartitionKind.COLUMN_STATS:
         meta = sorted(name for name in columns if is_meta_field(name))
@@ -210,12 +200,7 @@ def open_groups(
 ) -> tuple[tuple[GroupTarget, ...], Mapping[str, tuple[int, ...]]]:
     """Create the folder of a new partition, with the empty log file that creates each of its file groups.
 
-    Args:
-        storage: of the metadata table.
-        context: the data table.
-        partition: of the metadata table; has no folder yet.
-        instant: requested time of the files' delta commit.
-        options: numbers of file groups.
+    ``storage`` is of the metadata table; ``instant`` is the requested time of the files' delta commit.
 
     Returns:
         The groups by number; for a partitioned record index also the group numbers of each data partition.

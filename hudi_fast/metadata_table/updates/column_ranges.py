@@ -59,10 +59,8 @@ class StatRow:
     """One record of statistics before encoding.
 
     Attributes:
-        key: of the record.
         name: the file, or the partition path.
         column: dotted name.
-        range: of its values.
         kind: type of the column's values; None where there are no values.
         type: :data:`FILE_STATS` or :data:`PARTITION_STATS`.
         tight: whether the bounds replace those of an older record.
@@ -83,10 +81,7 @@ class StatRow:
 def ranges_of_added(context: ProducerContext, one: AddedFile, columns: Sequence[str]) -> ColumnRanges:
     """The ranges of a file: from its write stat if recorded there, else read from the file.
 
-    Args:
-        context: decides which blocks of a log file are visible.
-        one: base file or log file.
-        columns: dotted names; columns that the file lacks are left out.
+    ``columns`` are dotted names; columns that the file lacks are left out.
 
     Raises:
         CorruptTableError: the file is missing or corrupt.
@@ -166,14 +161,7 @@ def _keeps_order(old: pa.DataType, new: pa.DataType) -> bool:
 def stat_records(
     partition: PartitionKind, rows: Sequence[StatRow], version: StatsVersion, schema: str
 ) -> tuple[pa.Array, pa.Array]:
-    """Encode rows to keys and Avro values; rows whose type has no statistics are left out.
-
-    Args:
-        partition: kind of metadata partition.
-        rows: of any columns and files.
-        version: encoding of values.
-        schema: Avro JSON of the records.
-    """
+    """Encode rows to keys and Avro values; rows whose type has no statistics are left out."""
     by_kind: dict[pa.DataType | None, list[StatRow]] = {}
     for row in rows:
         if row.kind is None or is_indexable(pa.field(row.column, row.kind), version):
@@ -214,9 +202,8 @@ def _table(kind: pa.DataType | None, rows: Sequence[StatRow], version: StatsVers
 def ranges_of_records(rows: pa.Table, types: Mapping[str, pa.DataType]) -> dict[str, dict[str, ColumnRange]]:
     """Ranges from records of files' statistics: by hashed partition and file (end of the key), then by column.
 
-    Args:
-        rows: of :data:`hudi_fast.metadata_table.records.COLUMN_STATS`.
-        types: types of the table's columns; records of other columns are left out.
+    ``rows`` are of :data:`hudi_fast.metadata_table.records.COLUMN_STATS`. Records of columns that are not in ``types``
+    are left out.
     """
     found: dict[str, dict[str, ColumnRange]] = {}
     for (column, value_type, info), numbers in _alike(rows).items():

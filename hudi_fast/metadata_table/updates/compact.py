@@ -33,11 +33,7 @@ Entries = tuple[pa.Array, pa.Array]
 def compacted_entries(table: MetadataTable, partition: str, slice_: FileSlice, schema: str) -> Iterator[Entries]:
     """The entries of a compacted slice's new base file, in consecutive pieces.
 
-    Args:
-        table: the metadata table.
-        partition: of the metadata table.
-        slice_: one of its slices.
-        schema: Avro JSON to encode values with.
+    Values are encoded with ``schema`` (Avro JSON).
 
     Raises:
         CorruptTableError: a file is missing or corrupt.

@@ -52,7 +52,6 @@ class GroupTarget:
     """A file group and its newest slice.
 
     Attributes:
-        file_id: of the group.
         base_instant: instant of its newest slice; empty when it has none.
         base_file: name of the slice's base file; empty when it has none.
         log_version: largest version of the slice's log files; 0 for none.
@@ -69,8 +68,6 @@ class GroupWriter:
     """Writes records of one metadata table commit, group by group; picklable, for tasks on any machine.
 
     Attributes:
-        storage: of the metadata table.
-        config: of the metadata table.
         instant: requested time of the commit.
         schema: Avro schema of the values as JSON, with meta columns.
         targets: groups by metadata table partition; the index of a group is its number.
@@ -102,11 +99,8 @@ class GroupWriter:
     def write(self, partition: str, group: int, keys: pa.Array, values: pa.Array) -> WriteStat:
         """Write all records of one group; call it at most once per group and commit.
 
-        Args:
-            partition: of the metadata table.
-            group: number of the file group.
-            keys: string[n], ascending by bytes, distinct.
-            values: binary[n], Avro records; null deletes the key.
+        ``keys`` are string[n], ascending by bytes, distinct; ``values`` are binary[n], Avro records, null to delete the
+        key.
 
         Raises:
             InvalidDataError: keys are not in order.
@@ -120,11 +114,7 @@ class GroupWriter:
     ) -> WriteStat:
         """Write the base file of a compacted slice, piece by piece.
 
-        Args:
-            partition: of the metadata table.
-            group: number of the file group.
-            entries: keys and values, ascending by bytes over all pieces.
-            logs: the slice's log files.
+        ``entries`` are keys and values, ascending by bytes over all pieces; ``logs`` are the slice's log files.
         """
         target = self.targets[partition][group]
         path = f"{partition}/{base_file_name(target.file_id, f'{group}-0-0', self.instant, 'hfile')}"

@@ -65,10 +65,7 @@ _LOG_BYTES_OF_A_RECORD = 100
 def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: Sequence[str]) -> list[RecordSource]:
     """The sources of the records that ``change`` adds to these metadata partitions.
 
-    Args:
-        context: the table before the action.
-        change: the action.
-        partitions: metadata partitions to update: complete ones and those under construction.
+    ``context`` is the table before the action; ``partitions`` includes those under construction.
 
     Raises:
         UnsupportedFeatureError: one of them is not supported.
@@ -90,10 +87,7 @@ def sources_of_delta(context: ProducerContext, change: TableDelta, partitions: S
 def sources_of_table(context: ProducerContext, partition: str, instant: str) -> list[RecordSource]:
     """The sources of all records of one metadata partition, for the table in ``context.view``.
 
-    Args:
-        context: the table.
-        partition: the metadata partition to build.
-        instant: requested time of the build; stored in records with an instant of their own.
+    ``instant`` is the requested time of the build, stored in records with an instant of their own.
 
     Raises:
         UnsupportedFeatureError: it cannot be built.

@@ -110,14 +110,11 @@ class ProducerContext:
     """State shared by all sources of one action. Picklable.
 
     Attributes:
-        storage: the data table's storage.
-        config: its configuration.
         view: the table before the action (building: the current table).
         merge: merge inputs of the same state.
         metadata: the metadata table before the action; None before its first build.
         schema: data columns of the table after the action.
         indexed_columns: columns of ``column_stats``, including meta columns.
-        definitions: index definitions by metadata partition.
         file_id_encoding: encoding of file ids in the record index: 0 as numbers where they are UUIDs, 1 as text.
         no_earlier_writes: whether no earlier write is pending. Records of an earlier write always precede those of this
             action, whenever they are written, so a record of this action about a whole partition would hide them.
@@ -140,8 +137,6 @@ class GroupChange:
     """A file group that a change touches.
 
     Attributes:
-        partition: partition path.
-        file_id: the file group.
         before: its newest slice before; None for a new group.
         after: its newest slice afterwards; None for a replaced group.
         inserts_last: number of inserted rows if these are the last rows of the new base file; None when unknown.
@@ -182,10 +177,7 @@ def after_change(context: ProducerContext, change: TableDelta) -> ProducerContex
 def group_changes(context: ProducerContext, after: ProducerContext, change: TableDelta) -> list[GroupChange]:
     """The file groups whose rows a change may alter, by partition and file id.
 
-    Args:
-        context: the table before.
-        after: of :func:`after_change`.
-        change: the action; compactions and cleans alter no rows.
+    ``after`` is of :func:`after_change`. Compactions and cleans alter no rows.
     """
     if change.operation.upper() in _CHANGES_NO_ROWS:
         return []
@@ -243,10 +235,7 @@ def stored_schema(context: ProducerContext) -> pa.Schema:
 def slice_rows(context: ProducerContext, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a slice in a snapshot, in the table's types; columns that its files lack are null.
 
-    Args:
-        context: decides which log blocks are visible.
-        slice_: the slice.
-        columns: top-level columns, at least one.
+    ``columns`` are top-level columns, at least one.
 
     Raises:
         CorruptTableError: a file of the slice is missing or corrupt.

@@ -69,8 +69,6 @@ class ExpressionOfPartition:
 
     Attributes:
         context: after the action.
-        partition: the metadata partition.
-        data_partition: the data partition.
         files: the files of its newest slices; empty if it has no rows left.
         written: names of the files to write records for; the others already have records.
     """
@@ -133,8 +131,6 @@ class ExpressionOfRemoved:
     """Deletes for removed files.
 
     Attributes:
-        context: of the clean.
-        partition: the metadata partition.
         files: (partition path, name) of each.
     """
 

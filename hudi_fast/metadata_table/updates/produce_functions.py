@@ -46,11 +46,7 @@ class Unknown(Exception):
 def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo | None = None) -> pa.Array:
     """The results of a function that passed :func:`check_function`; null where the value is null.
 
-    Args:
-        name: as in index definitions.
-        values: of the column.
-        options: of the index.
-        zone: of times; None for that of this process.
+    Times are in ``zone``; None for that of this process.
 
     Raises:
         Unknown: a value outside the supported range.
@@ -60,12 +56,6 @@ def apply_function(name: str, values: pa.Array, options: Options, zone: tzinfo |
 
 def check_function(name: str, kind: pa.DataType, options: Options, where: str) -> pa.DataType:
     """The type of a function's results.
-
-    Args:
-        name: as in index definitions.
-        kind: type of the column.
-        options: of the index.
-        where: the index, for messages.
 
     Raises:
         UnsupportedFeatureError: the function, its column type or its options are not supported.

@@ -56,13 +56,7 @@ _FEW_BYTES = 1 << 17
 
 @dataclass(frozen=True)
 class KeysOfSlice:
-    """All keys of a slice, to build a record index.
-
-    Attributes:
-        context: of the build.
-        slice: the newest slice of a file group.
-        partitioned: whether the index is partitioned by data partition.
-    """
+    """All keys of a slice, to build a record index."""
 
     context: ProducerContext
     slice: FileSlice
@@ -87,11 +81,6 @@ class KeysOfGroup:
     """The effect of a change on the keys of one file group.
 
     Attributes:
-        before: the context before the change.
-        after: the context after it.
-        change: the group.
-        instant: of the change.
-        partitioned: whether the index is partitioned by data partition.
         deletes: whether keys of a replaced group are deleted; False if the same change rewrites its rows.
     """
 
@@ -159,12 +148,7 @@ class KeysOfGroup:
 
 
 def slice_keys(context: ProducerContext, slice_: FileSlice) -> Iterator[pa.Array]:
-    """The record keys of a slice in a snapshot, in batches.
-
-    Args:
-        context: decides which log blocks are visible.
-        slice_: the slice.
-    """
+    """The record keys of a slice in a snapshot, in batches."""
     for batch in slice_rows(context, slice_, key_columns(context.merge)):
         yield keys_of(context, batch)
 

@@ -41,13 +41,7 @@ __all__ = ["PairsOfGroup", "PairsOfSlice", "check_secondary"]
 
 @dataclass(frozen=True)
 class PairsOfSlice:
-    """All pairs of a slice, to build an index.
-
-    Attributes:
-        context: of the build.
-        partition: the metadata partition.
-        slice: the newest slice of a file group.
-    """
+    """All pairs of a slice, to build an index."""
 
     context: ProducerContext
     partition: str
@@ -66,14 +60,7 @@ class PairsOfSlice:
 
 @dataclass(frozen=True)
 class PairsOfGroup:
-    """The effect of a change on the pairs of one file group.
-
-    Attributes:
-        before: the context before the change.
-        after: the context after it.
-        partition: the metadata partition.
-        change: the group.
-    """
+    """The effect of a change on the pairs of one file group."""
 
     before: ProducerContext
     after: ProducerContext

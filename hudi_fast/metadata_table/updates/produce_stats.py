@@ -64,12 +64,7 @@ def reading_weight(files: Sequence[AddedFile]) -> int:
 
 @dataclass(frozen=True)
 class StatsOfFiles:
-    """The ``column_stats`` of files.
-
-    Attributes:
-        context: after the action.
-        files: base files and log files.
-    """
+    """The ``column_stats`` of files."""
 
     context: ProducerContext
     files: tuple[AddedFile, ...]
@@ -106,7 +101,6 @@ class StatsOfRemoved:
     """Deletes for removed files.
 
     Attributes:
-        context: of the clean.
         files: (partition path, name) of each.
     """
 
@@ -211,10 +205,7 @@ def files_of_slices(
 ) -> tuple[AddedFile, ...]:
     """The files of the newest slices of a partition; files of ``change`` keep their write stats.
 
-    Args:
-        context: the table after the change.
-        partition: partition path.
-        change: the action; None for none.
+    ``context`` is the table after the change.
     """
     written = {} if change is None else {one.name: one for one in change.added if one.partition == partition}
     found = []

@@ -35,10 +35,7 @@ _RESTORE_SUFFIX = "003"
 def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[str]) -> tuple[str, ...]:
     """Partitions of the metadata table from which completed actions cannot be removed.
 
-    Args:
-        storage: of the data table.
-        config: of the data table.
-        instants: requested times of completed writes of the data table that are to be rolled back.
+    ``instants`` are requested times of completed writes of the data table that are to be rolled back.
 
     Returns:
         Names, sorted; all partitions if ``files`` is one of them. Empty without a metadata table.
@@ -69,10 +66,7 @@ def lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[st
 def drop_lost_partitions(storage: Storage, config: TableConfig, instants: Iterable[str]) -> tuple[str, ...]:
     """Drop the :func:`lost_partitions` while the actions are still complete; the caller holds the data table's lock.
 
-    Args:
-        storage: of the data table.
-        config: of the data table; its properties are reloaded.
-        instants: see :func:`lost_partitions`.
+    Reloads the data table's properties.
 
     Returns:
         The dropped partitions.

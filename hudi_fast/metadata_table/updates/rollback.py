@@ -92,13 +92,7 @@ def roll_back_delta_commit(
 ) -> None:
     """Roll back a delta commit of the metadata table, or finish doing so.
 
-    Args:
-        storage: of the metadata table.
-        config: of the metadata table.
-        timeline: of the metadata table.
-        failed: the delta commit.
-        rollback: requested time of the metadata table's own rollback.
-        clock: gives its completion time.
+    ``failed`` is the delta commit, ``rollback`` the requested time of the metadata table's own rollback.
     """
     started = time.monotonic()
     instant = Instant(rollback, "rollback", State.REQUESTED)
@@ -123,11 +117,7 @@ def roll_back_delta_commit(
 
 
 def open_for_recovery(storage: Storage) -> tuple[Storage, TableConfig, Timeline] | None:
-    """Storage, configuration and timeline of the metadata table; None when it is missing or invalid.
-
-    Args:
-        storage: of the data table.
-    """
+    """Storage, configuration and timeline of the metadata table; None when it is missing or invalid."""
     if not has_metadata_folder(storage):
         return None
     inner = metadata_storage(storage)
@@ -152,8 +142,6 @@ class _Logged:
     """A file of the failed commit.
 
     Attributes:
-        partition: of the metadata table.
-        entry: the file.
         log: parsed name of a log file; None for a base file.
         newest: largest log version of the slice; table version 6.
     """

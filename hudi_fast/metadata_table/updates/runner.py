@@ -64,13 +64,7 @@ WriteRecords: TypeAlias = Callable[[Sequence[RecordSource], GroupWriter], list[W
 
 
 def run_in_threads(sources: Sequence[RecordSource], writer: GroupWriter, threads: int = 2) -> list[WriteStat]:
-    """Read sources and write their records in threads of this process.
-
-    Args:
-        sources: of records.
-        writer: of the file groups.
-        threads: how many.
-    """
+    """Read sources and write their records in threads of this process."""
     with GroupBins() as bins, ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:
         heaviest_first = sorted(sources, key=lambda one: one.weight, reverse=True)
         for _ in pool.map(lambda source: _collect(source, writer, bins), heaviest_first):
@@ -94,9 +88,7 @@ def routed(records: EncodedRecords, writer: GroupWriter) -> Iterator[tuple[int, 
 def combined(partition: str, records: pa.Table) -> tuple[pa.Array, pa.Array]:
     """Records of one file group sorted by key bytes, one per key.
 
-    Args:
-        partition: the metadata partition, for messages.
-        records: of :data:`RECORDS`, any order.
+    ``records`` are of :data:`RECORDS`, any order.
 
     Raises:
         InvalidDataError: two different values for one key.
@@ -148,8 +140,7 @@ def _write(writer: GroupWriter, name: Bin, records: pa.Table) -> WriteStat:
 class GroupBins:
     """Records by file group, in memory up to a budget, above it in one local file. Thread-safe.
 
-    Args:
-        budget: bytes to hold in memory.
+    ``budget`` is in bytes.
     """
 
     def __init__(self, budget: int = _BUDGET) -> None:

@@ -26,7 +26,6 @@ class AddedFile:
         partition: partition path; ``""`` for a table without partitions.
         name: without folder.
         size: bytes.
-        file_id: the file group.
         is_log: a log file, not a base file.
         instant: requested time of the action.
         stat: its write statistics; None when unknown.
@@ -55,7 +54,6 @@ class TableDelta:
     """The file changes of the action at ``instant``.
 
     Attributes:
-        instant: requested time.
         operation: such as ``UPSERT``, ``COMPACT``, ``CLEAN``.
         added: files written.
         removed: partition path to names of deleted files.
@@ -94,10 +92,7 @@ def change_of_clean(
 ) -> TableDelta:
     """The file changes of a clean.
 
-    Args:
-        instant: requested time of the clean.
-        removed: partition path to names (or paths) of deleted files.
-        removed_partitions: paths of deleted partitions.
+    ``removed`` maps partition paths to names or paths of deleted files.
     """
     names = {partition: tuple(path.rpartition("/")[2] for path in paths) for partition, paths in removed.items()}
     return TableDelta(instant, "CLEAN", removed=names, removed_partitions=tuple(removed_partitions))

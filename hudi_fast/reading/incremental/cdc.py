@@ -66,9 +66,7 @@ class CdcPlan:
     """What a change query reads. Picklable.
 
     Attributes:
-        storage: the table's storage.
         units: units to read, by instant.
-        threads: units read at once.
         scan: settings for every unit; None where there are no units.
     """
 
@@ -83,11 +81,7 @@ def change_options(
 ) -> dict[str, Any]:
     """The options of a change query between two times.
 
-    Args:
-        begin: requested time, exclusive.
-        end: requested time, inclusive; None for the newest.
-        options: further options.
-        merger: merge function of a table with merge mode CUSTOM.
+    ``begin`` is exclusive, ``end`` inclusive and None for the newest commit; both are requested times.
 
     Raises:
         ConfigError: ``begin`` is missing, or the options request another query type.
@@ -111,10 +105,7 @@ def plan_query(storage: Storage, options: Mapping[str, Any]) -> CdcPlan:
 def plan_cdc(state: TableState, options: ReadOptions, threads: int | None = None) -> CdcPlan:
     """Plan a change query.
 
-    Args:
-        state: the current table.
-        options: begin (exclusive) and end (inclusive): requested times of commits; merge settings.
-        threads: units to read at once; None for the value of the options.
+    ``options`` hold begin (exclusive) and end (inclusive), requested times of commits, and merge settings.
 
     Raises:
         ConfigError: the table logs no changes, the range begins before the active timeline, or needed files have been

@@ -107,10 +107,7 @@ def rows_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> Iter
 def images_of_keys(scan: CdcScan, slice_: FileSlice, keys: pa.StringArray) -> pa.StringArray:
     """The JSON of the row of each key.
 
-    Args:
-        scan: settings.
-        slice_: the slice that holds them.
-        keys: distinct.
+    ``keys`` are distinct.
 
     Raises:
         CorruptTableError: the slice lacks one of them.

@@ -54,10 +54,6 @@ _LOOKED_UP_ROWS = 1 << 18
 def record_columns(mode: str, table_avro: str) -> pa.Schema:
     """The columns of a change record in a mode, as Avro stores their values.
 
-    Args:
-        mode: a supplemental logging mode.
-        table_avro: Avro JSON of the table.
-
     Raises:
         UnsupportedFeatureError: an unknown mode.
     """

@@ -72,8 +72,6 @@ class CdcUnit:
     Attributes:
         case: how the changes are found.
         instant: requested time of the commit.
-        partition: partition path.
-        file_id: the file group.
         logs: AS_IS: the change logs; LOG_FILE: the log file; else none.
         before: the slice that the commit changed, if its rows are needed.
         after: the base file that the commit wrote, if its rows are needed.

@@ -81,10 +81,6 @@ def by_completion(state: TableState, options: ReadOptions) -> bool:
 def resolve_range(state: TableState, options: ReadOptions) -> ChangeRange:
     """The writes between the bounds of an incremental query.
 
-    Args:
-        state: the current table.
-        options: bounds, and the policies for hollow commits and compactions.
-
     Raises:
         ConfigError: begin is missing, or there is a hollow commit and the policy is FAIL.
         CorruptTableError: a commit in the range cannot be read.

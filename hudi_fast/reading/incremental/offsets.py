@@ -43,12 +43,7 @@ class BatchLimits:
 
 
 def newest_readable(state: TableState, options: ReadOptions) -> str | None:
-    """The newest time that a batch can end at; None without completed writes that can be read.
-
-    Args:
-        state: the current table.
-        options: of the stream's reads.
-    """
+    """The newest time that a batch can end at; None without completed writes that can be read."""
     options = _waiting(options)
     completion, before = by_completion(state, options), readable_until(state, options)
     writes = [one for one in state.timeline.writes() if before is None or one.requested < before]
@@ -60,12 +55,8 @@ def next_offset(
 ) -> str:
     """The end of the batch after ``start``; ``start`` when there is nothing new.
 
-    Args:
-        state: the current table.
-        start: end of the last batch; :data:`~hudi_fast.config.read_options.EARLIEST` before the first.
-        limits: maximum size of the batch.
-        options: of the stream's reads; None for the defaults.
-        until: latest end of the batch; None for no bound.
+    ``start`` is the end of the last batch, :data:`~hudi_fast.config.read_options.EARLIEST` before the first; ``until``
+    the latest end of this batch.
 
     Raises:
         CorruptTableError: a commit since ``start`` cannot be read.

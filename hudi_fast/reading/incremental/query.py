@@ -165,12 +165,7 @@ def plan_incremental(
 ) -> ScanPlan:
     """Plan the rows of the range; engines read the plan like that of a snapshot.
 
-    Args:
-        view: from :func:`incremental_view`.
-        columns: columns in the requested order; None for all, meta columns first.
-        filter: condition of the rows.
-        threads: slices to read at once; None for one per processor.
-        query: treatment of log files.
+    The arguments are those of :func:`hudi_fast.reading.scan.plan_scan`, for the rows of the range.
 
     Raises:
         ConfigError: files of the range are missing, or an unknown column.

@@ -16,12 +16,7 @@ __all__ = ["IncrementalReads"]
 
 
 class IncrementalReads:
-    """The change queries of a table.
-
-    Args:
-        storage: the table's storage.
-        merger: merge function of a table with merge mode CUSTOM; None for none.
-    """
+    """The change queries of a table."""
 
     _storage: Storage
     _merger: Merger | None

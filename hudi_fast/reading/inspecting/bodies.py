@@ -19,10 +19,7 @@ Details = dict[str, object]
 def describe_completed(action: str, body: bytes, path: str | None) -> Details:
     """History columns from the body of a completed instant.
 
-    Args:
-        action: of the instant.
-        body: its content; empty for a commit without content.
-        path: of the file, for messages; None for the archive.
+    ``body`` is empty for a commit without content; ``path`` is None for the archive.
 
     Raises:
         CorruptTableError: it is invalid.
@@ -36,9 +33,7 @@ def describe_completed(action: str, body: bytes, path: str | None) -> Details:
 def describe_pending(action: str, plan: bytes) -> Details:
     """History columns from the plan of a pending instant.
 
-    Args:
-        action: of the instant.
-        plan: content of its requested file; empty for actions without a plan.
+    ``plan`` is empty for actions without a plan.
 
     Raises:
         CorruptTableError: it is invalid.

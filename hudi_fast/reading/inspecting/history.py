@@ -84,13 +84,7 @@ def history_table(
     lists the instants that a rollback or restore removed. ``comment`` is a savepoint's, or the names of the indexes
     that were built.
 
-    Args:
-        storage: the table's storage.
-        config: its configuration.
-        timeline: its active timeline.
-        begin: smallest requested time; None for no bound.
-        end: largest requested time; None for no bound.
-        archived: whether to include archived instants.
+    ``begin`` and ``end`` bound the requested times, inclusive; None for no bound.
 
     Raises:
         CorruptTableError: the archive cannot be read.

@@ -81,10 +81,7 @@ class _Side:
 def may_match(condition: Condition, bounds: Mapping[Column, Bounds], rows: int) -> npt.NDArray[np.bool_]:
     """bool[rows]: whether a set of rows may hold one for which the condition is true.
 
-    Args:
-        condition: condition of the rows.
-        bounds: by column of the condition, for ``rows`` sets each; a missing column is unknown.
-        rows: number of sets of rows.
+    ``bounds`` are those of ``rows`` sets of rows, by column; a missing column is unknown.
     """
     answers = _Answers(bounds, rows)
     result: npt.NDArray[np.bool_] = answers.can_be(True, condition).fill_null(True).to_numpy(zero_copy_only=False)

@@ -34,8 +34,7 @@ _COUNT = "hoodie.bucket.index.num.buckets"
 def bucket_settings(options: Mapping[str, Any]) -> BucketSettings | None:
     """The settings of a fixed number of buckets in read options; None if they are incomplete.
 
-    Args:
-        options: ``hoodie.index.type`` is ``BUCKET``, its engine the simple one, and the number of buckets is given.
+    Complete are ``hoodie.index.type=BUCKET``, the simple engine, and the number of buckets.
     """
     engine = str(options.get("hoodie.index.bucket.engine", "SIMPLE")).upper()
     count = str(options.get(_COUNT, ""))
@@ -50,11 +49,7 @@ def bucket_matches(
 ) -> npt.NDArray[np.bool_] | None:
     """bool[n]: slices that may hold one of the keys; None if the table's buckets are unknown.
 
-    Args:
-        state: the table.
-        slices: of the current table.
-        keys: string[k], record keys.
-        settings: bucket settings of the read options, if given.
+    ``keys`` are string[k], record keys; ``settings`` are of the read options.
 
     Raises:
         HudiError: the table's stored bucket metadata is invalid.

@@ -107,7 +107,6 @@ class In:
     """Whether a value is one of ``values``.
 
     Attributes:
-        value: the value to test.
         values: without nulls.
         null_is: result for a null value: True, False, or None (null).
     """
@@ -130,8 +129,6 @@ class StartsWith:
     """Whether a string starts with ``prefix``.
 
     Attributes:
-        value: a string.
-        prefix: the prefix.
         exact: False if a string with the prefix may still not match.
     """
 

@@ -102,10 +102,7 @@ def record_key_texts(condition: Condition, schema: pa.Schema, config: TableConfi
 def groups_of_keys(table: MetadataTable, keys: pa.Array, partitions: Sequence[str]) -> Groups | None:
     """The file groups that hold the keys, by the record index; None when it would need too many lookups.
 
-    Args:
-        table: a metadata table whose record index is usable.
-        keys: string[n].
-        partitions: the data partitions to search.
+    Searches the given data partitions. Requires a usable record index.
 
     Raises:
         HudiError: the index cannot be read.
@@ -123,7 +120,6 @@ class SecondaryLookup:
     """A lookup in a secondary index.
 
     Attributes:
-        partition: of the metadata table.
         prefixes: key prefixes of the requested values.
     """
 

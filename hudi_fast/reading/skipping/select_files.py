@@ -92,14 +92,11 @@ class SkipRequest:
     """The query to skip files for.
 
     Attributes:
-        state: the table.
         schema: its columns, meta columns first.
         filter: condition of the rows as an expression, if available; used for partition paths.
         condition: the same as a tree; :class:`Anything` if unknown.
-        threads: partitions listed at once.
         merged: whether the query merges log files into base files.
         mixes_rows: whether a user function merges rows, so that merged rows may have values that no file holds.
-        use_indexes: whether to use the metadata table.
         bucket: bucket settings of the table, if the caller knows them.
     """
 
@@ -121,13 +118,7 @@ class SkipRequest:
 
 @dataclass(frozen=True)
 class Selection:
-    """The remaining slices.
-
-    Attributes:
-        slices: the slices that may hold matching rows.
-        partitions: number of partitions of the table.
-        report: the skipping steps.
-    """
+    """The remaining slices."""
 
     slices: tuple[FileSlice, ...]
     partitions: int
@@ -137,9 +128,7 @@ class Selection:
 def select_slices(request: SkipRequest, slices_of: Callable[[str], list[FileSlice]]) -> Selection:
     """The slices that may hold matching rows.
 
-    Args:
-        request: the query.
-        slices_of: returns the slices of a partition.
+    ``slices_of`` returns the slices of a partition.
 
     Warns:
         HudiWarning: an index cannot be read and is ignored.

@@ -78,8 +78,6 @@ class _Files:
     """The n files of slices.
 
     Attributes:
-        partitions: partition paths.
-        names: file names.
         slices: int64[n], number of the file's slice.
         large: bool[n], whether it is a large base file.
         altered: columns that were altered since the file was written.
@@ -111,12 +109,7 @@ def slice_bounds(
 ) -> dict[Column, Bounds]:
     """Bounds of columns in each slice.
 
-    Args:
-        table: the metadata table.
-        partition: of the metadata table: ``column_stats``, or an expression index of that kind.
-        slices: the table's slices, n of them.
-        columns: the columns.
-        history: the table's schema history; None for a table without one.
+    ``partition`` is ``column_stats``, or an expression index of statistics.
 
     Raises:
         HudiError: the statistics cannot be read.
@@ -209,10 +202,7 @@ def _read_stats(table: MetadataTable, partition: str, files: _Files, columns: Se
 def _reliable(stored: pa.Table, column: StatsColumn, merged: npt.NDArray[np.bool_]) -> Bounds:
     """Reliable bounds of each row of statistics; a row of nulls is unknown.
 
-    Args:
-        stored: rows of statistics.
-        column: their column.
-        merged: bool[n]: whether a row may merge several pieces, some of them without statistics.
+    ``merged`` is bool[n]: whether a row may merge several pieces, some of them without statistics.
     """
     low, high = (_typed(stored, name, column.kind) for name in ("min", "max"))
     nulls, values = (_one(stored, name) for name in ("null_count", "value_count"))
