@@ -16,7 +16,7 @@ from hudi_fast.config.table_config import TableConfig
 from hudi_fast.keys.partition_path import DEFAULT_PARTITION, partition_values
 from hudi_fast.storage.base import Storage
 
-__all__ = ["filter_columns", "matching_partitions", "matching_row_groups", "typed_partition_values"]
+__all__ = ["matching_partitions", "matching_row_groups", "typed_partition_values"]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
 """A date with slashes, possibly of a column with dashes: that a writer replaced them need not be stored in the
@@ -24,12 +24,6 @@ table.
 """
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
-
-
-def filter_columns(filter_: pc.Expression, schema: pa.Schema) -> list[str]:
-    """Columns that the filter may use; possibly more, never fewer."""
-    text = str(filter_)
-    return [name for name in schema.names if name in text]
 
 
 def matching_partitions(

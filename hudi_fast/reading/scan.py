@@ -27,10 +27,9 @@ from hudi_fast.formats.avro.schema import with_meta
 from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.merging.rules import Merger
 from hudi_fast.merging.slice_merge import merge_schema, slice_merge
+from hudi_fast.reading.conditions import Anything, Condition, RowFilter
 from hudi_fast.reading.in_threads import in_threads
 from hudi_fast.reading.pinned_commits import require_files_present
-from hudi_fast.reading.prune import filter_columns
-from hudi_fast.reading.skipping.filter_terms import Anything, Condition, parse_filter
 from hudi_fast.reading.skipping.select_files import Selection, SkipReport, SkipRequest, select_slices
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.view.slices import FileSlice, TableView, base_slices, latest_slices
@@ -114,11 +113,12 @@ def plan_scan(
     output = full if columns is None else pa.schema([_field(full, name, state) for name in columns])
     if filter is not None and not isinstance(filter, pc.Expression):
         raise ConfigError(f"A filter is a pyarrow.compute expression such as field('id') == 1; got {filter!r}.")
-    looked_at = [] if filter is None else filter_columns(filter, full)
-    schema = pa.schema([*output, *(full.field(n) for n in looked_at if n not in output.names)])
+    row_filter = None if filter is None else RowFilter.of(filter, full)
+    used = frozenset() if row_filter is None else row_filter.columns
+    schema = pa.schema([*output, *(field for field in full if field.name in used and field.name not in output.names)])
     if filter is not None:
         check_filter(filter, schema, full.names)
-    scan = SliceScan(state.storage, state.config, schema, output, filter)
+    scan = SliceScan(state.storage, state.config, schema, output, row_filter)
     if state.config.is_mor and not query.read_optimized:
         merge = slice_merge(state, query.merger, query.use_positions)
         scan = replace(scan, merge=merge, merge_columns=merge_schema(merge, schema, full), unmerged=query.unmerged)
@@ -127,7 +127,7 @@ def plan_scan(
         state,
         full,
         filter,
-        condition or (Anything() if filter is None else parse_filter(filter)),
+        condition or (Anything() if row_filter is None else row_filter.condition),
         workers,
         merged=not (query.read_optimized or query.unmerged) or not state.config.is_mor,
         mixes_rows=scan.merge is not None and scan.merge.rules.merger is not None,

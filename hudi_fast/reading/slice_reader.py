@@ -17,7 +17,6 @@ filter skips row groups by their statistics; log rows that replace rows of a ski
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.errors import UnsupportedFeatureError
@@ -35,7 +33,8 @@ from hudi_fast.merging.log_scan import visible_blocks
 from hudi_fast.merging.merged_slice import log_rows, merged_rows
 from hudi_fast.merging.resolve import resolve_slice
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
-from hudi_fast.reading.prune import filter_columns, matching_row_groups, typed_partition_values
+from hudi_fast.reading.conditions import RowFilter
+from hudi_fast.reading.prune import matching_row_groups, typed_partition_values
 from hudi_fast.reading.whole_slice import has_partial_rows, whole_slice
 from hudi_fast.schema.conform import plan_conform
 from hudi_fast.storage.base import Storage
@@ -44,9 +43,6 @@ from hudi_fast.view.renamed_base import RenamedBase
 from hudi_fast.view.slices import FileSlice
 
 __all__ = ["SliceScan", "hidden_rows", "read_slice"]
-
-_NAN_MAY_PASS = re.compile(r"\w\(|!=|\b(?:true|false)\b")
-"""In the text of a filter: calls, negations and comparisons of booleans, all of which NaN may pass."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ class SliceScan:
     config: TableConfig
     schema: pa.Schema
     output: pa.Schema
-    filter: pc.Expression | None
+    filter: RowFilter | None
     batch_rows: int = 65536
     merge: SliceMerge | None = None
     merge_columns: pa.Schema | None = None
@@ -168,30 +164,24 @@ def _ruled_out(scan: SliceScan, reader: BaseFileReader) -> set[int]:
 
 def _matching_groups(scan: SliceScan, reader: BaseFileReader) -> list[int] | None:
     """Row groups of the base file that may match; None for all."""
-    if isinstance(reader, RenamedBase) and not _are_as_stored(scan, reader):
+    filter_ = scan.filter
+    if filter_ is None or (isinstance(reader, RenamedBase) and not filter_.columns <= reader.as_stored):
         return None
-    return matching_row_groups(*reader.location, scan.filter) if _is_filterable(scan, reader.schema) else None
+    if not _is_filterable(filter_, scan.schema, reader.schema):
+        return None
+    return matching_row_groups(*reader.location, filter_.expression)
 
 
-def _are_as_stored(scan: SliceScan, reader: RenamedBase) -> bool:
-    """Whether the filter's columns have the same names and types in the file."""
-    return scan.filter is None or set(filter_columns(scan.filter, scan.schema)) <= reader.as_stored
-
-
-def _is_filterable(scan: SliceScan, stored: pa.Schema) -> bool:
+def _is_filterable(filter_: RowFilter, schema: pa.Schema, stored: pa.Schema) -> bool:
     """Whether the file's statistics apply to the filter.
 
     Not if a column was widened since. If a column may hold NaN, which statistics ignore, only for filters made of
     comparisons that NaN fails.
     """
-    if scan.filter is None:
-        return True
-    names = [name for name in filter_columns(scan.filter, scan.schema) if name in stored.names]
-    if any(stored.field(name).type != scan.schema.field(name).type for name in names):
+    names = [name for name in schema.names if name in filter_.columns and name in stored.names]
+    if any(stored.field(name).type != schema.field(name).type for name in names):
         return False
-    return not any(pa.types.is_floating(stored.field(name).type) for name in names) or not _NAN_MAY_PASS.search(
-        str(scan.filter)
-    )
+    return not filter_.may_pass_nan or not any(pa.types.is_floating(stored.field(name).type) for name in names)
 
 
 def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) -> Iterator[pa.RecordBatch]:
@@ -204,7 +194,7 @@ def _finish(scan: SliceScan, batch: pa.RecordBatch, fill: dict[str, pa.Scalar]) 
         ]
         batch = pa.RecordBatch.from_arrays(arrays, schema=scan.schema)
     if scan.filter is not None:
-        batch = batch.filter(scan.filter)
+        batch = batch.filter(scan.filter.expression)
     if batch.num_rows:
         yield batch.select(scan.output.names)
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
-from hudi_fast.reading.skipping.filter_terms import Column, parse_filter
+from hudi_fast.reading.conditions import Column, parse_filter
 
 KINDS: dict[str, pa.DataType] = {
     "i": pa.int32(),

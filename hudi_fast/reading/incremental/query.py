@@ -28,9 +28,9 @@ import pyarrow.fs as pafs
 from hudi_fast.config.read_options import EARLIEST, ReadOptions
 from hudi_fast.errors import ConfigError
 from hudi_fast.metadata_table.state import open_state
+from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.incremental.commit_range import ChangeRange, readable_until, resolve_range
 from hudi_fast.reading.scan import ScanPlan, ScanQuery, check_filter, plan_scan, readable_schema
-from hudi_fast.reading.skipping.filter_terms import Condition
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import TableState, load_state

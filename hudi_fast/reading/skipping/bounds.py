@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from hudi_fast.reading.skipping.filter_terms import (
+from hudi_fast.reading.conditions import (
     And,
     Cast,
     Column,

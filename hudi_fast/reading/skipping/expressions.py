@@ -20,7 +20,7 @@ import pyarrow as pa
 from hudi_fast.metadata_table.definitions import IndexDefinition
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.skipping.filter_terms import (
+from hudi_fast.reading.conditions import (
     And,
     Column,
     Compare,

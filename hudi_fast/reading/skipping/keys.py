@@ -34,7 +34,7 @@ from hudi_fast.metadata_table.keys import bloom_key, secondary_prefix, split_sec
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.table import MetadataTable
-from hudi_fast.reading.skipping.filter_terms import Column, Compare, Condition, Constant, In, IsNull, conjuncts
+from hudi_fast.reading.conditions import Column, Compare, Condition, Constant, In, IsNull, conjuncts
 from hudi_fast.view.slices import FileSlice
 
 __all__ = [

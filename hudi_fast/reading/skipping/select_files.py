@@ -30,11 +30,11 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.metadata_table.layout import PartitionKind
 from hudi_fast.metadata_table.state import metadata_of
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.reading.conditions import Anything, Column, Condition, columns_of
 from hudi_fast.reading.prune import matching_partitions, typed_partition_values
 from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.skipping.buckets import bucket_matches
 from hudi_fast.reading.skipping.expressions import indexed_expressions
-from hudi_fast.reading.skipping.filter_terms import Anything, Column, Condition, columns_of
 from hudi_fast.reading.skipping.keys import (
     Groups,
     bloom_matches,

@@ -38,8 +38,8 @@ from hudi_fast.metadata_table.keys import column_hash, column_stats_keys, partit
 from hudi_fast.metadata_table.read import lookup, prefix
 from hudi_fast.metadata_table.stat_values import unwrap_values
 from hudi_fast.metadata_table.table import MetadataTable
+from hudi_fast.reading.conditions import Column
 from hudi_fast.reading.skipping.bounds import Bounds
-from hudi_fast.reading.skipping.filter_terms import Column
 from hudi_fast.schema.history import SchemaHistory, altered_columns
 from hudi_fast.view.slices import FileSlice
 
