@@ -115,7 +115,7 @@ class IncomingKeys:
     Attributes:
         keys: string array, distinct, no nulls; n keys.
         rows: int64[n]: the incoming row of each key.
-        low: smallest key; None when there are none.
+        low: smallest key; None for no keys.
         ordered_alike: whether Java's string order and the order of UTF-8 bytes agree on these keys.
     """
 
