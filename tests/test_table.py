@@ -136,7 +136,7 @@ def test_a_write_to_a_table_that_went_away_does_not_make_a_new_one(table: hf.Hud
 def test_a_table_that_logs_no_changes_has_no_answer_to_a_change_query(table: hf.HudiTable) -> None:
     with pytest.raises(hf.ConfigError, match="It isn't a CDC hudi table"):
         table.cdc("20240101000000000")
-    with pytest.raises(hf.ConfigError, match=r"ask HudiTable\.cdc"):
+    with pytest.raises(hf.ConfigError, match=r"use HudiTable\.cdc"):
         table.incremental("earliest", options={"hoodie.datasource.query.incremental.format": "cdc"})
 
 
