@@ -1,0 +1,57 @@
+"""Units that threads read, as one stream of batches."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from hudi_fast.reading.in_threads import in_threads
+
+
+def batch(number: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"n": [number]})
+
+
+def read(unit: int) -> Iterator[pa.RecordBatch]:
+    yield batch(10 * unit)
+    yield batch(10 * unit + 1)
+
+
+def numbers(batches: Iterator[pa.RecordBatch]) -> list[int]:
+    return [value for one in batches for value in one["n"].to_pylist()]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("units", [0, 1, 5])
+def test_all_batches_of_all_units_are_yielded(units: int, threads: int) -> None:
+    found = numbers(in_threads(range(units), read, threads))
+    assert sorted(found) == [10 * unit + part for unit in range(units) for part in (0, 1)]
+    if threads == 1:
+        assert found == sorted(found)
+
+
+def test_an_error_of_a_thread_is_raised() -> None:
+    def failing(unit: int) -> Iterator[pa.RecordBatch]:
+        if unit == 3:
+            raise OSError("unit 3")
+        yield from read(unit)
+
+    with pytest.raises(OSError, match="unit 3"):
+        numbers(in_threads(range(6), failing, 2))
+
+
+def test_a_closed_stream_ends_its_threads_and_reads_no_more() -> None:
+    before, started = threading.active_count(), []
+
+    def counted(unit: int) -> Iterator[pa.RecordBatch]:
+        started.append(unit)
+        yield from read(unit)
+
+    stream = in_threads(range(1000), counted, 2)
+    next(stream)
+    stream.close()
+    assert threading.active_count() == before
+    assert len(started) < 20

@@ -1,0 +1,73 @@
+"""Partitions pruned by their paths, and row groups by their statistics."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow.compute import field
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.reading.prune import matching_partitions, matching_row_groups, typed_partition_values
+from hudi_fast.storage.base import Storage
+
+SCHEMA = pa.schema({"day": pa.date32(), "city": pa.string(), "n": pa.int64()})
+
+
+def config(fields: str, **more: str) -> TableConfig:
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": "9",
+        "hoodie.table.recordkey.fields": "id",
+        "hoodie.table.partition.fields": fields,
+        **more,
+    }
+    return TableConfig.from_properties(properties, "/t")
+
+
+@pytest.mark.parametrize(
+    ("fields", "partition", "more", "expected"),
+    [
+        ("day", "2024-01-02", {}, {"day": date(2024, 1, 2)}),
+        (
+            "city,n",
+            "city=Rome/n=7",
+            {"hoodie.datasource.write.hive_style_partitioning": "true"},
+            {"city": "Rome", "n": 7},
+        ),
+        ("city", "__HIVE_DEFAULT_PARTITION__", {}, {}),
+        ("city", "2024/01/02", {}, {}),
+        ("n", "seven", {}, {}),
+        ("other", "x", {}, {}),
+        ("day", "2024-01-02", {"hoodie.table.keygenerator.type": "TIMESTAMP"}, {}),
+    ],
+)
+def test_values_follow_from_unambiguous_paths(
+    fields: str, partition: str, more: dict[str, str], expected: dict[str, Any]
+) -> None:
+    found = typed_partition_values(config(fields, **more), SCHEMA, partition)
+    assert {name: value.as_py() for name, value in found.items()} == expected
+
+
+def test_partitions_that_cannot_match_are_left_out() -> None:
+    paths = ["2024-01-01", "2024-01-02", "__HIVE_DEFAULT_PARTITION__"]
+    table = config("day")
+    assert matching_partitions(table, SCHEMA, paths, field("day") > date(2024, 1, 1)) == paths[1:]
+    assert matching_partitions(table, SCHEMA, paths, field("n") == 1) == paths
+    assert matching_partitions(table, SCHEMA, paths, None) == paths
+    assert matching_partitions(config(""), SCHEMA, [""], field("n") == 1) == [""]
+
+
+def test_row_groups_that_cannot_match_are_left_out(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"n": range(12)}), tmp_path / "f.parquet", row_group_size=4)
+    storage = Storage(tmp_path)
+    assert matching_row_groups(storage, "f.parquet", field("n") > 6) == [1, 2]
+    assert matching_row_groups(storage, "f.parquet", field("n") > 100) == []
+    for filter_ in (None, field("other") > 6):
+        assert matching_row_groups(storage, "f.parquet", filter_) is None
+    assert matching_row_groups(storage, "missing.parquet", field("n") > 6) is None

@@ -1,0 +1,69 @@
+"""Record keys that follow from a filter."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow.compute import field
+
+from hudi_fast.config.table_config import TableConfig
+from hudi_fast.reading.conditions import Column, parse_filter
+from hudi_fast.reading.skipping.keys import record_key_texts, wanted_values
+
+SCHEMA = pa.schema({"_hoodie_record_key": pa.string(), "id": pa.string(), "n": pa.int32(), "x": pa.float64()})
+
+
+def config(keys: str, **more: str) -> TableConfig:
+    properties = {
+        "hoodie.table.name": "t",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.version": "9",
+        "hoodie.table.recordkey.fields": keys,
+        **more,
+    }
+    return TableConfig.from_properties(properties, "/t")
+
+
+def keys_of(filter_: pc.Expression, table: TableConfig) -> list[str] | None:
+    found = record_key_texts(parse_filter(filter_), SCHEMA, table)
+    return None if found is None else sorted(found.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("filter_", "expected"),
+    [
+        (field("n") == 7, [7]),
+        (pc.scalar(7) == field("n"), [7]),
+        (field("n").isin([7, 8]) & (field("x") > 1), [7, 8]),
+        (field("n") > 7, None),
+        ((field("n") == 7) | (field("x") > 1), None),
+        (field("x") == 7.0, None),
+    ],
+)
+def test_values_of_a_column_are_those_that_it_is_compared_with(
+    filter_: pc.Expression, expected: list[int] | None
+) -> None:
+    name = "x" if "x == " in str(filter_) else "n"
+    found = wanted_values(parse_filter(filter_), SCHEMA, Column((name,)))
+    assert (None if found is None else found.to_pylist()) == expected
+
+
+def test_a_key_of_one_column_has_both_formats() -> None:
+    complex_key = config("id", **{"hoodie.table.keygenerator.type": "COMPLEX"})
+    assert keys_of(field("id") == "a", complex_key) == ["a", "id:a"]
+    assert keys_of(field("id") == "a", config("id")) == ["a"]
+    assert keys_of(field("_hoodie_record_key") == "a", config("id")) == ["a"]
+
+
+def test_a_key_of_several_columns_needs_all_of_them() -> None:
+    table = config("id,n", **{"hoodie.table.keygenerator.type": "COMPLEX"})
+    wanted = (field("id").isin(["a", "b"])) & (field("n") == 7)
+    assert keys_of(wanted, table) == ["id:a,n:7", "id:b,n:7"]
+    assert keys_of(field("id") == "a", table) is None
+
+
+def test_too_many_keys_are_not_looked_up() -> None:
+    many = [f"k{number}" for number in range(10_001)]
+    assert keys_of(field("id").isin(many), config("id")) is None
+    assert keys_of(field("id").isin(pa.array([], pa.string())), config("id")) == []
