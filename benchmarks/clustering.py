@@ -20,10 +20,10 @@ from hudi_fast.metadata_table.state import open_state
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
 from hudi_fast.services.clustering.work import ClusteringWork, Ordering
-from hudi_fast.services.work_plan import service_merge, service_plan
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import ClusteringGroup, ClusteringSlice
 from hudi_fast.view.slices import latest_slices
+from hudi_fast.writing.draft import draft_files
 from hudi_fast.writing.markers import delete_markers, make_marker_folder
 from hudi_fast.writing.plan import TaskToken
 from hudi_fast.writing.settings import Settings
@@ -51,16 +51,18 @@ def _trips(number: int) -> pa.Table:
     return pa.table(columns)
 
 
-def _work(path: str, ordering: Ordering) -> ClusteringWork:
+def _work(path: str, ordering: Ordering) -> tuple[ClusteringWork, ClusteringGroup]:
     storage = Storage(path)
     state = open_state(storage)
-    plan = replace(service_plan(state, Settings.from_options(OPTIONS)), instant=INSTANT, threads=1)
+    plan = draft_files(state, Settings.from_options(OPTIONS).write)
+    plan = replace(plan, instant=INSTANT, files=replace(plan.files, threads=1))
     slices = tuple(
         ClusteringSlice(one.partition, one.file_id, storage.absolute(one.base_file.path))
         for one in latest_slices(state.view, "")
     )
     group = ClusteringGroup(slices, 1)
-    return ClusteringWork(plan, service_merge(state, plan), (group,), ordering, 1 << 30)
+    work = ClusteringWork(plan=plan, merge=plan.merge_of(state), group_count=1, ordering=ordering, target_bytes=1 << 30)
+    return work, group
 
 
 class Rewrite:
@@ -87,11 +89,11 @@ class Rewrite:
         shutil.rmtree(self.copies)
 
     def _run(self, ordering: Ordering | None = None, memory: int = 1 << 30) -> None:
-        work = _work(self.path, ordering or Ordering())
-        rewrite_rows(group_input(work, 0), TaskToken(0), memory)
+        work, group = _work(self.path, ordering or Ordering())
+        rewrite_rows(group_input(work, group), TaskToken(0), memory)
 
     def time_row_groups_copied(self, folder: str) -> None:
-        rewrite_group(_work(self.path, Ordering()), 0, TaskToken(0))
+        rewrite_group(*_work(self.path, Ordering()), TaskToken(0))
 
     def time_cp_instead(self, folder: str) -> None:
         for path in self.files:

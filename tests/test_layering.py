@@ -15,7 +15,6 @@ PACKAGE = ROOT / "hudi_fast"
 KERNELS = ROOT / "kernels"
 DOCUMENT = (ROOT / "docs" / "architecture.md").read_text()
 NEIGHBOURS = {("writing", "reading")}
-UPWARDS = {("api", "spark"), ("table", "spark")}
 OUTSIDE = {
     "spark": {"pyspark", "pyarrow", "numpy", "pandas", "py4j", "mmh3"},
     "cli": {"click", "rich", "pyarrow", "matplotlib"},
@@ -81,7 +80,7 @@ def test_imports_point_downwards(path: Path) -> None:
             continue
         other = name.split(".")[1]
         if (PACKAGE / f"{other}.py").exists() or (PACKAGE / other).is_dir() or other == "kernels":
-            allowed = other == part or (part, other) in NEIGHBOURS | UPWARDS or level_of(other) < level_of(part)
+            allowed = other == part or (part, other) in NEIGHBOURS or level_of(other) < level_of(part)
             assert allowed, f"{path.relative_to(ROOT)} imports {name}"
 
 
@@ -112,4 +111,4 @@ def test_kernels_are_imported_under_the_name_that_they_are_shipped_with() -> Non
 
 def test_modules_stay_small() -> None:
     lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in sources()}
-    assert {path: length for path, length in lengths.items() if length > 400} == {}
+    assert {path: length for path, length in lengths.items() if length > 600} == {}

@@ -158,7 +158,7 @@ def _write_once(session: TableSession, engine: Engine, mode: str) -> WriteResult
         except (CommitStateUnknownError, LockError):
             raise
         except BaseException as error:
-            with noted_on(error, f"Removing the new table {storage.uri}"), session.locked():
+            with noted_on(error, f"Removing the new table {storage.uri}"), session.section():
                 remove_if_unused(storage, options.lock.is_shared)
             raise
 
@@ -274,7 +274,7 @@ def _replace(session: TableSession, engine: Engine, target: Target, started: flo
                 f"The new table that was to replace {storage.uri} could not be written: {error} The old table is as "
                 "before; run the operation again."
             ) from error
-        with session.locked():
+        with session.section():  # the old table may be damaged
             session.require_lock()
             exchange(storage, staged)
             session.changed()

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.metadata_table.state import open_state
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
@@ -18,10 +17,10 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import RollbackPlan
 from hudi_fast.timeline.transition import create_requested
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.failed_writes import failed_writes
 from hudi_fast.writing.rollback import request_rollback, roll_back
 from hudi_fast.writing.rollback_plan import plan_rollback
 from tests.support.interleaving import assert_sound, pending_of, services, settings_for, write_during
+from tests.support.sessions import PartlyBackend, session_of
 from tests.support.small_tables import plain_rows, table_rows
 
 
@@ -123,8 +122,9 @@ def test_rollbacks_beside_other_writers_give_signs_of_life(tmp_path: Path) -> No
         beats.append(state.storage.exists(heartbeat_path(pending_of(tmp_path)[-1])))
         return [True for _ in paths]
 
-    shared = failed_writes(WriteOptions.from_options(settings)).heartbeat
-    done = roll_back(state.storage, state.config, failed, clock, failed.requested, delete, rule=shared)
+    session = session_of(tmp_path, settings, PartlyBackend(delete=delete))
+    with session.locked():
+        done = roll_back(session, failed)
     assert beats == [True]
     assert not state.storage.exists(heartbeat_path(done.requested))
 

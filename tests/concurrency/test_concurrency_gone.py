@@ -10,16 +10,14 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, ConfigError, FileGoneError, HudiWarning
 from hudi_fast.storage.base import Storage
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.rollback import request_rollback
 from hudi_fast.writing.rollback_plan import plan_rollback
 from tests.support.interleaving import InterleavedEngine, LateEngine, assert_sound, services, settings_for
+from tests.support.sessions import session_of, write_engine
 from tests.support.small_tables import plain_rows, table_rows, write_to
 
 ONE_VERSION = {"hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": "1"}
@@ -45,7 +43,7 @@ def test_a_file_that_was_cleaned_is_a_conflict(tmp_path: Path, kind: str, retrie
     before = hf.HudiTable.open(path).to_arrow()
 
     def run() -> Any:
-        return run_write(engine, Storage(path), WriteOptions.from_options(settings), "append")
+        return write_engine(engine, Storage(path), settings, "append")
 
     if retries:
         assert run().instant
@@ -71,7 +69,7 @@ def test_a_reader_is_told_that_the_file_is_gone(tmp_path: Path, metadata: str) -
     scan = hf.HudiTable.open(path).scan()
     write_to(Storage(path), plain_rows([4], text="new"), settings)
     services(path).clean({**settings, **ONE_VERSION})
-    with pytest.raises(FileGoneError, match="after the (table was read|query was planned)"):
+    with pytest.raises(FileGoneError, match=r"after the (table was read|query was planned)"):
         scan.to_table()
     assert hf.HudiTable.open(path).scan().to_table().num_rows == 2
 
@@ -122,7 +120,7 @@ def test_a_clean_leaves_an_empty_partition_to_who_is_about_to_fill_it(tmp_path: 
     def others() -> None:
         assert services(path).clean({**settings, **ONE_VERSION}).files_deleted == 1
 
-    run_write(LateEngine(plain_rows([5]), others), Storage(path), WriteOptions.from_options(settings), "append")
+    write_engine(LateEngine(plain_rows([5]), others), Storage(path), settings, "append")
     assert sorted(table_rows(path)) == ["k00002", "k00005"]
     assert_sound(path, table_rows(path))
 
@@ -161,7 +159,7 @@ def test_what_is_logged_on_a_slice_that_was_rolled_back_is_no_file_group(
     first = write_to(Storage(path), plain_rows([2], text="old"), settings).instant
     write = engine(plain_rows([2], text="mine"), lambda: services(path).rollback(first))
     with pytest.raises(CommitConflictError, match="was rolled back in the meantime"):
-        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+        write_engine(write, Storage(path), settings, "append")
     assert not list((path / "p0").glob(".*.log.*"))
     for number in range(3):
         write_to(Storage(path), plain_rows([2], text=f"new{number}"), settings)
@@ -191,7 +189,7 @@ def test_no_plan_names_what_is_logged_on_a_slice_that_was_rolled_back(tmp_path: 
         plain_rows([2], text="mine"), lambda: planned.append(getattr(services(path), f"plan_{service}")(settings))
     )
     with pytest.raises(CommitConflictError, match="was rolled back in the meantime"):
-        run_write(write, Late(path), WriteOptions.from_options(settings), "append")
+        write_engine(write, Late(path), settings, "append")
     assert planned == [None]
     write_to(Storage(path), plain_rows([2], text="new"), settings)
     getattr(services(path), service)(settings)
@@ -220,8 +218,9 @@ def test_no_plan_names_what_a_rollback_is_about_to_delete(
     state = load_state(Storage(path))
     undone = state.timeline.find(last.instant)
     assert undone is not None
-    plan, clock = plan_rollback(state.storage, state.config, undone), InstantClock(state.config.timezone)
-    rollback = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    session = session_of(path, settings)
+    with session.locked():
+        rollback = request_rollback(session, plan_rollback(state.storage, state.config, undone))
     state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
     planned = getattr(services(path), f"plan_{service}")(settings)
     assert planned is not None
@@ -252,7 +251,7 @@ def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_pa
     engine = InterleavedEngine if done else LateEngine
     write = engine(plain_rows([2], text="mine"), others)
     with pytest.raises(CommitConflictError, match=f"compaction {planned.instant}, .* taken back"):
-        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+        write_engine(write, Storage(path), settings, "append")
     assert "older" in str(table_rows(path)["k00002"])
     write_to(Storage(path), plain_rows([2], text="new"), settings)
     assert "new" in str(table_rows(path)["k00002"])
@@ -278,6 +277,6 @@ def test_what_a_pending_write_adds_to_a_file_group_stands_for_nothing_that_was_c
 
     write = InterleavedEngine(plain_rows([2], text="mine"), others)
     with pytest.raises(CommitConflictError):
-        run_write(write, Storage(path), WriteOptions.from_options(settings), "append")
+        write_engine(write, Storage(path), settings, "append")
     assert sorted("over" in str(row) for row in table_rows(path).values()) == [False, True]
     assert_sound(path, table_rows(path))

@@ -15,7 +15,6 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import run_write
 from tests.support.interleaving import (
     IN_PROCESS,
     NBCC,
@@ -26,6 +25,7 @@ from tests.support.interleaving import (
     settings_for,
     write_during,
 )
+from tests.support.sessions import write_engine
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 NUMBER_OF_WRITERS = 3
@@ -110,7 +110,7 @@ def test_a_conflict_is_retried_and_the_write_done_again_on_what_is_there_then(tm
             hf.write(plain_rows([3], left.pop(0), "B"), tmp_path, settings)
 
     engine = InterleavedEngine(plain_rows([1], 5, "A"), others)
-    result = run_write(engine, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    result = write_engine(engine, Storage(tmp_path), settings, "append")
     instants = [plan.instant for plan in engine.plans]
     assert instants == sorted(set(instants))
     assert (len(instants), result.instant) == (3, instants[-1])
@@ -122,7 +122,7 @@ def test_as_many_tries_are_made_as_the_options_say_and_one_writer_makes_one(tmp_
     hf.write(plain_rows(range(4)), tmp_path, settings)
     engine = InterleavedEngine(plain_rows([1], 5), lambda: hf.write(plain_rows([3], 6), tmp_path, settings))
     with pytest.raises(hf.CommitConflictError):
-        run_write(engine, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+        write_engine(engine, Storage(tmp_path), settings, "append")
     assert len(engine.plans) == 2
     assert pending_of(tmp_path) == []
 
@@ -141,7 +141,7 @@ def count(path: str | Path, writer: int, rounds: int) -> None:
     for _ in range(rounds):
         while True:
             try:
-                run_write(_Counter(Path(path), writer), Storage(path), WriteOptions.from_options(settings), "append")
+                write_engine(_Counter(Path(path), writer), Storage(path), settings, "append")
                 break
             except hf.CommitConflictError:
                 time.sleep(0.01 * writer)

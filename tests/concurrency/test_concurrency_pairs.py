@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.dml.local import updated_rows
-from hudi_fast.dml.run import ChangeRun, check_update, run_dml
+from hudi_fast.dml.run import check_update, run_dml
 from hudi_fast.dml.statement import MergeSpec
 from hudi_fast.schema.alter import RenameColumn
 from hudi_fast.storage.base import Storage
@@ -34,6 +33,7 @@ from tests.support.interleaving import (
     settings_for,
     write_during,
 )
+from tests.support.sessions import session_of
 from tests.support.small_tables import plain_rows, table_rows
 
 Rows = dict[str, tuple[Any, ...]]
@@ -69,7 +69,7 @@ def roll_newest_back(path: Path, settings: dict[str, Any]) -> object:
 
 
 def rename(path: Path, settings: dict[str, Any]) -> object:
-    return alter_table(Storage(path), [RenameColumn("text", "words")], WriteOptions.from_options(settings))
+    return alter_table(session_of(Storage(path), settings), [RenameColumn("text", "words")])
 
 
 COMMON: dict[str, tuple[Act, str]] = {
@@ -330,9 +330,13 @@ def test_without_blocking_changes_that_follow_from_the_table_are_not_lost(tmp_pa
         return Interleaved(updated_rows(plan, clause, pc.field("id") == "k00001"))
 
     clause = check_update({"ts": pc.field("ts") + 10})
-    run = ChangeRun.of(Storage(tmp_path), settings)
     with pytest.raises(hf.CommitConflictError):
-        run_dml(run, MergeSpec(clauses=(clause,)), (), work_out)
+        run_dml(
+            session_of(tmp_path, {**settings, "hoodie.datasource.write.operation": "upsert"}),
+            MergeSpec(clauses=(clause,)),
+            (),
+            work_out,
+        )
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 12, "a1")})
 
 

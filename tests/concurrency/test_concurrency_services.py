@@ -12,14 +12,13 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.schema.alter import AddColumn
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import alter_table
 from tests.support.interleaving import services, settings_for
+from tests.support.sessions import session_of
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows, write_to
 
 FOREIGN = '{"owner": "somebody else"}'
@@ -89,7 +88,7 @@ class Case:
 
 
 def serve(call: Callable[[Any, dict[str, Any]], object]) -> Callable[[ThiefStorage, dict[str, Any]], object]:
-    return lambda storage, given: call(TableServices(storage, lambda _: in_process(1)), {**given, **EAGER_SERVICES})
+    return lambda storage, given: call(TableServices(storage), {**given, **EAGER_SERVICES})
 
 
 def first_write(storage: Storage) -> str:
@@ -97,7 +96,7 @@ def first_write(storage: Storage) -> str:
 
 
 def add_column(storage: Storage, given: dict[str, Any]) -> object:
-    return alter_table(storage, [AddColumn("more", pa.int64())], WriteOptions.from_options(given))
+    return alter_table(session_of(storage, given), [AddColumn("more", pa.int64())])
 
 
 METADATA = r"metadata/.hoodie/timeline/\d+\.deltacommit\.inflight$"
@@ -194,7 +193,7 @@ def test_whoever_loses_the_lock_while_planning_puts_no_plan_on_the_timeline(
     for ts in (1, 2, 3):
         hf.write(plain_rows(range(4), ts=ts), tmp_path, shared)
     before = listing(tmp_path)
-    planning = getattr(TableServices(PlanThiefStorage(tmp_path), lambda _: in_process(1)), verb)
+    planning = getattr(TableServices(PlanThiefStorage(tmp_path)), verb)
     with pytest.raises(hf.LockError, match="lock"):
         planning({**shared, **FILE_LOCK, "hoodie.clean.failed.writes.policy": "LAZY"})
     assert (tmp_path / LOCK).read_text() == FOREIGN

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import AlterResult, alter_table
 from tests.faults.test_faults_write import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
+from tests.support.sessions import session_of
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 CHANGES = (hf.AddColumn("extra", pa.int32()), hf.RenameColumn("extra", "more"))
@@ -24,7 +24,7 @@ PLAIN = {"hoodie.metadata.enable": False}
 
 
 def run(storage: Storage) -> AlterResult:
-    return alter_table(storage, CHANGES, WriteOptions.from_options(PLAIN))
+    return alter_table(session_of(storage, PLAIN), CHANGES)
 
 
 def old_columns(rows: dict[str, Any]) -> dict[str, Any]:

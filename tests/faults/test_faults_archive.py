@@ -10,7 +10,6 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -37,7 +36,7 @@ MOST_CALLS = {False: 50, True: 25}
 
 
 def services(storage: Storage) -> TableServices:
-    return TableServices(storage, lambda spark: in_process())
+    return TableServices(storage)
 
 
 def write_times(path: Path, first: int, last: int, settings: dict[str, str]) -> None:

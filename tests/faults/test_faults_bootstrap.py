@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.bootstrapping.run import BootstrapResult, in_process, run_bootstrap
+from hudi_fast.bootstrapping.run import BootstrapResult, run_bootstrap
 from hudi_fast.storage.base import Storage
 from tests.faults.test_faults_write import interesting
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, data, make_source
@@ -20,7 +20,7 @@ PLAIN = {"hoodie.metadata.enable": "false", "hudi_fast.threads": 1}
 
 
 def run(source: Path, storage: Storage, options: dict[str, Any], mode: str = "errorifexists") -> BootstrapResult:
-    return run_bootstrap(Storage(source), storage, bootstrap_options(**options), mode, in_process)
+    return run_bootstrap(Storage(source), storage, bootstrap_options(**options), mode)
 
 
 @pytest.mark.parametrize(

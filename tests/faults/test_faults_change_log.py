@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from tests.faults.test_faults_write import faults
@@ -44,7 +43,7 @@ class Case:
     def run(self, storage: Storage) -> None:
         if self.service == "compact":
             settings: dict[str, Any] = {key: value for key, value in self.settings().items() if "inline" not in key}
-            TableServices(storage, lambda spark: in_process()).compact({**settings, **DUE})
+            TableServices(storage).compact({**settings, **DUE})
         else:
             write_to(storage, CHANGE, self.settings())
 
@@ -89,7 +88,7 @@ def test_a_failing_call_leaves_a_write_with_its_change_log_or_neither(case: Case
         error = failure_of(lambda storage=storage: case.run(storage))  # type: ignore[misc]
         assert table_rows(path) == (new if error is None else old), where
         hf.write(NEXT, path, case.settings())  # cleans up
-        TableServices(Storage(path), lambda spark: in_process()).compact(DUE) if case.service == "compact" else None
+        TableServices(Storage(path)).compact(DUE) if case.service == "compact" else None
         assert table_rows(path) == {**(new if error is None else old), **rows_of(NEXT)}, where
         assert {log.name for log in change_logs(path)} == named_logs(path), where
         assert_tidy(path)

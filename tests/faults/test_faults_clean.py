@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
@@ -51,7 +50,7 @@ def make_table(path: Path, settings: dict[str, Any]) -> None:
 
 
 def run(storage: Storage, settings: dict[str, Any]) -> CleanResult:
-    return TableServices(storage, lambda spark: in_process()).clean(settings)
+    return TableServices(storage).clean(settings)
 
 
 def chosen(calls: list[StorageCall], settings: dict[str, Any]) -> list[tuple[StorageCall, str, bool]]:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
@@ -43,7 +42,7 @@ def make_table(path: Path, settings: dict[str, Any]) -> None:
 
 
 def run(storage: Storage, settings: dict[str, Any]) -> Any:
-    return TableServices(storage, lambda spark: in_process()).cluster(settings)
+    return TableServices(storage).cluster(settings)
 
 
 def check_after(path: Path, settings: dict[str, Any], error: Exception | None, rows: dict, where: str) -> None:
@@ -102,7 +101,7 @@ def test_a_clustering_that_died_twice_is_done_the_third_time_by_the_same_plan(ve
     settings = settings_of("COPY_ON_WRITE", version, False)
     make_table(tmp_path / "t", settings)
     rows = table_rows(tmp_path / "t")
-    services = TableServices(Storage(tmp_path / "t"), lambda spark: in_process())
+    services = TableServices(Storage(tmp_path / "t"))
     planned = services.plan_cluster({**settings, "hoodie.clustering.plan.strategy.sort.columns": "text"})
     assert planned is not None
     shutil.copytree(tmp_path / "t", tmp_path / "whole")

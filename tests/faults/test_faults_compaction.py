@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
@@ -34,7 +33,7 @@ def make_table(path: Path, version: str) -> None:
 def run(storage: Storage, service: str, version: str) -> str:
     settings = mor_options(LOGS, table_version=version)
     del settings["hoodie.compact.inline"]
-    services = TableServices(storage, lambda spark: in_process())
+    services = TableServices(storage)
     return str(getattr(services, service)(settings).instant)
 
 
@@ -90,7 +89,7 @@ def test_a_compaction_that_died_twice_is_done_the_third_time(version: str, tmp_p
     make_table(tmp_path / "t", version)
     rows = table_rows(tmp_path / "t")
     recorder = RecordingStorage(tmp_path / "t")
-    planned = TableServices(recorder, lambda spark: in_process()).plan_compact()
+    planned = TableServices(recorder).plan_compact()
     assert planned is not None
     for at in (60, 90):
         with pytest.raises(Exception, match="injected fault"):

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
@@ -32,7 +31,7 @@ def settings(version: str) -> dict[str, Any]:
 
 
 def run(storage: Storage) -> Any:
-    services = TableServices(storage, lambda spark: in_process())
+    services = TableServices(storage)
     return services.index("record_index", options=GROUPS)
 
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
-from hudi_fast.services.inline import serve
+from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.flow import WriteResult
 from tests.faults.test_faults_write import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
+from tests.support.sessions import session_of
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows
 
 SERVED = {
@@ -41,7 +41,8 @@ def settings_of(table_type: str, metadata: str) -> dict[str, Any]:
 def serve_through(storage: Storage, settings: dict[str, Any]) -> None:
     newest = load_state(Storage(storage.uri)).timeline.last_completed_write
     assert newest is not None
-    serve(storage, Settings.from_options(settings), newest.requested, in_process(1))
+    done = WriteResult(newest.requested, "upsert", 0, 0, 0, 0, 0, 0.0, "", "")
+    write_with_services(session_of(storage, settings), lambda: done)
 
 
 def failure_of(storage: Storage, settings: dict[str, Any]) -> Exception | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.repairing.findings import RepairResult
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
@@ -55,7 +54,7 @@ def make_disarray(path: Path, version: str) -> None:
 
 
 def repair(storage: Storage) -> RepairResult:
-    return TableServices(storage, lambda spark: in_process()).repair(mor_options())
+    return TableServices(storage).repair(mor_options())
 
 
 @pytest.mark.parametrize("version", ["9", "6"])
@@ -87,7 +86,7 @@ def test_any_failing_call_leaves_the_rows_alone(version: str, tmp_path: Path) ->
 def check_after(path: Path, rows: dict, where: str) -> None:
     """The next repair leaves nothing but files of the write that it rolled back; the one after that, nothing."""
     assert repair(Storage(path)).left == (), where
-    left = TableServices(Storage(path), lambda spark: in_process()).plan_repair().findings
+    left = TableServices(Storage(path)).plan_repair().findings
     assert {one.kind for one in left} <= {"orphan file"}, where
     repair(Storage(path))
     assert table_rows(path) == rows, where

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -42,7 +41,7 @@ Instants = set[tuple[str, str]]
 def write_table(path: Path, version: str, kept_metadata: bool) -> None:
     """Log files over base files of a compaction; an archive, for which version 6 with a metadata table is too young."""
     settings = {**mor_options(table_version=version), "hoodie.metadata.enable": kept_metadata}
-    services = TableServices(Storage(path), lambda spark: in_process())
+    services = TableServices(Storage(path))
     hf.write(plain_rows(range(8)), path, settings)
     for turn in range(2, 7):
         hf.write(plain_rows(range(turn - 1, 8), ts=turn, text=f"t{turn}-"), path, settings)
@@ -59,7 +58,7 @@ def instants(path: Path) -> Instants:
 
 
 def run(storage: Storage, version: int) -> Any:
-    return TableServices(storage, lambda spark: in_process()).upgrade(version, {"hudi_fast.threads": 1})
+    return TableServices(storage).upgrade(version, {"hudi_fast.threads": 1})
 
 
 def chosen(calls: list[StorageCall], chooser: random.Random, most: int) -> list[StorageCall]:
@@ -97,7 +96,7 @@ def assert_no_leftovers(path: Path, version: int, where: str) -> None:
         left = [one for one in (path / ".hoodie/timeline").rglob("*") if one.is_file() and one.suffix != ".tmp"]
         assert left == [], where
     if state.config.metadata_partitions:
-        services = TableServices(Storage(path), lambda spark: in_process())
+        services = TableServices(Storage(path))
         assert services.validate().differences.to_pylist() == [], where
 
 

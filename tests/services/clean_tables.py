@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
@@ -37,7 +36,7 @@ VERSIONS = "hoodie.clean.fileversions.retained"
 
 def services(path: str | Path | Storage) -> TableServices:
     """The services of a table, also through a storage of the test's own."""
-    return TableServices(path if isinstance(path, Storage) else Storage(path), lambda spark: in_process())
+    return TableServices(path if isinstance(path, Storage) else Storage(path))
 
 
 def writes(version: str = "9", metadata: bool = True, mor: bool = False, **more: Any) -> dict[str, Any]:

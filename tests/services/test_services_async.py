@@ -16,16 +16,19 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
-from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.indexing.plan import INDEX_LOCK_PATH
-from hudi_fast.services.inline import serve
-from hudi_fast.writing.settings import Settings
+from hudi_fast.services.inline import write_with_services
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.heartbeat import heartbeat_path
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.flow import WriteResult
+from hudi_fast.writing.session import TableSession
+from hudi_fast.writing.settings import Settings
+from hudi_fast.writing.threads import ThreadBackend, delete_in_threads
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import mor_options
+from tests.support.sessions import InjectedServices, PartlyBackend
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 
 MORE = {
@@ -61,14 +64,14 @@ import sys, time
 sys.path[:0] = {path!r}
 from dataclasses import replace
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
+from tests.support.sessions import InjectedServices, PartlyBackend
 def stuck(*_):
     print("at work", flush=True)
     time.sleep(600)
-carriers = replace(in_process(), compact=stuck, cluster=stuck, index=stuck, delete=stuck)
-services = TableServices(Storage({table!r}), lambda spark: carriers)
+stuck_records = stuck if {verb!r} == "index" else None
+services = InjectedServices(Storage({table!r}), PartlyBackend(stuck, stuck_records, stuck))
 getattr(services, {verb!r})(*{arguments!r}, options={options!r}, spark="here")
 """
 
@@ -205,7 +208,8 @@ def test_a_table_that_others_are_writing_all_the_time_is_served_later(tmp_path: 
         | {"hoodie.compact.inline.max.delta.commits": "1", "hoodie.clean.automatic": "true"}
     )
     with machine_lock(storage, 0):
-        serve(storage, settings, "20240101000000000", in_process())
+        session = TableSession(storage, settings, ThreadBackend(1))
+        write_with_services(session, lambda: WriteResult("20240101000000000", "upsert", 0, 0, 0, 0, 0, 0.0, "", ""))
     assert all(one.action == "deltacommit" for one in load_state(storage).timeline.instants)
 
 
@@ -223,11 +227,9 @@ def test_heartbeats_are_given_while_the_work_is_done(tmp_path: Path) -> None:
     for name, case in [*CASES.items(), ("log_compact", LOGS)]:
         table = tmp_path / name
         make(table, case)
-        own = in_process()
-        carriers = Carriers(
-            *(watched(table, carry_out) for carry_out in (own.compact, own.cluster, own.index, own.delete))
-        )
-        verbs = TableServices(Storage(table), lambda spark, carriers=carriers: carriers)
+        own = ThreadBackend(1)
+        watch = [watched(table, function) for function in (own.map_units, own.write_records, own.delete)]
+        verbs = InjectedServices(Storage(table), PartlyBackend(*watch))
         getattr(verbs, case.verb)(*case.arguments, options=case.table, spark="here")
         assert not list((table / ".hoodie" / ".heartbeat").iterdir())
     assert len(seen) >= len(CASES) + 1
@@ -274,10 +276,8 @@ def test_states_that_a_clean_is_deleting_now_cannot_be_travelled_to(tmp_path: Pa
         with pytest.raises(hf.ConfigError, match="cleaned up"):
             table.to_arrow(as_of=first)
         seen.append(rows_of(table.to_arrow(as_of=last)))
-        return in_process().delete(storage, paths)
+        return delete_in_threads(storage, paths)
 
-    own = in_process()
-    carriers = Carriers(own.compact, own.cluster, own.index, delete)
     assert table.to_arrow(as_of=first).num_rows == 6
-    TableServices(Storage(tmp_path), lambda spark: carriers).clean(case.table, spark="here")
+    InjectedServices(Storage(tmp_path), PartlyBackend(delete=delete)).clean(case.table, spark="here")
     assert seen == [table_rows(tmp_path)]

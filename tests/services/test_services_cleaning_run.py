@@ -15,7 +15,6 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.locking.machine import machine_lock, service_lock_path
 from hudi_fast.metadata_table.state import metadata_of, open_state
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.cleaning.run import clean_after_write, clean_before_write
 from hudi_fast.services.cleaning.work import CleanResult
 from hudi_fast.storage.base import Storage
@@ -27,11 +26,11 @@ from hudi_fast.view.history_slices import past_slices
 from hudi_fast.view.listing import PARTITION_MARKERS, StorageLister
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.settings import Settings
 from tests.services.clean_tables import COMMITS, VERSIONS, clean_metadata, data_files, services, write_times, writes
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
+from tests.support.sessions import session_of
 from tests.support.small_tables import plain_rows
 
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
@@ -50,7 +49,7 @@ class StuckStorage(RecordingStorage):
 
 
 def after_write(storage: Storage, options: dict[str, Any]) -> CleanResult | None:
-    return clean_after_write(storage, Settings.from_options(options), in_process())
+    return clean_after_write(session_of(storage, options))
 
 
 def bodies_read(storage: RecordingStorage) -> list[str]:
@@ -115,8 +114,7 @@ def test_a_write_may_ask_for_a_clean_or_a_rollback_before_it(tmp_path: Path) -> 
     settings = {**writes(), COMMITS: "1"}
 
     def before(policy: str) -> CleanResult | None:
-        asked = Settings.from_options({**settings, "hoodie.prewrite.cleaner.policy": policy})
-        return clean_before_write(Storage(tmp_path / "t"), asked, in_process())
+        return clean_before_write(session_of(tmp_path / "t", {**settings, "hoodie.prewrite.cleaner.policy": policy}))
 
     assert before("CLEAN") is None  # there is no table yet
     write_times(tmp_path / "t", 3, settings)

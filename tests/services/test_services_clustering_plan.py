@@ -17,13 +17,13 @@ from hudi_fast.config.properties_file import update_properties
 from hudi_fast.services.clustering.groups import group_slices
 from hudi_fast.services.clustering.partitions import filter_partitions
 from hudi_fast.services.clustering.plan import plan_clustering
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.service_plans import ClusteringPlan, decode_requested_replace
 from hudi_fast.view.file_names import BaseFile
 from hudi_fast.view.slices import FileSlice
 from hudi_fast.view.table_state import load_state
+from hudi_fast.writing.settings import Settings
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import listing, options, plain_rows, table_rows
 

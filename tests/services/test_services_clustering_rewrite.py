@@ -29,14 +29,14 @@ from hudi_fast.services.clustering.ordering import order_rows
 from hudi_fast.services.clustering.rewrite import rewrite_group, rewrite_rows
 from hudi_fast.services.clustering.rows import group_input
 from hudi_fast.services.clustering.sort_keys import coordinate, is_sortable, places, sort_planes
-from hudi_fast.services.clustering.work import ClusteringWork, Ordering
+from hudi_fast.services.clustering.work import Ordering
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.commit_metadata import WriteStat, decode_commit_metadata
 from hudi_fast.timeline.service_plans import decode_requested_replace
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import marked_files
 from hudi_fast.writing.plan import TaskToken
-from tests.services.clustering_work import INSTANT, work_of, written
+from tests.services.clustering_work import INSTANT, GroupedWork, work_of, written
 from tests.support.golden import Golden
 from tests.support.mor_tables import make_logs_alone, mor_options
 from tests.support.small_tables import options, plain_rows
@@ -92,11 +92,12 @@ def same_rows(before: pa.Table, after: pa.Table) -> bool:
     return repr(left.to_pylist()) == repr(right.cast(left.schema).to_pylist())
 
 
-def run(work: ClusteringWork, copies: bool = True) -> list[WriteStat]:
+def run(work: GroupedWork, copies: bool = True) -> list[WriteStat]:
     """Rewrite all groups; row groups are copied where they can be, unless ``copies`` is false."""
 
     def rewrite(number: int) -> list[WriteStat]:
-        return rewrite_group(work, number, TOKEN) if copies else rewrite_rows(group_input(work, number), TOKEN, 1 << 30)
+        group = work.groups[number]
+        return rewrite_group(work, group, TOKEN) if copies else rewrite_rows(group_input(work, group), TOKEN, 1 << 30)
 
     return [stat for number in range(len(work.groups)) for stat in rewrite(number)]
 
@@ -191,7 +192,7 @@ def test_slices_of_log_files_alone_are_rewritten(
     before = stored(tmp_path)
     work = work_of(tmp_path, settings, Ordering(columns), outputs=2)
     assert any(not one.base_path for group in work.groups for one in group.slices)
-    sources = [group_input(work, number) for number in range(len(work.groups))]
+    sources = [group_input(work, group) for group in work.groups]
     stats = [stat for source in sources for stat in rewrite_rows(source, TOKEN, memory)]
     assert same_rows(before, pa.concat_tables(written(tmp_path, stats)))
 
@@ -205,7 +206,7 @@ def test_a_group_whose_rows_are_all_deleted_leaves_no_file(ordering: Ordering, t
     work = work_of(tmp_path, settings, ordering)
     assert work.groups[0].slices[0].log_paths
     assert run(work) == []
-    assert rewrite_rows(group_input(work, 0), TOKEN, 1) == []
+    assert rewrite_rows(group_input(work, work.groups[0]), TOKEN, 1) == []
 
 
 def test_a_table_without_meta_columns_is_copied_and_decoded(tmp_path: Path) -> None:
@@ -262,7 +263,7 @@ def test_ranges_of_columns_are_the_same_however_a_file_is_made(tmp_path: Path) -
     assert copied.column_ranges is not None
     assert decoded.column_ranges is not None
     assert copied.copied_row_groups == 3
-    assert set(copied.column_ranges) == set(work.plan.stats_columns)
+    assert set(copied.column_ranges) == set(work.plan.files.stats_columns)
     for name, one in copied.column_ranges.items():
         other = decoded.column_ranges[name]
         assert repr((one.low, one.high, one.null_count, one.value_count)) == repr(
@@ -396,7 +397,7 @@ def test_rows_that_do_not_fit_into_memory_come_out_the_same(ordering: Ordering, 
         hf.write(typed_rows(range(30, 90), 9), tmp_path, upsert)
     work = work_of(tmp_path, settings, ordering, outputs=2)
     assert any(one.log_paths for one in work.groups[0].slices) == mor
-    source = group_input(work, 0)
+    source = group_input(work, work.groups[0])
     whole = written(tmp_path, rewrite_rows(source, TOKEN, 1 << 30))
     spilled = written(tmp_path, rewrite_rows(source, TOKEN, 20_000))
     for left, right in zip(whole, spilled, strict=True):

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import hudi_fast as hf
-from hudi_fast.services.deleting import delete_files
-from hudi_fast.spark.services.deleting import delete_on
+from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.storage.base import Storage
 from tests.services.clean_tables import COMMITS, data_files, write_times, writes
 from tests.support.metadata_checks import assert_metadata_true
@@ -20,11 +19,7 @@ def test_tasks_delete_what_is_there_and_tell_what_is_not(spark: Any, tmp_path: P
     for name in names[::2]:
         storage.write_bytes(name, b"x")
     (tmp_path / "p1" / "file 7 ü").mkdir(parents=True)  # no file: it cannot be deleted as one
-    delete = delete_on(spark, driver_files=1)
-    assert delete(storage, names) == [number % 2 == 0 for number in range(20)]
-    done = delete_files(storage, names, delete)
-    assert done.failed == ("p1/file 7 ü",)
-    assert len(done.gone) == 19
+    assert SparkBackend(spark, driver_files=1).delete(storage, names) == [number % 2 == 0 for number in range(20)]
     assert [path for path in tmp_path.rglob("file*") if path.is_file()] == []
 
 

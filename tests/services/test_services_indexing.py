@@ -15,10 +15,9 @@ from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.table import metadata_storage
-from hudi_fast.metadata_table.updates.runner import Runner, in_threads
+from hudi_fast.metadata_table.updates.runner import WriteRecords, run_in_threads
 from hudi_fast.services.indexing.request import IndexRequest
 from hudi_fast.services.indexing.run import build_index
-from hudi_fast.writing.settings import Settings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body, read_requested_body
 from hudi_fast.timeline.index_plans import decode_index_metadata, decode_index_plan
@@ -26,6 +25,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import delete_instant_files
 from hudi_fast.view.table_state import load_state
 from tests.support.metadata_checks import assert_metadata_true
+from tests.support.sessions import PartlyBackend, session_of
 from tests.support.small_tables import options, plain_rows, table_rows
 
 FILES_ONLY = {
@@ -61,7 +61,7 @@ def assert_valid(path: Path) -> None:
     assert result.summary.num_rows == len(assert_metadata_true(path))
 
 
-def while_it_builds(act: Any) -> Runner:
+def while_it_builds(act: Any) -> WriteRecords:
     """A runner that does something once the index is being built, before it reads the table."""
     done: list[bool] = []
 
@@ -69,14 +69,14 @@ def while_it_builds(act: Any) -> Runner:
         if not done:
             done.append(True)
             act()
-        return in_threads()(sources, writer)
+        return run_in_threads(sources, writer)
 
     return run
 
 
-def build_with(path: Path, runner: Runner, kind: str = "record_index", **words: Any) -> Any:
-    settings = Settings.from_options(FILES_ONLY)
-    return build_index(Storage(path), IndexRequest(kind, **words), settings, runner)
+def build_with(path: Path, runner: WriteRecords, kind: str = "record_index", **words: Any) -> Any:
+    session = session_of(path, FILES_ONLY, PartlyBackend(write_records=runner))
+    return build_index(session, IndexRequest(kind, **words))
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -296,7 +296,7 @@ def test_what_fails_leaves_the_table_as_it_was(version: str, error: BaseExceptio
     before = load_properties(Storage(tmp_path))
 
     def fail(sources: Any, writer: Any) -> Any:
-        in_threads()(sources, writer)
+        run_in_threads(sources, writer)
         raise error
 
     raised = hf.CommitError if isinstance(error, OSError) else type(error)
@@ -328,7 +328,7 @@ class Dies(Exception):
     """Stands for the end of the process: nothing is cleaned up after it."""
 
 
-def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: Runner) -> None:
+def die_while_building(path: Path, monkeypatch: pytest.MonkeyPatch, runner: WriteRecords) -> None:
     with monkeypatch.context() as patched:
         patched.setattr("hudi_fast.services.indexing.run._undo", lambda *_: None)
         with pytest.raises(Dies):

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.index.consistent import HashingMetadata, load_hashing
 from hudi_fast.storage.base import Storage
@@ -32,7 +31,6 @@ from hudi_fast.timeline.service_plans import (
     encode_requested_replace,
 )
 from hudi_fast.timeline.transition import create_requested, revert_to_inflight, to_inflight
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
@@ -42,6 +40,7 @@ from tests.support.instrumented_storage import RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import VERSIONS, log_files
 from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
+from tests.support.sessions import write_engine
 from tests.support.small_tables import assert_tidy, listing, plain_rows, table_rows
 
 LATER = "20990101000000000"
@@ -166,7 +165,7 @@ class FailingEngine(LocalEngine):
 
 def fail(path: Path, settings: dict[str, Any], rows: pa.Table) -> None:
     with pytest.raises(ArithmeticError):
-        run_write(FailingEngine(rows), Storage(path), WriteOptions.from_options(settings), "append")
+        write_engine(FailingEngine(rows), Storage(path), settings, "append")
 
 
 def test_before_version_8_log_files_that_failed_writes_left_on_a_compaction_go_with_it(tmp_path: Path) -> None:

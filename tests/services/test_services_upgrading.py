@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ from hudi_fast.config.properties_file import load_properties, update_properties
 from hudi_fast.formats.avro.container import is_avro_container
 from hudi_fast.metadata_table.definitions import load_definitions
 from hudi_fast.metadata_table.table import examine_metadata, metadata_storage
-from hudi_fast.services.carriers import in_process
-from hudi_fast.services.compaction.execute import in_threads
-from hudi_fast.services.compaction.work import CompactionWork
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
@@ -30,9 +26,12 @@ from hudi_fast.timeline.instant import Instant, State, ms_from_instant
 from hudi_fast.timeline.service_plans import ClusteringPlan, RequestedReplace, encode_requested_replace
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state, read_commit
+from hudi_fast.writing.plan import FilePlan
+from hudi_fast.writing.threads import map_in_threads
 from tests.support.golden import Golden
 from tests.support.mor_tables import mor_options
 from tests.support.rows import assert_same_rows
+from tests.support.sessions import InjectedServices, PartlyBackend
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, rows_of, table_rows
 
 WAYS = {6: (8, 9, 8, 6), 8: (9, 8, 6, 8), 9: (8, 6, 9)}
@@ -409,15 +408,14 @@ def test_writers_that_log_faster_than_is_compacted_win(tmp_path: Path) -> None:
     hf.write(plain_rows(range(4), ts=2), tmp_path, settings)
     rounds = []
 
-    def compact_late(work: CompactionWork) -> list[WriteStat]:
-        rounds.append(work.plan.instant)
+    def compact_late(plan: FilePlan, *given: Any) -> list[WriteStat]:
+        rounds.append(plan.instant)
         hf.write(plain_rows(range(4), ts=2 + len(rounds)), tmp_path, settings)
-        return in_threads(work)
+        return map_in_threads(plan, *given)
 
-    carriers = replace(in_process(), compact=compact_late)
     spark = object()
-    own = TableServices(Storage(tmp_path), lambda given: carriers if given is spark else in_process())
-    with pytest.raises(hf.CommitConflictError, match="went on logging"):
+    own = InjectedServices(Storage(tmp_path), PartlyBackend(compact_late))
+    with pytest.raises(hf.CommitConflictError, match="continued to log"):
         own.upgrade(6, spark=spark)
     assert len(rounds) == 3
     assert load_state(Storage(tmp_path)).config.version == 9

@@ -12,7 +12,6 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties, update_properties
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.bloom_filter import BloomFilter
 from hudi_fast.formats.log.writer import command_block
 from hudi_fast.metadata_table.keys import bloom_key, column_stats_key, partition_stats_key
@@ -30,11 +29,11 @@ from hudi_fast.timeline.index_plans import encode_index_metadata
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.support.golden import Golden
 from tests.support.interleaving import LateEngine, settings_for, write_during
 from tests.support.mor_tables import log_files
+from tests.support.sessions import write_engine
 from tests.support.small_tables import options, plain_rows
 
 EVERYTHING = {
@@ -369,7 +368,7 @@ def test_a_partition_whose_writes_were_all_rolled_back_and_archived_is_missed_by
     made = hf.write(plain_rows([2], ts=2), tmp_path, settings).instant
     late = KeptLogs(plain_rows([2], ts=3), lambda: hf.HudiTable.open(tmp_path).services.rollback(made, settings))
     with pytest.raises(hf.CommitConflictError, match="was rolled back in the meantime"):
-        run_write(late, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+        write_engine(late, Storage(tmp_path), settings, "append")
     late.roll_back_as_apache_hudi_does()
     for ts in range(4, 12):
         hf.write(plain_rows([1], ts=ts), tmp_path, settings)

@@ -14,12 +14,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.spark.writing.engine import SparkEngine
+from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.writing.flow import run_write
 from tests.spark.flaky_storage import ALWAYS, LOG, FlakyStorage
 from tests.spark.spark_writes import NOT_COMPARED, batch, frame, numbers_of
 from tests.support.rows import assert_same_rows
+from tests.support.sessions import session_of
 from tests.support.small_tables import assert_tidy
 
 OPTIONS = {
@@ -68,8 +68,8 @@ def main(folder: Path) -> None:
 def write(spark: SparkSession, path: Path, plan: str) -> hf.WriteResult:
     """Write :data:`CHANGES` to a storage that fails."""
     forced = plan.replace("direct", "fused")
-    settings = WriteOptions.from_options({**OPTIONS, **PLANS[plan], "hudi_fast.plan": forced})
-    return run_write(SparkEngine(frame(spark, CHANGES), settings), FlakyStorage(path), settings, "append")
+    session = session_of(FlakyStorage(path), {**OPTIONS, **PLANS[plan], "hudi_fast.plan": forced}, SparkBackend(spark))
+    return run_write(session, session.backend.engine(frame(spark, CHANGES), session.settings.write), "append")
 
 
 def second_attempt_succeeds(spark: SparkSession, folder: Path, plan: str) -> None:

@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import Carriers
 from hudi_fast.services.clustering.run import cluster_after_write
-from hudi_fast.writing.settings import Settings
-from hudi_fast.spark.entry import carriers_on
+from hudi_fast.spark.backend import SparkBackend
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
 from tests.support.mor_tables import mor_options, newest_commit
 from tests.support.rows import assert_same_rows
+from tests.support.sessions import session_of
 from tests.support.small_tables import assert_tidy, options, plain_rows, table_rows
 
 PLAN = "hoodie.clustering.plan.strategy."
@@ -48,9 +47,8 @@ def test_each_group_is_a_task(spark: Any, version: str, tmp_path: Path) -> None:
 
 def test_little_work_is_done_by_the_driver(spark: Any, tmp_path: Path) -> None:
     settings = make(tmp_path, options())
-    carriers: Carriers = carriers_on(spark, 1 << 26)
     asked = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "2"}
-    (done,) = cluster_after_write(Storage(tmp_path), Settings.from_options({**settings, **asked}), carriers)
+    (done,) = cluster_after_write(session_of(tmp_path, {**settings, **asked}, SparkBackend(spark, unit_bytes=1 << 26)))
     assert {stat.path.split("_")[1].split("-")[1] for stat in done.stats} == {"0"}  # threads have no stage
     assert len(table_rows(tmp_path)) == 18
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from hudi_fast.metadata_table.stat_values import indexed_columns
 from hudi_fast.metadata_table.updates.groups import GroupTarget, GroupWriter
 from hudi_fast.metadata_table.updates.produce import ProducerContext, sources_of_table
 from hudi_fast.metadata_table.updates.produce_functions import apply_function
-from hudi_fast.metadata_table.updates.runner import in_threads
-from hudi_fast.spark.services.metadata import run_on
+from hudi_fast.metadata_table.updates.runner import run_in_threads
+from hudi_fast.spark.backend import SparkBackend
+from hudi_fast.spark.services.metadata import write_records
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state, table_schema
 
@@ -63,7 +65,7 @@ def files_below(path: Path) -> dict[str, int]:
 def test_tasks_write_what_threads_write(spark: Any, tmp_path: Path) -> None:
     context = table_of(tmp_path / "t")
     written = {}
-    for name, runner in (("threads", in_threads(2)), ("tasks", run_on(spark))):
+    for name, runner in (("threads", run_in_threads), ("tasks", partial(write_records, spark))):
         writer = writer_of(context, tmp_path / name)
         sources = [one for partition in PARTITIONS for one in sources_of_table(context, partition, "0" * 17)]
         stats = runner(sources, writer)
@@ -74,14 +76,15 @@ def test_tasks_write_what_threads_write(spark: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "text"), [(["p0", "p0"], "holds 1 rows more than distinct keys"), (["p0", "p1"], "would get 1 keys twice")]
+    ("parts", "text"),
+    [(["p0", "p0"], "holds 1 rows more than distinct keys"), (["p0", "p1"], "would get 1 keys twice")],
 )
 def test_refusals_of_tasks_are_the_callers(spark: Any, tmp_path: Path, parts: list[str], text: str) -> None:
     rows = pa.table({"id": ["k", "k"], "part": parts, "ts": pa.array([1, 1], pa.int64())})
     context = table_of(tmp_path / "t", rows)
     sources = sources_of_table(context, "record_index", "0" * 17)
     with pytest.raises(InvalidDataError, match=text):
-        run_on(spark)(sources, writer_of(context, tmp_path / "out"))
+        write_records(spark, sources, writer_of(context, tmp_path / "out"))
 
 
 def test_little_work_stays_with_the_driver(spark: Any, tmp_path: Path) -> None:
@@ -90,7 +93,7 @@ def test_little_work_stays_with_the_driver(spark: Any, tmp_path: Path) -> None:
     sources = sources_of_table(context, "files", "0" * 17)
     tracker = spark.sparkContext.statusTracker()
     before = len(tracker.getJobIdsForGroup(None))
-    assert len(run_on(spark, driver_bytes=1 << 20)(sources, writer)) == 1
+    assert len(SparkBackend(spark, record_bytes=1 << 20).write_records(sources, writer)) == 1
     assert len(tracker.getJobIdsForGroup(None)) == before
 
 

@@ -18,15 +18,14 @@ from typing import Any
 import pyarrow as pa
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
-from hudi_fast.services.carriers import Carriers, in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import mor_options
+from tests.support.sessions import InjectedServices, MeanwhileBackend, write_engine
 from tests.support.small_tables import assert_tidy, options, table_rows
 
 __all__ = [
@@ -99,23 +98,12 @@ def write_during(
 ) -> WriteResult:
     """Write rows; ``meanwhile`` runs between the two sections of the write."""
     engine = InterleavedEngine(rows, meanwhile)
-    return run_write(engine, Storage(path), WriteOptions.from_options(settings), mode)
+    return write_engine(engine, Storage(path), settings, mode)
 
 
 def services_during(path: Path, meanwhile: Callable[[], object]) -> TableServices:
     """The services of a table; called with ``spark=True`` they let others go on between their work and its commit."""
-    threads = in_process(1)
-
-    def then(work: Callable[..., Any]) -> Callable[..., Any]:
-        def both(*given: Any) -> Any:
-            done = work(*given)
-            meanwhile()
-            return done
-
-        return both
-
-    carriers = Carriers(then(threads.compact), then(threads.cluster), then(threads.index), then(threads.delete))
-    return TableServices(Storage(path), lambda _spark: carriers)
+    return InjectedServices(Storage(path), MeanwhileBackend(meanwhile))
 
 
 def pending_of(path: Path) -> list[str]:

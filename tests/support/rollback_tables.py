@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant
@@ -45,7 +44,7 @@ def services(path: str | Path) -> TableServices:
 
 def services_on(storage: Storage) -> TableServices:
     """Services through a storage of the test's own."""
-    return TableServices(storage, lambda spark: in_process(1))
+    return TableServices(storage)
 
 
 def state_of(path: str | Path) -> TableState:

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import FileStat, Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -19,8 +18,9 @@ from hudi_fast.timeline.instant import WRITE_ACTIONS
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.file_names import parse_log_file
 from hudi_fast.view.table_state import TableState, commits_newest_first, load_state
-from hudi_fast.writing.flow import WriteResult, run_write
+from hudi_fast.writing.flow import WriteResult
 from hudi_fast.writing.local import LocalEngine
+from tests.support.sessions import write_engine
 
 __all__ = [
     "OPTIONS",
@@ -94,7 +94,7 @@ def table_rows(path: str | Path) -> dict[str, tuple[Any, ...]]:
 
 def write_to(storage: Storage, rows: pa.Table, settings: Mapping[str, Any], mode: str = "append") -> WriteResult:
     """``hf.write`` through a storage of the test's own."""
-    return run_write(LocalEngine(rows), storage, WriteOptions.from_options(settings), mode)
+    return write_engine(LocalEngine(rows), storage, settings, mode)
 
 
 def listing(path: str | Path) -> dict[str, int]:

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.plans import (
@@ -28,10 +27,10 @@ from hudi_fast.timeline.service_plans import (
 )
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
+from tests.support.sessions import write_engine
 from tests.support.small_tables import OPTIONS, assert_tidy, listing, options, plain_rows, table_rows
 
 NOW = "20300101000000000"
@@ -244,7 +243,7 @@ class TwiceTriedEngine(LocalEngine):
 
 def test_files_of_lost_attempts_are_gone_when_the_write_is_visible(table: Path) -> None:
     engine = TwiceTriedEngine(plain_rows([2], ts=2))
-    result = run_write(engine, Storage(table), WriteOptions.from_options(OPTIONS), "append")
+    result = write_engine(engine, Storage(table), OPTIONS, "append")
     assert result.updates == 1
     assert engine.lost
     assert not (table / engine.lost).exists()
@@ -269,7 +268,7 @@ class FailingEngine(LocalEngine):
 def test_a_write_whose_engine_fails_is_rolled_back_at_once(table: Path) -> None:
     before = {name for name in listing(table) if not name.startswith(".hoodie/")}
     with pytest.raises(ArithmeticError, match="the engine broke"):
-        run_write(FailingEngine(plain_rows([2, 50])), Storage(table), WriteOptions.from_options(OPTIONS), "append")
+        write_engine(FailingEngine(plain_rows([2, 50])), Storage(table), OPTIONS, "append")
     assert {name for name in listing(table) if not name.startswith(".hoodie/")} == before
     assert_tidy(table)
     assert [one.action for one in state_of(table).timeline.instants] == ["commit", "rollback"]
@@ -278,7 +277,5 @@ def test_a_write_whose_engine_fails_is_rolled_back_at_once(table: Path) -> None:
 def test_a_first_write_whose_engine_fails_leaves_no_table(tmp_path: Path) -> None:
     for mode in ("append", "overwrite", "ignore", "errorifexists"):
         with pytest.raises(ArithmeticError):
-            run_write(
-                FailingEngine(plain_rows([2])), Storage(tmp_path / "n"), WriteOptions.from_options(options()), mode
-            )
+            write_engine(FailingEngine(plain_rows([2])), Storage(tmp_path / "n"), options(), mode)
         assert list(tmp_path.iterdir()) == []

@@ -15,9 +15,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.errors import CommitConflictError, ConfigError
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
@@ -28,11 +26,11 @@ from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.conflicts.early import EarlyDetection, require_nobody_ahead
 from hudi_fast.writing.conflicts.touched import FileGroup
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_in_partition, marker_instants
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.support.mor_tables import mor_options
+from tests.support.sessions import write_engine
 from tests.support.small_tables import assert_tidy, listing, options, plain_rows, table_rows
 
 EARLIER, OWN, LATER = "20200101000000400", "20200101000000500", "20200101000000600"
@@ -233,7 +231,7 @@ def test_a_compaction_that_was_completed_since_does_not_count(tmp_path: Path) ->
     table = make(tmp_path / "t", "MOR", "9")
     table.upsert([0, 1, 2, 3])
     seen = frozenset(one.requested for one in load_timeline(table.storage, table.config).writes())
-    services = TableServices(table.storage, lambda spark: in_process())
+    services = TableServices(table.storage)
     assert services.compact({"hoodie.compact.inline.max.delta.commits": "1"}).instants
     assert not is_ahead(table, group_of(table.slices()[0]), EarlyDetection(RULE, seen=seen), LATER)
 
@@ -268,7 +266,7 @@ def test_of_two_writers_the_later_gives_way_before_it_has_written_anything(
 
     def write_slowly() -> None:
         try:
-            run_write(slow, Storage(table.storage.uri), WriteOptions.from_options(table.settings), "append")
+            write_engine(slow, Storage(table.storage.uri), table.settings, "append")
         except BaseException as error:
             failures.append(error)
 

@@ -177,7 +177,7 @@ def test_a_metadata_table_that_cannot_be_compacted_is_a_warning_and_built_anew_b
     with pytest.warns(hf.HudiWarning, match="could not be compacted"):
         upsert(table, **often)
     assert table_rows(table)["k00000"] == ("p0", 5, "a0")
-    with pytest.warns(hf.HudiWarning, match="is built anew"):
+    with pytest.warns(hf.HudiWarning, match="is built again"):
         upsert(table)
     assert assert_metadata_true(table) == ("column_stats", "files", "partition_stats", "record_index")
 

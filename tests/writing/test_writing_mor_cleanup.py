@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.formats.log.blocks import BlockType, HeaderKey
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.clock import InstantClock
@@ -26,12 +25,11 @@ from hudi_fast.timeline.service_plans import CompactionOperation, CompactionPlan
 from hudi_fast.timeline.transition import create_requested, to_inflight
 from hudi_fast.view.slices import latest_slices
 from hudi_fast.view.table_state import TableState, load_state
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
-from hudi_fast.writing.rollback import roll_back
 from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit, stats_of
+from tests.support.sessions import rolled_back, write_engine
 from tests.support.small_tables import assert_tidy, plain_rows, table_rows
 
 LATER = "20300101000000000"
@@ -59,7 +57,7 @@ class FailingEngine(LocalEngine):
 
 def fail(path: Path, settings: dict[str, str], rows: pa.Table) -> None:
     with pytest.raises(ArithmeticError):
-        run_write(FailingEngine(rows), Storage(path), WriteOptions.from_options(settings), "append")
+        write_engine(FailingEngine(rows), Storage(path), settings, "append")
 
 
 def rollback_of(path: Path) -> tuple[RollbackPlan, RollbackMetadata]:
@@ -220,7 +218,7 @@ class TwiceTriedEngine(LocalEngine):
 def test_log_files_of_lost_attempts_are_gone_when_the_write_is_visible(version: str, tmp_path: Path) -> None:
     settings = make(tmp_path, version)
     engine = TwiceTriedEngine(plain_rows([1], ts=5, text="t"))
-    result = run_write(engine, Storage(tmp_path), WriteOptions.from_options(settings), "append")
+    result = write_engine(engine, Storage(tmp_path), settings, "append")
     assert result.updates == 1
     (stat,) = stats_of(tmp_path)
     assert stat.path != engine.first
@@ -302,7 +300,7 @@ def test_a_compaction_that_is_rolled_back_is_requested_again(version: str, tmp_p
     create_marker(at.storage, time, left, "CREATE")
     (tmp_path / left).write_bytes(b"half a file")
     (failed,) = at.timeline.pending_compactions
-    roll_back(at.storage, at.config, failed, InstantClock(at.config.timezone, 1), at.timeline.newest_time)
+    rolled_back(tmp_path, failed)
     after = state_of(tmp_path)
     assert [(one.requested, one.state) for one in after.timeline.pending()] == [(time, State.REQUESTED)]
     assert not (tmp_path / left).exists()
