@@ -97,11 +97,7 @@ class Helper(Generic[P, R]):
 class Kernel(Generic[P, R]):
     """A compiled loop with the signature of its function, loaded or compiled by the first call.
 
-    Pickles by name. Safe to call from many threads; runs without the GIL.
-
-    Args:
-        function: the Python definition.
-        signature: see :func:`kernel`.
+    Pickles by name. Safe to call from many threads; runs without the GIL. ``signature``: see :func:`kernel`.
     """
 
     def __init__(self, function: Callable[P, R], signature: str) -> None:

@@ -102,9 +102,7 @@ def swapped(word: Any) -> Any:
 def varint_size(word: Any, more: Any) -> Int:
     """The size of a zig-zag number in bytes, 1 to 10; or -BAD_VARINT.
 
-    Args:
-        word: the number's first eight bytes.
-        more: the next eight bytes; read if ``word`` does not hold the number's end.
+    ``word`` is the number's first eight bytes; ``more`` the next eight, which are read if it does not end in ``word``.
     """
     if word & np.uint64(0x80) == np.uint64(0):
         return np.int64(1)

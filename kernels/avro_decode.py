@@ -335,13 +335,9 @@ def _copy_32(target: Bytes, at: Int, source: Bytes, start: Int) -> None:
 
 @kernel("void(ru1, ri8, ri4, wu1)")
 def copy_values(data: Bytes, starts: Int64s, offsets: Offsets, out: Bytes) -> None:
-    """Copy the values that :func:`measure_bytes` found.
+    """Copy the values of ``data`` at the ``starts`` and ``offsets`` that :func:`measure_bytes` found.
 
-    Args:
-        data: uint8[], the records.
-        starts: int64[n], the start of each value.
-        offsets: int32[n + 1], from 0.
-        out: uint8[offsets[n] + COPY_SLACK or more]; bytes after the last value are overwritten.
+    ``out`` uint8[offsets[n] + COPY_SLACK or more]: bytes after the last value are overwritten.
     """
     if out.size < np.int64(offsets[starts.size]) + COPY_SLACK:
         return

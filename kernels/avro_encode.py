@@ -159,11 +159,8 @@ def find_wide_decimal(values: UInt64s, valid: Bytes, width: Int, max_high: Any, 
 def measure_items(offsets: Offsets, item_bounds: Int64s, valid: Bytes, sizes: Int64s) -> None:
     """Add the sizes of arrays or maps, each one block.
 
-    Args:
-        offsets: int32[n + 1], from 0: the items of each row.
-        item_bounds: int64[m + 1], cumulative sizes of the m items, from 0.
-        valid: see the module docstring.
-        sizes: int64[n].
+    ``offsets`` int32[n + 1] from 0 are the items of each row, ``item_bounds`` int64[m + 1] the cumulative sizes of the
+    items, from 0; ``valid``, ``sizes``: see the module docstring.
     """
     for row in range(sizes.size):
         if valid.size == 0 or valid[row] != 0:
@@ -178,12 +175,7 @@ def measure_items(offsets: Offsets, item_bounds: Int64s, valid: Bytes, sizes: In
 
 @kernel("void(ri8, wu1)")
 def write_frames(bounds: Int64s, out: Bytes) -> None:
-    """Write the length prefix of each record, int32 big endian.
-
-    Args:
-        bounds: int64[n + 1], the start of each record, at its length prefix.
-        out: uint8[bounds[n]].
-    """
+    """Write the length prefix of each record, int32 big endian, at ``bounds`` int64[n + 1] of ``out``."""
     for row in range(bounds.size - 1):
         at = bounds[row]
         length = bounds[row + 1] - at - 4
@@ -358,15 +350,9 @@ def write_items(
 ) -> None:
     """Write the block headers of arrays or maps, and position the items.
 
-    Args:
-        offsets: int32[n + 1], the items of each row.
-        item_bounds: int64[m + 1], cumulative sizes of the items; item ``offsets[0]`` is the first.
-        valid: see the module docstring.
-        null: see the module docstring.
-        pos: int64[n], cursors.
-        item_pos: int64[m], filled with the items' cursors.
-        item_ends: int64[m], filled with the items' ends.
-        out: uint8[].
+    ``offsets`` int32[n + 1] are the items of each row, ``item_bounds`` int64[m + 1] the cumulative sizes of the
+    items; item ``offsets[0]`` is the first. ``item_pos`` and ``item_ends`` int64[m] are filled with the items'
+    cursors and ends. ``valid``, ``null``, ``pos``, ``out``: see the module docstring.
     """
     base = np.int64(offsets[0])
     some_null = valid.size > 0

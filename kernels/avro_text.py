@@ -39,12 +39,7 @@ def _utf8_length(data: Bytes, at: Int, end: Int) -> Int:
 
 @kernel("i8(ri4, ru1)")
 def find_invalid_utf8(offsets: Offsets, data: Bytes) -> Int:
-    """The first value that is not valid UTF-8, or -1.
-
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[].
-    """
+    """The first of n values, ``offsets`` int32[n + 1] into ``data`` uint8[], that is not valid UTF-8, or -1."""
     rows = offsets.size - 1
     at = np.int64(offsets[0])
     end = np.int64(offsets[rows])

@@ -195,15 +195,10 @@ def _joined_values(
 
 
 def list_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int = COMMA_AND_COLON) -> Int32s:
-    """``List.hashCode`` of the values of the hashed fields.
+    """``List.hashCode`` of the values of the hashed ``fields``, int32[n].
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the record keys as UTF-8.
-        fields: names of the hashed fields.
-        rule: :data:`COMMA_AND_COLON` or :data:`ANY_COLON`.
-    Returns:
-        int32[n].
+    ``offsets`` int32[n + 1] and ``data`` are the record keys as UTF-8; ``rule`` is :data:`COMMA_AND_COLON` or
+    :data:`ANY_COLON`.
     """
     out = np.empty(len(offsets) - 1, np.int32)
     _list_hashes(offsets, data, *_names(fields), rule, out)
@@ -211,16 +206,9 @@ def list_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int 
 
 
 def joined_hashes(offsets: Offsets, data: Bytes, fields: Sequence[str], rule: int = COMMA_AND_COLON) -> Int32s:
-    """xxHash32 of the joined values of the hashed fields, without its highest bit.
+    """xxHash32 of the joined values of the hashed ``fields``, without its highest bit: int32[n], not negative.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the record keys as UTF-8.
-        fields: names of the hashed fields.
-        rule: :data:`COMMA_AND_COLON` or :data:`ANY_COLON`.
-
-    Returns:
-        int32[n], not negative.
+    ``offsets``, ``data``, ``rule``: as in :func:`list_hashes`.
     """
     size = int(offsets[-1]) - int(offsets[0])
     joined_offsets, joined = np.empty(len(offsets), np.int32), np.empty(size, np.uint8)

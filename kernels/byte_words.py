@@ -46,12 +46,7 @@ def _byte_words(offsets: Offsets, data: Bytes, rows: Int64s, skip: Int, words: U
 
 
 def common_prefix(offsets: Offsets, data: Bytes) -> int:
-    """Length in bytes of the prefix that all values share; 0 without values.
-
-    Args:
-        offsets: int32[n+1].
-        data: uint8[at least offsets[n]].
-    """
+    """Bytes of the prefix that all values, ``offsets`` int32[n + 1] into ``data``, share; 0 without values."""
     return int(_common_prefix(offsets, data))
 
 

@@ -13,6 +13,9 @@ number of the ordering value's union branch (0 null, 1 boolean, 2 int, 3 long, 4
 8 date, 9 decimal, 10 time, 11 timestamp, 12 array at the top and date inside an array). Source: spec section 6.5;
 HoodieDeleteRecordList, Hudi 1.2.0.
 
+Shared arguments: ``data`` uint8[], the Avro bytes; ``value_at`` int64[n], positions of values in it; ``present``
+bool[n], which rows have a value.
+
 Only :func:`measure_deletes` checks bytes; the other kernels rely on it. Counts in the data are never trusted: an entry
 or item takes at least one byte, so every loop ends with the bytes.
 """
@@ -283,14 +286,10 @@ def locate_items(data: Bytes, value_at: Int64s, present: Bools, branch: Int32s, 
 
 @kernel("void(ru1, ri8, rb1, i8, wi8)")
 def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out: Int64s) -> None:
-    """Read checked numbers.
+    """Read numbers into ``out`` int64[n], floats and doubles as bits; 0 for rows without one.
 
-    Args:
-        data: uint8[], the Avro bytes.
-        value_at: int64[n], positions of the numbers.
-        present: bool[n], which rows have one.
-        width: 0 for Avro ints and longs; 1, 4 or 8 bytes for booleans, floats or doubles.
-        out: int64[n], filled with the numbers (floats and doubles as bits); 0 for rows without one.
+    ``width`` is 0 for Avro ints and longs; 1, 4 or 8 bytes for booleans, floats or doubles. ``data``, ``value_at``,
+    ``present``: see the module docstring.
     """
     for row in range(value_at.size):
         at = value_at[row]
@@ -308,13 +307,9 @@ def read_numbers(data: Bytes, value_at: Int64s, present: Bools, width: Int, out:
 
 @kernel("i8(ru1, ri8, rb1, wi4)")
 def measure_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets) -> Int:
-    """Measure checked bytes or strings; return their total size in bytes.
+    """Fill ``offsets`` int32[n + 1] with the Arrow offsets of bytes or strings; return their total size in bytes.
 
-    Args:
-        data: uint8[], the Avro bytes.
-        value_at: int64[n], positions of the values.
-        present: bool[n], which rows have one.
-        offsets: int32[n + 1], filled with Arrow offsets.
+    ``data``, ``value_at``, ``present``: see the module docstring.
     """
     total = np.int64(0)
     offsets[0] = 0
@@ -328,14 +323,9 @@ def measure_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offse
 
 @kernel("void(ru1, ri8, rb1, ri4, wu1)")
 def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets, out: Bytes) -> None:
-    """Copy checked bytes or strings.
+    """Copy bytes or strings into ``out`` uint8[], at ``offsets`` from :func:`measure_values`.
 
-    Args:
-        data: uint8[], the Avro bytes.
-        value_at: int64[n], positions of the values.
-        present: bool[n], which rows have one.
-        offsets: int32[n + 1], from :func:`measure_values`.
-        out: uint8[], filled with the values.
+    ``data``, ``value_at``, ``present``: see the module docstring.
     """
     for row in range(value_at.size):
         if present[row]:
@@ -345,13 +335,10 @@ def copy_values(data: Bytes, value_at: Int64s, present: Bools, offsets: Offsets,
 
 @kernel("i8(ru1, ri8, rb1, wu8)")
 def read_decimals(data: Bytes, value_at: Int64s, present: Bools, out: UInt64s) -> Int:
-    """Read decimals: big-endian two's complement numbers of any length.
+    """Read decimals, big-endian two's complement numbers of any length, into ``out`` uint64[2 * n].
 
-    Args:
-        data: uint8[], the Avro bytes.
-        value_at: int64[n], positions of the decimals.
-        present: bool[n], which rows have one.
-        out: uint64[2 * n], filled with 128-bit numbers, the low word first; 0 for rows without one.
+    Each becomes a 128-bit number, the low word first; 0 for rows without one. ``data``, ``value_at``, ``present``: see
+    the module docstring.
 
     Returns:
         -1; or the first row with a number of no bytes or more than 128 bits.

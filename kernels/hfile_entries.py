@@ -75,14 +75,9 @@ def measure_entries(data: Bytes, sizes: Int64s) -> Int:
 
 @kernel("void(ru1, wi4, wu1, wi4, wu1)")
 def copy_entries(data: Bytes, key_offsets: Offsets, keys: Bytes, value_offsets: Offsets, values: Bytes) -> None:
-    """Copy the n entries of a block that :func:`measure_entries` has checked.
+    """Copy the n entries of an uncompressed block ``data`` that :func:`measure_entries` has checked.
 
-    Args:
-        data: uint8[], the block's payload, not compressed.
-        key_offsets: int32[n + 1], filled with the keys' Arrow offsets.
-        keys: uint8[], filled with the keys' contents.
-        value_offsets: int32[n + 1], filled with the values' Arrow offsets.
-        values: uint8[], filled with the values.
+    Fills ``key_offsets`` and ``value_offsets`` int32[n + 1], and ``keys`` and ``values`` uint8[].
     """
     at = np.int64(0)
     key_offsets[0] = 0

@@ -336,10 +336,7 @@ def find_prefixes(
 def first_unordered(offsets: Offsets, data: Bytes, strict: bool) -> Int:
     """The first row whose key is below its predecessor, or with ``strict`` not above it; -1 if the keys are sorted.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets of the keys.
-        data: uint8[], their bytes.
-        strict: whether equal neighbours are out of order.
+    ``offsets`` int32[n + 1] and ``data`` are the keys.
     """
     limit = 0 if strict else 1
     for row in range(1, offsets.size - 1):
@@ -351,12 +348,9 @@ def first_unordered(offsets: Offsets, data: Bytes, strict: bool) -> Int:
 
 @kernel("i8(ri4, ru1, wb1)")
 def mark_rare_keys(offsets: Offsets, data: Bytes, out: Bools) -> Int:
-    """Mark the keys whose position in Java's order may differ from byte order; return their number.
+    """Mark in ``out`` bool[n] the keys whose position in Java's order may differ from byte order; return how many.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets of the keys.
-        data: uint8[], their bytes.
-        out: bool[n], filled.
+    ``offsets`` int32[n + 1] and ``data`` are the keys.
     """
     marked = 0
     for row in range(offsets.size - 1):

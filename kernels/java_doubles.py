@@ -90,11 +90,8 @@ def _shortest(q: Int, c: Int, powers: Int64s) -> tuple[Int, Int]:
 def java_doubles(bits: Int64s, powers: Int64s, out_offsets: Offsets, out: Bytes) -> None:
     """Write the text of each double; non-finite values in quotes: ``"NaN"``, ``"-Infinity"``.
 
-    Args:
-        bits: int64[n], IEEE 754 bits of the values.
-        powers: :data:`POWERS`.
-        out_offsets: int32[n + 1], filled with offsets of the texts.
-        out: uint8[n * NUMBER_BYTES].
+    ``bits`` are the doubles, ``powers`` is :data:`POWERS`; ``out_offsets`` int32[n + 1] are the texts' offsets, and
+    ``out`` has room for ``n * NUMBER_BYTES``.
     """
     digits = np.empty(20, np.uint8)
     to: Int = np.int64(0)

@@ -76,12 +76,9 @@ def hash_text(data: Bytes, start: Int, end: Int) -> Any:
 
 @kernel("void(ri4, ru1, wi4)")
 def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
-    """``String.hashCode`` of each string.
+    """Fill ``out`` int32[n] with the ``String.hashCode`` of each string; 0 for an empty string, as in Java.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the strings as UTF-8.
-        out: int32[n], filled with the hash codes; 0 for an empty string, as in Java.
+    ``offsets`` int32[n + 1] and ``data`` are the strings as UTF-8.
     """
     for row in range(offsets.size - 1):
         out[row] = np.int32(hash_text(data, np.int64(offsets[row]), np.int64(offsets[row + 1])))
@@ -91,9 +88,7 @@ def string_hash_codes(offsets: Offsets, data: Bytes, out: Int32s) -> None:
 def list_hash_combine(codes: Int32s, elements: Int32s) -> None:
     """One step of ``List.hashCode`` per row: ``codes = 31 * codes + elements``.
 
-    Args:
-        codes: int32[n], changed in place; all 1 before the first element, as in Java.
-        elements: int32[n], hash code of each row's next element; 0 for null.
+    ``codes`` are all 1 before the first element; ``elements`` are hash codes, 0 for null.
     """
     for row in range(codes.size):
         codes[row] = np.int32(np.uint32(codes[row]) * np.uint32(31) + np.uint32(elements[row]))

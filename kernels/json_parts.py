@@ -85,16 +85,10 @@ def measure_joined(bounds: Offsets, offsets: Offsets, kept: Bytes, separator: In
 def fill_joined(
     bounds: Offsets, offsets: Offsets, data: Bytes, kept: Bytes, marks: Bytes, out_offsets: Offsets, out: Bytes
 ) -> None:
-    """Write the lists that :func:`measure_joined` measured.
+    """Write the lists that :func:`measure_joined` measured, with the same ``bounds``, ``offsets`` and ``kept``.
 
-    Args:
-        bounds: int32[n + 1].
-        offsets: int32[m + 1].
-        data: uint8[].
-        kept: uint8[m], or uint8[0].
-        marks: uint8[], the opening byte, the closing byte, and the separator.
-        out_offsets: int32[n + 1], from :func:`measure_joined`.
-        out: uint8[out_offsets[n]].
+    ``data`` are the bytes of the texts; ``marks`` the opening byte, the closing byte and the separator; ``out_offsets``
+    the ``out`` of :func:`measure_joined`; ``out`` uint8[out_offsets[n]].
     """
     for row in range(bounds.size - 1):
         to = np.int64(out_offsets[row])

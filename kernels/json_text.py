@@ -2,6 +2,9 @@
 
 Texts are Arrow's: int32 offsets and bytes, ``texts[i] = data[offsets[i] : offsets[i + 1]]``. Strings are measured,
 then written; for bytes the caller allocates the maximum size.
+
+Shared arguments: ``offsets`` and ``data``, n strings or byte strings; ``out_offsets`` int32[n + 1], offsets of the
+texts; ``out`` uint8[], their bytes.
 """
 
 from __future__ import annotations
@@ -107,14 +110,9 @@ def _letter(byte: Int) -> Int:
 
 @kernel("void(ri4, ru1, ru1, ri4, wu1)")
 def fill_quoted(offsets: Offsets, data: Bytes, classes: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Write the texts that :func:`measure_quoted` measured.
+    """Write the texts that :func:`measure_quoted` measured, with its ``out`` as ``out_offsets``.
 
-    Args:
-        offsets: int32[n + 1].
-        data: uint8[].
-        classes: uint8[256].
-        out_offsets: int32[n + 1], from :func:`measure_quoted`.
-        out: uint8[out_offsets[n]].
+    ``offsets``, ``data``, ``classes``: as there; ``out``: see the module docstring.
     """
     for row in range(offsets.size - 1):
         at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
@@ -152,13 +150,9 @@ def fill_quoted(offsets: Offsets, data: Bytes, classes: Bytes, out_offsets: Offs
 
 @kernel("void(ri4, ru1, wi4, wu1)")
 def latin_1(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
-    """Write each byte as the character of that number, in UTF-8.
+    """Write each byte as the character of that number, in UTF-8. ``out`` has room for twice the bytes.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[].
-        out_offsets: int32[n + 1], filled with offsets of the texts.
-        out: uint8[], room for twice the bytes.
+    ``offsets``, ``data``, ``out_offsets``: see the module docstring.
     """
     to = np.int64(0)
     out_offsets[0] = 0
@@ -179,11 +173,8 @@ def latin_1(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> 
 def base64_quoted(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
     """Write bytes in base64 (RFC 4648, with padding), in quotes.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[].
-        out_offsets: int32[n + 1], filled with offsets of the texts.
-        out: uint8[], room for ``2 + 4 * ceil(length / 3)`` bytes of each value.
+    ``out`` has room for ``2 + 4 * ceil(length / 3)`` bytes of each value; ``offsets``, ``data``, ``out_offsets``: see the
+    module docstring.
     """
     to = np.int64(0)
     out_offsets[0] = 0
@@ -213,11 +204,8 @@ def base64_quoted(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Byte
 def byte_lists(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
     """Write bytes as Java lists them: signed numbers in brackets.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[].
-        out_offsets: int32[n + 1], filled with offsets of the texts.
-        out: uint8[], room for two bytes of each value and :data:`BYTE_LIST_WIDTH` of each byte.
+    ``out`` has room for two bytes of each value and :data:`BYTE_LIST_WIDTH` of each byte; ``offsets``, ``data``,
+    ``out_offsets``: see the module docstring.
     """
     to = np.int64(0)
     out_offsets[0] = 0

@@ -37,12 +37,9 @@ _ROW = np.uint64(0x00000000FFFFFFFF)
 
 @kernel("void(ri4, ru1, wu8)")
 def hash_keys(offsets: Offsets, data: Bytes, out: UInt64s) -> None:
-    """Compute a 64-bit hash of each key; for use in memory only, it may change between releases.
+    """Fill ``out`` uint64[n] with a hash of each key; for use in memory only, it may change between releases.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the keys.
-        out: uint64[n], filled with the hashes.
+    ``offsets`` int32[n + 1] and ``data`` are the keys.
     """
     for row in range(offsets.size - 1):
         start = np.int64(offsets[row])
@@ -197,14 +194,9 @@ def table_capacity(rows: int) -> int:
 
 
 def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
-    """Build a table over keys; among equal keys the first row is stored.
+    """Build a table over keys, uint64[capacity]; among equal keys the first row is stored.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the keys.
-
-    Returns:
-        uint64[capacity], for :func:`probe_key_table` together with the same ``offsets`` and ``data``.
+    :func:`probe_key_table` requires the same ``offsets`` and ``data``.
     """
     slots = np.zeros(table_capacity(offsets.size - 1), np.uint64)
     _fill_table(offsets, data, slots)
@@ -212,40 +204,22 @@ def build_key_table(offsets: Offsets, data: Bytes) -> UInt64s:
 
 
 def count_distinct(offsets: Offsets, data: Bytes) -> int:
-    """The number of distinct keys.
-
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the keys.
-    """
+    """The number of distinct keys, ``offsets`` int32[n + 1] into ``data`` uint8[]."""
     return int(_fill_table(offsets, data, np.zeros(table_capacity(offsets.size - 1), np.uint64)))
 
 
 def pick_winners(offsets: Offsets, data: Bytes, rank: Int64s) -> Int64s:
-    """Pick the winning row of each distinct key: the one of greatest rank, the last among equals.
+    """The winning row of each distinct key, ascending int64[]: the one of greatest rank, the last among equals.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the keys.
-        rank: int64[n].
-
-    Returns:
-        int64[distinct keys], row numbers, ascending.
+    ``offsets`` int32[n + 1] and ``data`` are the keys, ``rank`` is int64[n].
     """
     return pick_winners_grouped(offsets, data, np.empty(0, np.int32), rank)
 
 
 def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: Int64s) -> Int64s:
-    """Pick the winning row of each distinct (key, group): the one of greatest rank, the last among equals.
+    """The winning row of each distinct (key, group), as in :func:`pick_winners`.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the keys.
-        groups: int32[n], such as the row's partition; int32[0] for one group.
-        rank: int64[n].
-
-    Returns:
-        int64[distinct (key, group)], row numbers, ascending.
+    ``groups`` int32[n], such as the row's partition; int32[0] for one group. ``offsets``, ``data``, ``rank``: as there.
 
     Raises:
         ValueError: the lengths differ.
@@ -259,13 +233,7 @@ def pick_winners_grouped(offsets: Offsets, data: Bytes, groups: Int32s, rank: In
 
 
 class KeyTable:
-    """A table together with the buffers that it was built on.
-
-    Args:
-        offsets: int32[m + 1], Arrow offsets.
-        data: uint8[], the keys.
-        slots: uint64[capacity], from :func:`build_key_table`.
-    """
+    """The ``slots`` of :func:`build_key_table` together with the ``offsets`` and ``data`` that they were built on."""
 
     __slots__ = ("data", "offsets", "slots")
 

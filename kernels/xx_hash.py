@@ -124,13 +124,9 @@ def _hash64(data: Bytes, start: Int, end: Int, seed: Any) -> Any:
 
 @kernel("void(ri4, ru1, u4, wu4)")
 def xx_hash32(offsets: Offsets, data: Bytes, seed: Any, out: UInt32s) -> None:
-    """xxHash32 of each string.
+    """Fill ``out`` uint32[n] with the xxHash32 of each string; ``seed`` is uint32.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the strings' bytes.
-        seed: uint32.
-        out: uint32[n], filled with the hashes.
+    ``offsets`` int32[n + 1] and ``data`` are the strings.
     """
     for row in range(offsets.size - 1):
         out[row] = _hash32(data, np.int64(offsets[row]), np.int64(offsets[row + 1]), np.uint32(seed))
@@ -138,13 +134,9 @@ def xx_hash32(offsets: Offsets, data: Bytes, seed: Any, out: UInt32s) -> None:
 
 @kernel("void(ri4, ru1, u8, wu8)")
 def xx_hash64(offsets: Offsets, data: Bytes, seed: Any, out: UInt64s) -> None:
-    """xxHash64 of each string.
+    """Fill ``out`` uint64[n] with the xxHash64 of each string; ``seed`` is uint64.
 
-    Args:
-        offsets: int32[n + 1], Arrow offsets.
-        data: uint8[], the strings' bytes.
-        seed: uint64.
-        out: uint64[n], filled with the hashes.
+    ``offsets`` int32[n + 1] and ``data`` are the strings.
     """
     for row in range(offsets.size - 1):
         out[row] = _hash64(data, np.int64(offsets[row]), np.int64(offsets[row + 1]), np.uint64(seed))

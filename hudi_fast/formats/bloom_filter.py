@@ -180,10 +180,7 @@ class BloomFilter:
         return other
 
     def add(self, keys: Keys) -> None:
-        """Add keys; their order matters when a dynamic filter grows.
-
-        Args:
-            keys: string or binary values (of any Arrow layout); hashed as UTF-8 bytes.
+        """Add string or binary keys of any Arrow layout, hashed as UTF-8; their order matters when the filter grows.
 
         Raises:
             InvalidDataError: a key is null or empty, which Hudi rejects.
@@ -198,14 +195,7 @@ class BloomFilter:
             self._add_array(array)
 
     def might_contain(self, keys: Keys) -> npt.NDArray[np.bool_]:
-        """Whether each key may have been added; always False for a null or empty key.
-
-        Args:
-            keys: n string or binary values (of any Arrow layout).
-
-        Returns:
-            bool[n].
-        """
+        """bool[n]: whether each of n string or binary keys may have been added; False for a null or empty key."""
         out = np.zeros(len(keys), np.bool_)
         filters = np.ascontiguousarray(self.rows).reshape(-1)
         begin = 0

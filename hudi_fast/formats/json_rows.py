@@ -80,14 +80,7 @@ class _Syntax(NamedTuple):
 
 
 def json_rows(rows: pa.RecordBatch | pa.StructArray, style: JsonStyle) -> pa.StringArray:
-    """Convert rows to JSON objects.
-
-    Args:
-        rows: n rows.
-        style: the JSON format.
-
-    Returns:
-        string[n]; null for null structs.
+    """Convert n rows to JSON objects, string[n]; null for null structs.
 
     Raises:
         UnsupportedFeatureError: a column has a type without JSON form.

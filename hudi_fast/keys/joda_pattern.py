@@ -98,13 +98,7 @@ def resolution_ms(pattern: Pattern) -> int:
 
 
 def format_time(pattern: Pattern, local: datetime, offset_ms: int) -> str:
-    """Format a local time.
-
-    Args:
-        pattern: the pattern.
-        local: the local time, without zone.
-        offset_ms: its offset from UTC in milliseconds, for ``Z``.
-    """
+    """Format a local time without zone; ``offset_ms`` is its offset from UTC in milliseconds, for ``Z``."""
     parts: list[str] = []
     for letter, size in pattern.tokens:
         parts.append(size if isinstance(size, str) else _PRINTERS[letter](local, size, offset_ms))
@@ -154,12 +148,7 @@ _PRINTERS: dict[str, Callable[[datetime, int, int], str]] = {
 
 
 def parse_time(pattern: Pattern, expression: re.Pattern[str], text: str) -> tuple[datetime, int | None] | None:
-    """Parse ``text``.
-
-    Args:
-        pattern: its form.
-        expression: :func:`parser_of` the pattern.
-        text: the text.
+    """Parse ``text`` with ``expression``, the :func:`parser_of` the pattern.
 
     Returns:
         The local time without zone, and its offset in milliseconds if the text has one; None if the text does not

@@ -115,11 +115,7 @@ def java_number_text(values: pa.Array) -> pa.Array:
 
 
 def _java_scientific(text: str, kind: pa.DataType) -> str:
-    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` in Java's form: one digit before the point, one or more after it.
-
-    Args:
-        text: shortest digits of a number of type ``kind``, in Arrow's form.
-    """
+    """``1e+10``, ``12345678``, ``0.0001``, ``nan`` in Java's form: one digit before the point, one or more after it."""
     special = {"nan": "NaN", "-nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text)
     if special is not None:
         return special

@@ -25,11 +25,9 @@ __all__ = ["evolved_ids"]
 def evolved_ids(before: InternalSchema, columns: pa.Schema, version: int) -> InternalSchema:
     """The internal schema of a table after a write with these columns.
 
-    Args:
-        before: the newest schema.
-        columns: data columns of the table after the write. Columns of ``before`` that are missing are kept, after the
-            others: files of some tables do not store their partition columns.
-        version: version of the result if it differs from ``before``: the requested time of the write.
+    ``columns`` are the data columns of the table after the write. Columns of ``before``, the newest schema, that are
+    missing are kept, after the others: files of some tables do not store their partition columns. The result, if it
+    differs from ``before``, has ``version``, the requested time of the write.
 
     Raises:
         UnsupportedFeatureError: a new column of a type that internal schemas do not have.

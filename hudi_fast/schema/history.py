@@ -98,12 +98,7 @@ def schema_at(history: SchemaHistory, instant: str | None) -> InternalSchema | N
 
 
 def renames_at(history: SchemaHistory, instant: str) -> Renames | None:
-    """Changes of the columns of a write since then; None without changes.
-
-    Args:
-        history: history of the table.
-        instant: requested time of the write.
-    """
+    """Changes of the columns since the write with the requested time ``instant``; None without changes."""
     then, current = schema_at(history, instant), schema_at(history, history.as_of)
     if then is None or current is None or then is current:
         return None

@@ -135,11 +135,7 @@ def highest_id(kind: InternalType) -> int:
 
 
 def parse_schema(text: str, where: str) -> InternalSchema:
-    """Parse the internal schema in ``latest_schema`` of commit metadata.
-
-    Args:
-        text: JSON.
-        where: location of the text, for messages.
+    """Parse the internal schema in ``latest_schema`` of commit metadata; ``where`` names its location in messages.
 
     Raises:
         CorruptTableError: the text is invalid.
@@ -166,11 +162,7 @@ def schema_json(schema: InternalSchema) -> str:
 
 
 def versions_json(schemas: Sequence[InternalSchema]) -> str:
-    """The text of a schema commit.
-
-    Args:
-        schemas: newest first.
-    """
+    """The text of a schema commit; ``schemas`` are newest first."""
     listed = {"schemas": [_schema_value(one) for one in schemas]}
     return json.dumps(listed, separators=(",", ":"), ensure_ascii=False)
 

@@ -85,12 +85,7 @@ def same_type(one: str, other: str) -> bool:
 
 
 def internal_type(kind: pa.DataType, path: str, ids: Iterator[int]) -> InternalType:
-    """The internal type of an Arrow type.
-
-    Args:
-        kind: a storable type.
-        path: the column, for messages.
-        ids: source of new ids.
+    """The internal type of a storable Arrow type, with new ``ids``; ``path`` names the column in messages.
 
     Raises:
         UnsupportedFeatureError: internal schemas have no such type.
@@ -115,12 +110,7 @@ def internal_type(kind: pa.DataType, path: str, ids: Iterator[int]) -> InternalT
 
 
 def internal_schema(schema: pa.Schema, version: int = 0) -> InternalSchema:
-    """A table's columns as an internal schema with new ids; meta columns come first.
-
-    Args:
-        schema: data columns, or all of them.
-        version: version of the result.
-    """
+    """Data columns, with or without meta columns, as an internal schema with new ids; meta columns come first."""
     record = RecordType(_fields(list(with_meta(schema)), "", itertools.count()))
     return InternalSchema(version, highest_id(record), record)
 

@@ -145,9 +145,7 @@ class AzureOptions:
 class AzureStore:
     """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
 
-    Args:
-        options: connection options.
-        files: the file system, which knows whether the account has real folders.
+    ``files`` is its file system, which knows whether the account has real folders.
     """
 
     def __init__(self, options: AzureOptions, files: pafs.FileSystem) -> None:

@@ -114,11 +114,7 @@ class GcsOptions:
 
 
 class GcsStore:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
-
-    Args:
-        options: connection options.
-    """
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
 
     def __init__(self, options: GcsOptions) -> None:
         self._options = options

@@ -24,11 +24,7 @@ __all__ = ["LocalConditionalStore"]
 
 
 class LocalConditionalStore:
-    """A :class:`~hudi_fast.storage.conditional.ConditionalStore` below a folder.
-
-    Args:
-        root: the folder, absolute.
-    """
+    """A :class:`~hudi_fast.storage.conditional.ConditionalStore` below an absolute local folder."""
 
     def __init__(self, root: str) -> None:
         self._root = root

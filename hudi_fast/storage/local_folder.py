@@ -13,14 +13,10 @@ _TRIES = 20
 
 
 def delete_folder(fs: pafs.FileSystem, path: str) -> bool:
-    """Delete a folder and its content; False if it did not exist.
+    """Delete a folder and its content; False if it did not exist. ``path`` is its name in ``fs``.
 
     If another process adds a file between emptying and removing the folder, the next attempt deletes it too: index
     builds run without the table lock and learn only at their end that the index has been dropped.
-
-    Args:
-        fs: a file system with folders.
-        path: the folder, as that file system names it.
 
     Raises:
         OSError: the folder cannot be deleted, or other processes keep adding files.

@@ -104,12 +104,7 @@ class ObjectStore(Protocol):
 
 
 class RootedStore:
-    """An :class:`ObjectStore` below one base path: a :class:`~hudi_fast.storage.conditional.ConditionalStore`.
-
-    Args:
-        store: accepts full names.
-        root: the base path's full name, without a trailing slash.
-    """
+    """An :class:`ObjectStore` below a base path, as :class:`~hudi_fast.storage.conditional.ConditionalStore`."""
 
     def __init__(self, store: ObjectStore, root: str) -> None:
         self._store = store
@@ -132,15 +127,7 @@ class RootedStore:
 
 
 def create_confirmed(store: ObjectStore, name: str, data: bytes) -> bool:
-    """Create an object, and resolve unknown outcomes.
-
-    Args:
-        store: the object store.
-        name: full name.
-        data: the whole object.
-
-    Returns:
-        Whether it was created; False if an object of another writer exists.
+    """Create an object by its full name, and resolve unknown outcomes; False if an object of another writer exists.
 
     Raises:
         OSError: the outcome is still unknown after all attempts; the object may exist.

@@ -36,11 +36,7 @@ _DELETE_BATCH = 1000
 
 
 class S3Store:
-    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use.
-
-    Args:
-        options: connection options.
-    """
+    """An :class:`~hudi_fast.storage.object_store.ObjectStore`; connects on first use."""
 
     def __init__(self, options: S3Options) -> None:
         self._options = options

@@ -42,11 +42,7 @@ def write_single_record(schema: Mapping[str, Any], record: Mapping[str, Any]) ->
 
 
 def read_single_record(data: bytes, path: str | None = None) -> dict[str, Any]:
-    """Read the record of a container file, decoded with the schema in its header.
-
-    Args:
-        data: the whole file.
-        path: its path, for messages.
+    """Read the record of a whole container file, decoded with the schema in its header.
 
     Raises:
         CorruptTableError: the file is not a container file, is cut off, or does not hold exactly one record.

@@ -15,13 +15,9 @@ __all__ = ["default_array"]
 
 
 def default_array(avro: AvroType, default: Any, kind: pa.DataType, path: str) -> pa.Array | None:
-    """The default of a field as an array of one value; None for null.
+    """The default of a field as an array of one value of type ``kind``; None for null.
 
-    Args:
-        avro: the field's type.
-        default: JSON value; of the first branch for a union, or null.
-        kind: Arrow type of the field.
-        path: the column, for messages.
+    ``default`` is a JSON value, of the first branch for a union, or null. ``path`` names the column in messages.
 
     Raises:
         CorruptTableError: the default does not have the type.

@@ -99,10 +99,7 @@ WriteNode: TypeAlias = WriteLeaf | WriteItems | WriteRecord | WriteUnion
 def plan_columns(schema: pa.Schema, writer: AvroType, where: str) -> WriteRecord:
     """Resolve the columns of batches against a writer's record.
 
-    Args:
-        schema: schema of the batches: storable types, or dictionaries of them.
-        writer: a record type.
-        where: purpose of the schema, for messages.
+    ``schema`` is that of the batches: storable types, or dictionaries of them. ``where`` names it in messages.
 
     Raises:
         SchemaMismatchError: unknown, missing or mistyped columns; the message lists all of them.

@@ -289,15 +289,10 @@ def _list_offsets(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def write_record(state: _RecordState, first: int, after: int, pos: _Int64s, ends: _Int64s, out: _Bytes) -> None:
-    """Write the records of rows ``first`` up to ``after``.
+    """Write the records of rows ``first`` up to ``after``, excluded, from a state of :func:`measure_record`.
 
-    Args:
-        state: from :func:`measure_record`.
-        first: first row.
-        after: row after the last.
-        pos: int64[after - first], the start of each record; moved to its end.
-        ends: int64[after - first], the end of each record.
-        out: uint8[], filled at these positions.
+    ``pos`` int64[after - first], the starts of the records, moves to their ``ends`` int64[after - first]; ``out``
+    uint8[] is filled at these positions.
     """
     for field in state.fields:
         _write(field, first, after, pos, ends, out)

@@ -98,11 +98,7 @@ class AvroType:
 
 
 def parse_record(avro_json: str, where: str) -> AvroType:
-    """Parse the record type in a schema's JSON text.
-
-    Args:
-        avro_json: JSON text.
-        where: location of the schema (a log block, a file), for messages.
+    """Parse the record type in a schema's JSON text; ``where`` names its location in messages.
 
     Raises:
         CorruptTableError: not JSON, not a record, or invalid by the Avro specification.
@@ -227,15 +223,10 @@ def member_branches(union: AvroType, members: Sequence[str]) -> list[int]:
 
 
 def arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
-    """The Arrow type of any type but null; members of unions are named as their branches.
-
-    Args:
-        avro: the type, or its union with null.
-        path: the column, for messages.
-        where: location of the schema, for messages.
+    """The Arrow type of any type but null, or of its union with null; members of unions are named as their branches.
 
     Raises:
-        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+        UnsupportedFeatureError, CorruptTableError: see :func:`~hudi_fast.formats.avro.schema.avro_to_arrow`.
     """
     if is_general_union(avro):
         return pa.struct([pa.field(name, arrow_type(part, path, where)) for name, part in union_members(avro)])
@@ -255,10 +246,10 @@ def _arrow_field(name: str, avro: AvroType, path: str, where: str) -> pa.Field:
 
 
 def plain_arrow_type(avro: AvroType, path: str, where: str) -> pa.DataType:
-    """The storable Arrow type of a primitive, fixed or enum (``avro_schema``).
+    """The storable Arrow type of a primitive, fixed or enum (``avro.schema``).
 
     Raises:
-        UnsupportedFeatureError, CorruptTableError: see :func:`avro_schema.avro_to_arrow`.
+        UnsupportedFeatureError, CorruptTableError: see :func:`~hudi_fast.formats.avro.schema.avro_to_arrow`.
     """
     record = {"type": "record", "name": "column", "fields": [{"name": path, "type": avro.json}]}
     return avro_to_arrow(record, where).field(0).type
@@ -294,11 +285,8 @@ class WalkProgram:
 def walk_program(types: tuple[AvroType, ...], path: str, where: str, marked: bool = False) -> WalkProgram:
     """The program that moves past one value of each type in turn.
 
-    Args:
-        types: types of the values.
-        path: their column, for messages.
-        where: location of the schema, for messages.
-        marked: record the positions of the items; for a single array or map, or its union with null.
+    ``path`` and ``where`` name the column and the schema in messages. ``marked`` records the positions of the items,
+    for a single array or map, or its union with null.
 
     Raises:
         UnsupportedFeatureError: arrays of items that take no bytes, and types with too many parts.

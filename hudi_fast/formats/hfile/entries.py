@@ -26,12 +26,7 @@ __all__ = ["ordered_entries", "read_entries"]
 
 
 def read_entries(file: HFileContent, offset: int, payload: memoryview) -> tuple[pa.Array, pa.Array]:
-    """Keys and values of a data block, binary[n] each, in stored order.
-
-    Args:
-        file: the HFile, for messages.
-        offset: start of the block, for messages.
-        payload: payload of the block.
+    """Keys and values of a data block, binary[n] each, in stored order. ``file`` and ``offset`` are for messages.
 
     Raises:
         CorruptTableError: an entry is malformed.
@@ -52,12 +47,8 @@ def ordered_entries(
 ) -> tuple[pa.Array, pa.Array]:
     """Keys and values of a data block sorted by the keys' bytes; equal keys keep their stored order.
 
-    Args:
-        file: the HFile, for messages.
-        offset: start of the block, for messages.
-        payload: payload of the block.
-        low: the block's key in the index; no key may be below it.
-        high: the next block's key in the index; no key may be above it; None for the last block.
+    ``low`` is the block's key in the index: no key may be below it. ``high`` is the next block's key: no key may be
+    above it; None for the last block. ``file`` and ``offset`` are for messages.
 
     Raises:
         CorruptTableError: an entry is malformed, or the keys contradict the index.

@@ -50,11 +50,7 @@ _SHORT = struct.Struct(">h")
 
 
 def data_blocks(file: HFileContent, trailer: HFileTrailer) -> list[BlockReference]:
-    """References to the data blocks, in key order, which is file order.
-
-    Args:
-        file: the whole HFile.
-        trailer: trailer of the file.
+    """References to the data blocks of a whole HFile, in key order, which is file order.
 
     Raises:
         CorruptTableError: an index is damaged.
@@ -74,10 +70,7 @@ def inner_blocks(
 ) -> list[BlockReference]:
     """The data blocks below a root index, through its leaf and intermediate levels.
 
-    Args:
-        root: entries of the root index.
-        trailer: trailer of the file.
-        fetch: loads, for each reference, bytes of the file that contain its block.
+    ``fetch`` loads, for each reference, bytes of the file that contain its block.
 
     Raises:
         CorruptTableError: an index block is damaged.
@@ -95,13 +88,9 @@ def inner_blocks(
 
 
 def read_root(file: HFileContent, start: int, payload: memoryview, count: int) -> list[BlockReference]:
-    """Entries of a root index block, of data or of meta blocks.
+    """Entries of a root index block, of data or of meta blocks; ``count`` is their number in the trailer.
 
-    Args:
-        file: the HFile, for messages.
-        start: start of the block, for messages.
-        payload: payload of the block.
-        count: number of entries in the trailer.
+    ``file`` and ``start``, the start of the block, are for messages.
 
     Raises:
         CorruptTableError: there are fewer entries, or they are not in file order.
@@ -145,12 +134,8 @@ def key_content(key: bytes) -> bytes | None:
 def index_keys(file: HFileContent, start: int, references: Sequence[BlockReference]) -> pa.Array:
     """The contents of the keys of data blocks, binary[blocks].
 
-    They ascend by their bytes; or in Java's string order, if Hudi 1.x has sorted keys with rare characters.
-
-    Args:
-        file: the HFile, for messages.
-        start: start of the root index, for messages.
-        references: the data blocks.
+    They ascend by their bytes; or in Java's string order, if Hudi 1.x has sorted keys with rare characters. ``file``
+    and ``start``, the start of the root index, are for messages.
 
     Raises:
         CorruptTableError: a key is cut off, or below the previous one.

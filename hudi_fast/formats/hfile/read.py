@@ -48,10 +48,7 @@ __all__ = [
 def read_hfile(content: pa.Buffer, path: str = "<memory>", offset: int = 0) -> tuple[pa.Array, pa.Array]:
     """Keys and values of a whole HFile, binary[n] each, in key order; equal keys keep their stored order.
 
-    Args:
-        content: the HFile.
-        path: the file that holds it, for messages.
-        offset: byte position of the HFile in that file, for messages.
+    ``path`` and ``offset``, the HFile's position in that file, are for messages.
 
     Raises:
         CorruptTableError: not an HFile, or a damaged one.

@@ -62,10 +62,7 @@ class HFileTrailer:
 
 
 def read_trailer(file: HFileContent) -> HFileTrailer:
-    """Read the trailer, the last 4096 bytes.
-
-    Args:
-        file: the HFile, or its end.
+    """Read the trailer, the last 4096 bytes of an HFile or of its end.
 
     Raises:
         CorruptTableError: the trailer is missing, or refers to positions outside the file.
@@ -115,12 +112,7 @@ def encode_trailer(
 
 
 def read_file_info(file: HFileContent, offset: int, payload: memoryview) -> dict[str, bytes]:
-    """Names and values of a file info block.
-
-    Args:
-        file: the HFile, for messages.
-        offset: start of the block, for messages.
-        payload: payload of the block.
+    """Names and values of a file info block. ``file`` and ``offset``, the start of the block, are for messages.
 
     Raises:
         CorruptTableError: the payload is not a file info message.

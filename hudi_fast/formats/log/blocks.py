@@ -117,10 +117,6 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
 
     A magic that is cut off by the end of the file is ignored, as in HoodieLogFileReader.
 
-    Args:
-        storage: the table's storage.
-        path: the log file, relative to the table's base path.
-
     Raises:
         FileNotFoundError: the file does not exist.
         CorruptTableError: no block begins at an expected position, or a block's lengths contradict each other.
@@ -143,10 +139,6 @@ def scan_log_blocks(storage: Storage, path: str) -> Iterator[LogBlock]:
 
 def read_content(storage: Storage, block: LogBlock) -> pa.Buffer:
     """Content of a block: a view of the mapped file if it is local, else one ranged read.
-
-    Args:
-        storage: the table's storage.
-        block: from :func:`scan_log_blocks`.
 
     Raises:
         FileNotFoundError: the file does not exist.

@@ -61,11 +61,7 @@ _META = frozenset({*META_FIELDS, OPERATION_FIELD})
 
 
 def check_cdc_mode(mode: str, where: str) -> str:
-    """Return ``mode`` if it is one of :data:`CDC_MODES`.
-
-    Args:
-        mode: a supplemental logging mode.
-        where: the table, for the message.
+    """Return ``mode`` if it is one of :data:`CDC_MODES`; ``where`` names the table in the message.
 
     Raises:
         UnsupportedFeatureError: an unknown mode.
@@ -86,9 +82,7 @@ def cdc_columns(mode: str) -> tuple[str, ...]:
 def cdc_schema(mode: str, table_avro: str) -> str:
     """The Avro JSON of a change log's records, for the header SCHEMA of its blocks.
 
-    Args:
-        mode: a supplemental logging mode.
-        table_avro: Avro JSON of the table; its meta columns, if any, are omitted.
+    ``table_avro`` is the Avro JSON of the table; its meta columns, if any, are omitted.
 
     Raises:
         UnsupportedFeatureError: an unknown mode.

@@ -66,12 +66,7 @@ class DeleteRecords:
 
 
 def decode_delete_block(content: pa.Buffer, path: str, offset: int) -> DeleteRecords:
-    """Entries of a delete block, in block order.
-
-    Args:
-        content: the block's content.
-        path: the log file, for messages.
-        offset: byte position of the content in the file, for messages.
+    """Entries of a delete block, in block order. ``path`` and ``offset`` locate the content in messages.
 
     Raises:
         CorruptTableError: the bytes are not a list of deletes.

@@ -63,10 +63,7 @@ def decode_positions(
 
 
 def encode_positions(positions: npt.NDArray[np.int64]) -> str:
-    """Encode positions in the base file as the header's value.
-
-    Args:
-        positions: int64[n], distinct, not negative, in any order.
+    """Encode positions in the base file as the header's value; int64[n], distinct, not negative, in any order.
 
     Raises:
         ValueError: a position is negative, or occurs twice (in this case Hudi omits the header).

@@ -63,12 +63,7 @@ def encode_block(kind: BlockType, headers: Mapping[HeaderKey, str], content: Par
 
 
 def command_block(rollback_instant: str, target_instant: str) -> bytes:
-    """A whole command block, which invalidates the log blocks of one instant (tables below version 8).
-
-    Args:
-        rollback_instant: requested time of the rollback.
-        target_instant: requested time of the instant that is rolled back.
-    """
+    """A whole command block, which invalidates the log blocks of the target instant (tables below version 8)."""
     headers = {
         HeaderKey.INSTANT_TIME: rollback_instant,
         HeaderKey.COMMAND_BLOCK_TYPE: "0",  # ROLLBACK_BLOCK, the only one

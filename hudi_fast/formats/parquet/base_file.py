@@ -98,12 +98,7 @@ class BaseFileFooter:
 
 
 def footer_pairs(avro_schema: str, footer: BaseFileFooter) -> dict[bytes, bytes]:
-    """All key-value pairs in the footer of a base file.
-
-    Args:
-        avro_schema: Avro JSON of its columns.
-        footer: Hudi's own keys.
-    """
+    """All key-value pairs in the footer of a base file: the Avro JSON of its columns, and Hudi's own keys."""
     pairs = {b"parquet.avro.schema": avro_schema.encode(), b"writer.model.name": b"avro"}
     for key, value in (
         (BLOOM_KEY, footer.bloom_filter),

@@ -76,9 +76,7 @@ ColumnRanges: TypeAlias = Mapping[str, ColumnRange]
 def ranges_of_rows(rows: pa.Table | pa.RecordBatch, columns: Collection[str] | None = None) -> dict[str, ColumnRange]:
     """The ranges of rows in memory; sizes are 0.
 
-    Args:
-        rows: n rows.
-        columns: dotted names of the requested columns; None for all. Columns that ``rows`` lack are omitted.
+    ``columns`` are dotted names; None for all. Columns that ``rows`` lack are omitted.
     """
     known = leaf_columns(rows.schema)
     found = {}
@@ -103,13 +101,7 @@ def bounds(values: pa.Array | pa.ChunkedArray) -> tuple[pa.Scalar | None, pa.Sca
 
 
 def with_nans(ranges: ColumnRanges, names: Collection[str], schema: pa.Schema) -> ColumnRanges:
-    """Add NaN to the ranges of a footer.
-
-    Args:
-        ranges: ranges of a footer.
-        names: dotted names of columns that hold NaN.
-        schema: the file's columns.
-    """
+    """Add NaN to the ranges of a footer, for columns with the dotted ``names``."""
     if not names:
         return ranges
     changed, kinds = dict(ranges), leaf_columns(schema)
@@ -129,10 +121,7 @@ def ranges_of_footer(
 ) -> dict[str, ColumnRange]:
     """The ranges in a footer, with row groups merged; NaN is omitted, and bounds may be missing.
 
-    Args:
-        metadata: metadata of the file.
-        schema: the file's columns as Arrow types.
-        columns: dotted names of the requested columns; None for all. Columns that the file lacks are omitted.
+    ``columns`` are dotted names; None for all. Columns that the file lacks are omitted.
     """
     leaves = leaf_columns(schema)
     chosen = {
@@ -149,9 +138,7 @@ def ranges_of_footer(
 def ranges_of_file(reader: BaseFileReader, columns: Collection[str] | None = None) -> dict[str, ColumnRange]:
     """The ranges of a base file: from its footer, and by reading a column if the footer is incomplete.
 
-    Args:
-        reader: the open file.
-        columns: dotted names of the requested columns; None for all. Columns that the file lacks are omitted.
+    ``columns`` are dotted names; None for all. Columns that the file lacks are omitted.
 
     Raises:
         CorruptTableError: the file cannot be read.

@@ -109,12 +109,7 @@ class JoinedFile:
         return len(self._groups)
 
     def copy(self, source: pa.NativeFile, footer: ParquetFooter, group: RowGroup) -> None:
-        """Append a row group.
-
-        Args:
-            source: the open file of the row group.
-            footer: the file's footer.
-            group: the row group.
+        """Append a row group of the open file ``source`` with that footer.
 
         Raises:
             CorruptTableError: the file ends within the row group.

@@ -41,11 +41,7 @@ def leaf_values(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array | pa.Chu
 
 
 def nan_columns(rows: pa.Table) -> set[str]:
-    """Dotted names of the floating-point columns that hold NaN.
-
-    Args:
-        rows: rows to check; columns may be dictionary-encoded.
-    """
+    """Dotted names of the floating-point columns that hold NaN; columns may be dictionary-encoded."""
     return {
         name
         for name, kind in leaf_columns(rows.schema).items()

@@ -122,12 +122,7 @@ def read_footer(storage: Storage, path: str) -> ParquetFooter:
 
 
 def parse_footer(content: bytes, end: int, path: str) -> ParquetFooter:
-    """Decode a footer.
-
-    Args:
-        content: exactly one ``FileMetaData`` in Thrift's compact protocol.
-        end: its position in the file.
-        path: the file.
+    """Decode a footer: exactly one ``FileMetaData`` in Thrift's compact protocol, which begins at ``end`` in the file.
 
     Raises:
         CorruptTableError: the footer is cut off or malformed, or a column chunk is outside the file.
