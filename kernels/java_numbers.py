@@ -75,8 +75,8 @@ def put_number(digits: Bytes, count: Int, exponent: Int, out: Bytes, to: Int) ->
 def java_numbers(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
     """Convert numbers in any decimal form to the layout of ``Double.toString``: ``1.5``, ``1.0E7``, ``1.2E-4``.
 
-    ``offsets`` int32[n + 1] and ``data`` are ``[-]digits[.digits][e[+-]digits]`` with at most 20 digits before the ``e``,
-    or ``nan``, ``[-]inf``. Non-finite values are in quotes, as in JSON that Java writes: ``"NaN"``, ``"-Infinity"``.
+    ``offsets`` int32[n + 1] and ``data`` are ``[-]digits[.digits][e[+-]digits]`` with at most 20 digits before the
+    ``e``, or ``nan``, ``[-]inf``. Non-finite values are in quotes, as in Java's JSON: ``"NaN"``, ``"-Infinity"``.
     ``out_offsets`` int32[n + 1] are the texts' offsets, and ``out`` has room for ``n * NUMBER_BYTES``.
     """
     digits = np.empty(64, np.uint8)

@@ -173,8 +173,8 @@ def latin_1(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> 
 def base64_quoted(offsets: Offsets, data: Bytes, out_offsets: Offsets, out: Bytes) -> None:
     """Write bytes in base64 (RFC 4648, with padding), in quotes.
 
-    ``out`` has room for ``2 + 4 * ceil(length / 3)`` bytes of each value; ``offsets``, ``data``, ``out_offsets``: see the
-    module docstring.
+    ``out`` has room for ``2 + 4 * ceil(length / 3)`` bytes of each value; ``offsets``, ``data``, ``out_offsets``: see
+    the module docstring.
     """
     to = np.int64(0)
     out_offsets[0] = 0
