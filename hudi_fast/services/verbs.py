@@ -31,7 +31,7 @@ def check_plan(plan: object, kind: type) -> None:
         TypeError: it has another type.
     """
     if plan is not None and not isinstance(plan, kind):
-        raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass what this service planned.")
+        raise TypeError(f"plan must be a {kind.__name__}, not a {type(plan).__name__}: pass a plan of this service.")
 
 
 class ServiceVerbs:

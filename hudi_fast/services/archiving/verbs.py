@@ -13,11 +13,11 @@ class ArchivingVerbs(ServiceVerbs):
     """Moving old instants off the active timeline."""
 
     def plan_archive(self, options: Options | None = None) -> ArchivePlan:
-        """The instants that :meth:`archive` would archive now, and why no more; nothing is written.
+        """List the instants that :meth:`archive` would archive now, and the reason for the limit; nothing is written.
 
         Args:
-            options: ``hoodie.keep.min.commits`` and ``.max.commits``, ``hoodie.archive.beyond.savepoint``, what
-                cleaning retains, and when compaction is due: instants that those need stay.
+            options: ``hoodie.keep.min.commits`` and ``.max.commits``, ``hoodie.archive.beyond.savepoint``, retention of
+                cleaning, and trigger of compaction: instants that cleaning or compaction needs stay.
 
         Raises:
             ConfigError: an option is wrong.
@@ -27,19 +27,19 @@ class ArchivingVerbs(ServiceVerbs):
     def archive(self, options: Options | None = None, plan: ArchivePlan | None = None) -> ArchiveResult:
         """Move the oldest instants from the active timeline to the archived one.
 
-        With more than ``hoodie.keep.max.commits`` complete writes, the oldest of them leave until
-        ``hoodie.keep.min.commits`` stay, and cleans and rollbacks with them; the metadata table's timeline follows. No
-        row changes. Writers wait meanwhile.
+        With more than ``hoodie.keep.max.commits`` complete writes, the oldest are archived until
+        ``hoodie.keep.min.commits`` remain. Cleans and rollbacks between them are archived, too, and then instants of
+        the metadata table. No row changes. Writers wait until the archiving ends.
 
         Args:
-            options: as for :meth:`plan_archive`, and how the files of the archive are kept.
-            plan: archive exactly these.
+            options: as for :meth:`plan_archive`, and options for the files of the archive.
+            plan: archive exactly these instants.
 
         Raises:
             CommitConflictError: ``plan`` no longer fits the table. Nothing was changed.
-            CommitError: storage failed; no instant is lost, and the next run goes on.
+            CommitError: storage failed; no instant is lost, and the next run continues.
             ConfigError: an option is wrong.
-            LockTimeoutError: others held the table's lock.
+            LockTimeoutError: other processes held the table's lock.
         """
         check_plan(plan, ArchivePlan)
         return archive(self._session(options), plan)

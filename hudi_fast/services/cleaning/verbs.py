@@ -14,18 +14,17 @@ __all__ = ["CleaningVerbs"]
 
 
 class CleaningVerbs(ServiceVerbs):
-    """Deleting files that no query needs any more."""
+    """Deleting files that no query within the retention window needs."""
 
     def plan_clean(self, options: Options | None = None, dry_run: bool = False) -> ScheduledClean | None:
-        """Put a clean on the timeline for somebody to carry out: :meth:`clean`, or Apache Hudi.
+        """Put a clean plan on the timeline. :meth:`clean` or Apache Hudi can execute it.
 
         Args:
-            options: policy, what it retains, and trigger. Without any option that says when a clean is due, it is due
-                now.
-            dry_run: write nothing: only tell what would be deleted.
+            options: policy, retention and trigger. Without a trigger option a clean is due now.
+            dry_run: only return the plan; nothing is written.
 
         Returns:
-            The plan, to look at or to pass to :meth:`clean`; one that waits already comes before a new one. None when
+            The plan, to inspect or to pass to :meth:`clean`: a pending one if there is one, else a new one. None when
             there is nothing to delete.
 
         Raises:
@@ -42,24 +41,24 @@ class CleaningVerbs(ServiceVerbs):
         plan: ScheduledClean | None = None,
         pending_only: bool = False,
     ) -> CleanResult:
-        """Delete the files that no query needs any more.
+        """Delete files that no query within the retention window needs.
 
-        Cleans that wait on the timeline are carried out first, then a new one is planned and carried out. What cannot
-        be deleted is left to the next clean.
+        Pending cleans are executed first, then a new one is planned and executed. The next clean tries files again that
+        could not be deleted.
 
         Args:
             options: as for :meth:`plan_clean`.
-            spark: a Spark session: many files are deleted as tasks there. Without, in threads.
-            plan: carry out this one alone, as it was planned or not at all.
+            spark: a Spark session: its tasks delete files when there are many. Without, threads of this process do.
+            plan: execute only this plan, exactly as planned.
             pending_only: plan nothing new.
 
         Raises:
             ServiceTakenError: ``plan`` is no longer pending.
             CommitConflictError: a file of ``plan`` must stay now: a savepoint, a service or a query needs it. Nothing
                 was deleted.
-            CommitError: storage failed; the clean stays pending, and the next one carries it out.
+            CommitError: storage failed; the clean stays pending, and the next one executes it.
             ConfigError: an option is wrong.
-            CorruptTableError: a waiting plan names what is no data file of the table. Nothing was deleted.
+            CorruptTableError: a pending plan names a file that is not a data file of the table. Nothing was deleted.
         """
         started = time.monotonic()
         check_plan(plan, ScheduledClean)

@@ -14,24 +14,24 @@ __all__ = ["ClusteringVerbs"]
 
 
 class ClusteringVerbs(ServiceVerbs):
-    """Rewriting file groups into others."""
+    """Rewriting file groups into larger or sorted ones."""
 
     def plan_cluster(self, options: Options | None = None, dry_run: bool = False) -> ScheduledClustering | None:
-        """Put a clustering on the timeline for somebody to carry out: :meth:`cluster`, or Apache Hudi.
+        """Put a clustering plan on the timeline. :meth:`cluster` or Apache Hudi can execute it.
 
-        Writers go on meanwhile. Inserts go to other file groups; what changes rows of a planned one is refused, or has
-        the clustering fail: ``hoodie.clustering.updates.strategy``.
+        Writers continue. Inserts use other file groups. A write that changes rows of a planned file group is refused,
+        or makes the clustering fail: see ``hoodie.clustering.updates.strategy``.
 
         Args:
-            options: which file groups, and how they are to be rewritten. Without ``hoodie.clustering.inline``,
-                ``.schedule.inline`` and ``.async.enabled`` it is due now, else after as many commits as they say.
-            dry_run: only say what would be planned: nothing is written, and the instant of the result is empty.
+            options: which file groups to rewrite, and how. Without ``hoodie.clustering.inline``, ``.schedule.inline``
+                and ``.async.enabled`` clustering is due now, else after the number of commits that they configure.
+            dry_run: only return the plan: nothing is written, and the instant of the result is empty.
 
         Returns:
-            The plan, to look at or to pass to :meth:`cluster`; None when there is nothing to cluster.
+            The plan, to inspect or to pass to :meth:`cluster`; None when there is nothing to cluster.
 
         Raises:
-            ConfigError: an option is wrong, or does not go with the table.
+            ConfigError: an option is wrong, or does not fit the table.
             UnsupportedFeatureError: an unknown strategy, or a table with a bucket index.
         """
         return schedule_clustering(self._session(options), dry_run)
@@ -43,30 +43,30 @@ class ClusteringVerbs(ServiceVerbs):
         plan: ScheduledClustering | None = None,
         pending_only: bool = False,
     ) -> ClusteringResult:
-        """Rewrite small file groups into larger ones, sorted if that is asked for; rows keep their commit time.
+        """Rewrite small file groups into larger ones, sorted if the options ask for it; rows keep their commit time.
 
-        Clusterings that wait on the timeline are carried out first, then a new one is planned and carried out. Those
-        that writers have made untrue are rolled back. Of a table of consistent hashing the large buckets are split and
-        neighbouring small ones merged, without a plan and in threads of this process; writers wait meanwhile.
+        Pending clusterings are executed first, then a new one is planned and executed. A pending clustering whose file
+        groups writers have changed is rolled back. With consistent hashing, large buckets are split and neighbouring
+        small ones merged, without a plan and in threads of this process; writers wait until that is done.
 
         Args:
-            options: as for :meth:`plan_cluster`, and those that say how base files are written; for consistent hashing
+            options: as for :meth:`plan_cluster`, and options for base files; for consistent hashing
                 ``hoodie.bucket.index.min.num.buckets``, ``.max.num.buckets``, ``.split.threshold``,
                 ``.merge.threshold`` and ``.hash.field``.
-            spark: a Spark session: groups are rewritten by its tasks. Without, in threads.
-            plan: carry out this one alone.
+            spark: a Spark session: its tasks rewrite the groups. Without, threads of this process do.
+            plan: execute only this plan.
             pending_only: plan nothing new.
 
         Raises:
             CommitConflictError: ``plan`` is no longer pending, or writers changed its file groups: then it is rolled
                 back.
-            CommitError: it failed, and waits on the timeline again.
-            ConfigError: an option is wrong, or does not go with the table.
-            CorruptTableError: a file of a plan is gone.
+            CommitError: it failed, and is pending again.
+            ConfigError: an option is wrong, or does not fit the table.
+            CorruptTableError: a file of a plan is missing.
             UnsupportedFeatureError: an unknown strategy, or a table that is not supported.
 
         Warns:
-            HudiWarning: a clustering that waited was rolled back, because writers had changed its file groups.
+            HudiWarning: a pending clustering was rolled back, because writers had changed its file groups.
         """
         started = time.monotonic()
         check_plan(plan, ScheduledClustering)

@@ -24,15 +24,15 @@ class CompactionVerbs(ServiceVerbs):
     """Merging log files."""
 
     def plan_compact(self, options: Options | None = None) -> ScheduledCompaction | None:
-        """Put a compaction on the timeline for somebody to carry out: :meth:`compact`, or Apache Hudi.
+        """Put a compaction plan on the timeline. :meth:`compact` or Apache Hudi can execute it.
 
-        Writers go on meanwhile; what they log belongs to the slice after it.
+        Writers continue; their log files belong to the file slice that begins at the compaction.
 
         Args:
-            options: strategy, bounds and trigger. Without any option that says when compaction is due, it is due now.
+            options: strategy, bounds and trigger. Without a trigger option compaction is due now.
 
         Returns:
-            The plan, to look at or to pass to :meth:`compact`; None when there is nothing to compact.
+            The plan, to inspect or to pass to :meth:`compact`; None when there is nothing to compact.
 
         Raises:
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
@@ -50,17 +50,17 @@ class CompactionVerbs(ServiceVerbs):
     ) -> CompactionResult:
         """Merge the log files of the table's file slices into new base files.
 
-        Compactions that wait on the timeline are carried out first, then a new one is planned and carried out.
+        Pending compactions are executed first, then a new one is planned and executed.
 
         Args:
-            options: as for :meth:`plan_compact`, and those that say how base files are written.
-            spark: a Spark session: each file slice is a task there. Without, slices are merged in threads.
-            plan: carry out this one alone.
+            options: as for :meth:`plan_compact`, and options for base files.
+            spark: a Spark session: one task merges each file slice. Without, threads of this process do.
+            plan: execute only this plan.
             pending_only: plan nothing new.
 
         Raises:
-            ServiceTakenError: ``plan`` is no longer pending, or another program is carrying one out.
-            CommitError: it failed, and waits on the timeline again.
+            ServiceTakenError: ``plan`` is no longer pending, or another process runs a compaction.
+            CommitError: it failed, and is pending again.
             ConfigError: the table is not MERGE_ON_READ, or an option is wrong.
             UnsupportedFeatureError: the table or the strategy is not supported.
         """
@@ -79,23 +79,23 @@ class CompactionVerbs(ServiceVerbs):
         return combined_result("compact", done, time.monotonic() - started)
 
     def plan_log_compact(self, options: Options | None = None) -> ScheduledCompaction | None:
-        """Put a log compaction on the timeline; see :meth:`plan_compact`."""
+        """Put a log compaction plan on the timeline; see :meth:`plan_compact`."""
         session = self._session(options)
         return schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
 
     def log_compact(
         self, options: Options | None = None, spark: Any = None, plan: ScheduledCompaction | None = None
     ) -> CompactionResult:
-        """Merge the log files of file slices into one each; base files stay.
+        """Merge the log files of each file slice into one; base files stay.
 
-        Log compactions that wait on the timeline are carried out first, unless compaction came before them; then a new
-        one is planned and carried out. Slices take part that have at least ``hoodie.log.compaction.blocks.threshold``
-        log files or blocks.
+        Pending log compactions are executed first, unless their slices were compacted in the meantime; then a new one
+        is planned and executed. It includes slices with at least ``hoodie.log.compaction.blocks.threshold`` log files
+        or blocks.
 
         Args:
-            options: the threshold, and those that say how log files are written.
-            spark: a Spark session: each file slice is a task there.
-            plan: carry out this one alone.
+            options: the threshold, and options for log files.
+            spark: a Spark session: one task merges each file slice. Without, threads of this process do.
+            plan: execute only this plan.
 
         Raises:
             ServiceTakenError: ``plan`` is no longer pending, or out of date.

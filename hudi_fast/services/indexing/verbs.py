@@ -32,30 +32,30 @@ class IndexVerbs(ServiceVerbs):
         spark: Any = None,
         plan: ScheduledIndex | None = None,
     ) -> IndexResult:
-        """Build an index, and the indexes that it rests on, while the table goes on being read and written.
+        """Build an index and the indexes that it requires, while readers and writers continue.
 
-        Nothing happens when the index is there. On a table without a metadata table that is made first. A plan for the
-        index that waits on the timeline is carried out as it was planned.
+        Nothing happens when the index exists. A missing metadata table is built first. A pending plan for the index is
+        executed as planned.
 
         Args:
             kind: ``column_stats``, ``partition_stats``, ``bloom_filters``, ``record_index``, ``secondary_index``,
                 ``expr_index``, or ``files`` for the metadata table alone.
-            columns: those of ``column_stats`` (default: the first 32 that can have statistics), or the one of a
-                secondary or expression index.
-            name: of a secondary or expression index; default: its column's.
+            columns: columns of ``column_stats`` (default: the first 32 that can have statistics), or the one column of
+                a secondary or expression index.
+            name: of a secondary or expression index; default: the name of its column.
             function: of an expression index: ``lower``, ``year``, ``from_unixtime`` ...
             function_options: of the function, such as ``{"format": "yyyy-MM-dd"}``.
             options: numbers of file groups, ``hoodie.metadata.record.level.index.enable`` for a record index whose
                 keys are unique in their partition, locks.
-            spark: a Spark session: the table is read and the index written in tasks there. Without, in threads.
-            plan: carry out this one; ``kind`` and what describes it stay away.
+            spark: a Spark session: its tasks read the table and write the index. Without, threads of this process do.
+            plan: execute this plan; leave out ``kind`` and the arguments that describe an index.
 
         Raises:
-            CommitConflictError: ``plan`` is no longer pending, or another program builds an index.
+            CommitConflictError: ``plan`` is no longer pending, or another process builds an index.
             CommitError: it failed; the table is as before.
             ConfigError: the table cannot have that index.
-            InvalidDataError: rows that cannot be indexed, such as two with one key.
-            UnsupportedFeatureError: the index is of a form that is not supported.
+            InvalidDataError: the table's rows cannot be indexed, such as two rows with one key.
+            UnsupportedFeatureError: the form of the index is not supported.
         """
         check_plan(plan, ScheduledIndex)
         session = self._session(options, spark)
@@ -72,35 +72,35 @@ class IndexVerbs(ServiceVerbs):
         function_options: Mapping[str, str] | None = None,
         options: Options | None = None,
     ) -> ScheduledIndex | None:
-        """Put an indexing on the timeline for somebody to carry out; arguments and errors as of :meth:`index`.
+        """Put an indexing plan on the timeline; arguments and errors as for :meth:`index`.
 
         Returns:
-            The plan, to look at or to pass to :meth:`index`; None when the index is there.
+            The plan, to inspect or to pass to :meth:`index`; None when the index exists.
         """
         request = _request(kind, columns, name, function, function_options)
         return schedule_index(self._session(options), request)
 
     def drop_index(self, name: str, options: Options | None = None) -> tuple[str, ...]:
-        """Take an index away; the partitions of the metadata table that are gone.
+        """Drop an index; returns the dropped partitions of the metadata table.
 
-        ``partition_stats`` goes with ``column_stats``, all with ``files``. A later write whose options ask for the
-        index makes it again.
+        Dropping ``column_stats`` drops ``partition_stats``; dropping ``files`` drops all. A later write whose options
+        ask for the index builds it again.
 
         Args:
             name: ``column_stats``, ``record_index`` ..., or the name of a secondary or expression index.
             options: locks.
 
         Raises:
-            ConfigError: there is no such index, or another one rests on it.
+            ConfigError: there is no such index, or another index requires it.
         """
         return drop_index(self._session(options), name)
 
     def indexes(self) -> pa.Table:
-        """One row per partition of the metadata table, those that are planned or being built among them."""
+        """One row per partition of the metadata table, including partitions that are planned or being built."""
         return indexes_table(open_state(self._storage))
 
     def pending_indexes(self) -> list[ScheduledIndex]:
-        """Indexings that wait on the timeline, oldest first."""
+        """Pending indexings, oldest first."""
         return scheduled_indexes(open_state(self._storage))
 
 

@@ -25,11 +25,11 @@ class RecoveryVerbs(ServiceVerbs):
     """Rollback, savepoints and restore."""
 
     def plan_rollback(self, instant: str | None = None, options: Options | None = None) -> PlannedRollback:
-        """What :meth:`rollback` would do; nothing is written.
+        """Plan a :meth:`rollback`; nothing is written.
 
         Args:
             instant: as for :meth:`rollback`.
-            options: likewise.
+            options: as for :meth:`rollback`.
 
         Raises:
             CommitConflictError: the table is being restored.
@@ -44,24 +44,26 @@ class RecoveryVerbs(ServiceVerbs):
         spark: Any = None,
         plan: PlannedRollback | None = None,
     ) -> RollbackResult:
-        """Undo an instant: its files are deleted, and it goes off the timeline.
+        """Roll an instant back: delete its files and remove it from the timeline.
 
-        A pending write can be undone at any time, a completed one only while nothing rests on it: the newest. A pending
-        compaction that was being carried out waits again, one that was not goes; other pending services go.
+        A pending write can always be rolled back. Of completed writes only the newest can, if no savepoint, service or
+        clean depends on it. An inflight compaction becomes requested again; a requested one, like other pending
+        services, is removed with its plan.
 
         Args:
-            instant: requested time; None: all writes that failed, and rollbacks that died.
-            options: locks; what the metadata table is to hold.
-            spark: a Spark session: files are deleted in tasks there, and partitions of the metadata table that cannot
-                be taken back are built there. Without, in threads.
-            plan: what :meth:`plan_rollback` gave; it is carried out as it is, or not at all.
+            instant: requested time; None: all failed writes and abandoned rollbacks.
+            options: locks; indexes of the metadata table.
+            spark: a Spark session: its tasks delete files, and build partitions of the metadata table again that cannot
+                be rolled back. Without, threads of this process do.
+            plan: a plan of :meth:`plan_rollback`, executed exactly as planned.
 
         Raises:
-            CommitConflictError: ``plan`` does not fit the table any more, another program is at work on the instant, or
-                the table is being restored.
+            CommitConflictError: ``plan`` no longer fits the table, another process writes the instant, or the table is
+                being restored.
             CommitError: a file could not be deleted; the next write finishes the rollback.
-            ConfigError: the instant cannot be rolled back; why, and what to do instead. Nothing has changed.
-            LockTimeoutError: the service is being carried out.
+            ConfigError: the instant cannot be rolled back; the message says why, and what to do instead. Nothing has
+                changed.
+            LockTimeoutError: another process runs the service.
         """
         check_plan(plan, PlannedRollback)
         return run_rollback(self._session(options, spark), instant, plan)
@@ -69,28 +71,29 @@ class RecoveryVerbs(ServiceVerbs):
     def savepoint(
         self, instant: str | None = None, user: str = "", comment: str = "", options: Options | None = None
     ) -> SavepointResult:
-        """Keep the files of a commit from the cleaner, so that the table can be restored to it.
+        """Protect the files of a commit from cleaning. The table can be restored to it.
 
         Args:
             instant: requested time of the commit; None: the newest completed one.
             user: noted in the savepoint.
-            comment: likewise.
+            comment: noted in the savepoint.
             options: locks.
 
         Raises:
-            ConfigError: there is no such completed commit, it has a savepoint, or cleans do not retain its files.
+            ConfigError: there is no such completed commit, it has a savepoint already, or cleans do not retain its
+                files.
         """
         return make_savepoint(self._session(options), instant, user, comment)
 
     def delete_savepoint(self, instant: str, options: Options | None = None) -> None:
-        """Take a savepoint away; the cleaner may have its files from now on.
+        """Delete a savepoint. Cleans may delete its files from now on.
 
         Args:
             instant: requested time of its commit.
             options: locks.
 
         Raises:
-            ConfigError: there is none, or a restore is pending.
+            ConfigError: the commit has no savepoint, or a restore is pending.
         """
         delete_savepoint(self._session(options), instant)
 
@@ -99,14 +102,14 @@ class RecoveryVerbs(ServiceVerbs):
         return savepoints_table(self._storage)
 
     def plan_restore(self, savepoint: str, options: Options | None = None) -> PlannedRestore:
-        """What :meth:`restore` would do; nothing is written.
+        """Plan a :meth:`restore`; nothing is written.
 
         Args:
             savepoint: as for :meth:`restore`.
-            options: likewise.
+            options: as for :meth:`restore`.
 
         Raises:
-            HudiError: as :meth:`restore` where it refuses.
+            HudiError: as for :meth:`restore`.
         """
         return plan_of_restore(self._session(options), savepoint)
 
@@ -117,25 +120,25 @@ class RecoveryVerbs(ServiceVerbs):
         spark: Any = None,
         plan: PlannedRestore | None = None,
     ) -> RestoreResult:
-        """Take the table back to a savepoint: every commit since is undone, its files are deleted.
+        """Return the table to a savepoint: roll back every later commit and delete its files.
 
-        No write may go on meanwhile, and none begins before the restore is done. One that died is gone on with by the
-        next call with the same savepoint. The savepoint stays.
+        No write may run during a restore, and none begins before it completes. The next call with the same savepoint
+        continues an abandoned restore. The savepoint stays.
 
         Args:
             savepoint: requested time of the savepointed commit.
-            options: locks; what the metadata table is to hold.
+            options: locks; indexes of the metadata table.
             spark: as for :meth:`rollback`.
-            plan: what :meth:`plan_restore` gave; it is carried out as it is, or not at all.
+            plan: a plan of :meth:`plan_restore`, executed exactly as planned.
 
         Raises:
-            CommitConflictError: another restore is pending, a writer or service is at work, or ``plan`` does not fit
-                the table any more.
+            CommitConflictError: another restore is pending, another process writes or runs a service, or ``plan`` no
+                longer fits the table.
             CommitError: a file could not be deleted: restore again.
-            ConfigError: there is no such savepoint, a later one is in the way, or
-                ``hoodie.archive.beyond.savepoint`` is on. Nothing has changed.
-            CorruptTableError: files that the savepoint keeps are gone. Nothing has changed.
-            LockTimeoutError: a writer or service is at work.
+            ConfigError: there is no such savepoint, there is a later one, or ``hoodie.archive.beyond.savepoint`` is on.
+                Nothing has changed.
+            CorruptTableError: files of the savepoint are missing. Nothing has changed.
+            LockTimeoutError: another process writes or runs a service.
         """
         check_plan(plan, PlannedRestore)
         return run_restore(self._session(options, spark), savepoint, plan)

@@ -11,35 +11,35 @@ __all__ = ["RepairVerbs"]
 
 
 class RepairVerbs(ServiceVerbs):
-    """Finding and removing what does not belong."""
+    """Finding and removing orphan files, dangling instants and leftovers."""
 
     def plan_repair(self, options: Options | None = None) -> RepairPlan:
-        """Look for what does not belong in the table; nothing is written.
+        """Find files and instants that do not belong to the table; nothing is written.
 
-        That is: data files that no commit counts, files that a clean could not delete, writes and plans that nobody
-        carries out, leftover markers, temporary files, heartbeats and locks. Whether the metadata table says the truth
-        is what :meth:`validate` finds out.
+        These are data files that no commit lists, files that a clean could not delete, abandoned writes, lost plans,
+        and leftover markers, temporary files, heartbeats and locks. :meth:`validate` checks the contents of the
+        metadata table.
 
         Args:
-            options: for how long the signs of life of others count: ``hoodie.client.heartbeat.interval_in_ms``,
+            options: when a heartbeat expires: ``hoodie.client.heartbeat.interval_in_ms``,
                 ``hoodie.client.heartbeat.tolerable.misses``.
 
         Raises:
-            CorruptTableError: ``hoodie.properties`` cannot be understood.
+            CorruptTableError: ``hoodie.properties`` is damaged.
         """
         return plan_repair(self._storage, self._session(options).heartbeat_rule)
 
     def repair(self, options: Options | None = None, plan: RepairPlan | None = None) -> RepairResult:
-        """Remove what can be removed without harm; never a file that a query, a savepoint or a pending service needs.
+        """Remove repairable findings; never a file that a query, a savepoint or a pending service needs.
 
         Args:
             options: as for :meth:`plan_repair`, and how long to wait for the table's lock.
-            plan: do this and nothing else; None for what :meth:`plan_repair` finds now.
+            plan: execute only this plan; None for the findings of :meth:`plan_repair` now.
 
         Raises:
             CommitConflictError: ``plan`` no longer fits the table; nothing was done.
-            CommitError: storage failed; what is left can be repaired again.
-            LockTimeoutError: others write to the table.
+            CommitError: storage failed; the rest can be repaired again.
+            LockTimeoutError: other processes write to the table.
         """
         check_plan(plan, RepairPlan)
         return run_repair(self._session(options), plan)

@@ -1,1 +1,1 @@
-"""What waits to be carried out, and whoever asks for all of it to be."""
+"""Listing and executing pending table services."""

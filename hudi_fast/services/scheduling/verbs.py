@@ -1,4 +1,4 @@
-"""``HudiTable.services``: what waits on the timeline."""
+"""``HudiTable.services``: pending services."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ __all__ = ["SchedulingVerbs"]
 
 
 class SchedulingVerbs(ServiceVerbs):
-    """What was planned and not carried out."""
+    """Listing and executing pending services."""
 
     def pending(self, options: Options | None = None) -> pa.Table:
-        """Services that wait on the timeline or are being carried out, oldest first; one row for each.
+        """List pending services, oldest first, one row each.
 
-        ``instant``, ``action`` and ``state`` as on the timeline; ``service``, the verb that carries it out
-        (``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``, ``rollback``, ``restore``); ``file_groups``
-        that it is about (null where plans are not made of them); ``alive``, whether somebody is carrying it out now;
-        ``seconds`` since it was requested. One that is INFLIGHT and not alive died: the next call of its verb, or
-        :meth:`run_pending`, takes it over.
+        Columns: ``instant``, ``action`` and ``state`` as on the timeline; ``service``, the verb that executes it
+        (``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``, ``rollback``, ``restore``); ``file_groups``,
+        the number of file groups in its plan (null for plans without file groups); ``alive``, whether a live process
+        runs it; ``seconds`` since it was requested. An INFLIGHT service that is not alive is abandoned: the next call
+        of its verb, or :meth:`run_pending`, executes it.
 
         Args:
             options: ``hoodie.client.heartbeat.interval_in_ms`` and ``.tolerable.misses``.
 
         Raises:
-            CorruptTableError: a plan cannot be understood.
+            CorruptTableError: a plan is damaged.
         """
         return pending_table(pending_services(load_state(self._storage), self._session(options).settings))
 
     def run_pending(self, options: Options | None = None, spark: Any = None) -> list[PendingResult]:
-        """Carry out what waits on the timeline, oldest first, and take over what died; nothing new is planned.
+        """Execute pending services, oldest first, abandoned ones included; nothing new is planned.
 
-        What somebody else is carrying out, or is done with by then, is passed over. Rollbacks that died are finished on
-        the way; a restore that died is not: call ``restore`` for its savepoint again.
+        Services that another process runs or has completed are skipped. Abandoned rollbacks are finished, too. An
+        abandoned restore is not: call ``restore`` with its savepoint again.
 
         Args:
             options: as for the services.
-            spark: a Spark session that does the work. Without, threads of this process do.
+            spark: a Spark session: its tasks do the work. Without, threads of this process do.
 
         Returns:
-            The results of the services that were carried out, each as its own verb gives it.
+            The result of each executed service, as its verb returns it.
 
         Raises:
-            HudiError: one failed, and waits again; those before it stay, and a note says how many they were.
+            HudiError: a service failed, and is pending again. A note says how many were executed before it; their
+                results stay.
         """
         return run_pending_services(self._session(options, spark))

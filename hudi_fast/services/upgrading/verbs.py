@@ -15,14 +15,14 @@ class UpgradeVerbs(ServiceVerbs):
     """Changing the table version."""
 
     def plan_upgrade(self, version: int, options: Options | None = None) -> UpgradePlan:
-        """What :meth:`upgrade` would do, step by step; nothing is written.
+        """List the steps of :meth:`upgrade`; nothing is written.
 
         Args:
             version: 6, 8 or 9; a lower one than the table's is a downgrade.
-            options: as of :meth:`upgrade`.
+            options: as for :meth:`upgrade`.
 
         Raises:
-            ConfigError: something must be settled first, such as a pending clustering.
+            ConfigError: something must be resolved first, such as a pending clustering.
             UnsupportedFeatureError: a version or feature that cannot be carried over.
         """
         return plan_upgrade(self._session(options), version)
@@ -30,24 +30,24 @@ class UpgradeVerbs(ServiceVerbs):
     def upgrade(
         self, version: int, options: Options | None = None, spark: Any = None, plan: UpgradePlan | None = None
     ) -> UpgradeResult:
-        """Let the table have another version: up to 8 or 9, or down to 8 or 6. Its rows and history stay.
+        """Change the table version: up to 8 or 9, or down to 8 or 6. Rows and history stay.
 
-        Failed writes are rolled back and log files compacted on the way. A crash leaves a table of the one version or
-        the other; run it again then. Stop writers on other machines first. Going down to 6, a MERGE_ON_READ table
-        loses time travel to before the change: version 6 looks for older log files under other names.
+        Failed writes are rolled back and log files compacted. After a crash the table has either the old or the new
+        version; run the upgrade again. Stop writers on other machines first. At a downgrade to version 6, a
+        MERGE_ON_READ table loses time travel to before the change: version 6 expects other names of log files.
 
         Args:
             version: 6, 8 or 9; nothing happens when the table has it.
-            options: how files are written, locks; ``hoodie.datasource.write.partitionpath.field`` with types for a
-                custom key generator that leaves version 6, ``hoodie.payload.delete.field`` and ``.marker`` for a table
-                that comes to version 9, ``hoodie.write.complex.keygen.validation.enable``.
-            spark: a Spark session: log files are compacted in tasks there. Without, in threads.
-            plan: what :meth:`plan_upgrade` gave; the call is refused if something else would happen now.
+            options: how files are written, locks; ``hoodie.datasource.write.partitionpath.field`` with types to upgrade
+                a table with a custom key generator from version 6; ``hoodie.payload.delete.field`` and ``.marker`` to
+                upgrade to version 9; ``hoodie.write.complex.keygen.validation.enable``.
+            spark: a Spark session: its tasks compact log files. Without, threads of this process do.
+            plan: a plan of :meth:`plan_upgrade`; the call is refused if it no longer fits the table.
 
         Raises:
-            CommitConflictError: the table is no longer as planned, or writers log faster than is compacted.
-            ConfigError: something must be settled first; nothing has changed.
-            LockTimeoutError: others held the lock of the table or of a service.
+            CommitConflictError: the table is no longer as planned, or writers log faster than this process compacts.
+            ConfigError: something must be resolved first; nothing has changed.
+            LockTimeoutError: other processes held the lock of the table or of a service.
             UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
         """
         check_plan(plan, UpgradePlan)

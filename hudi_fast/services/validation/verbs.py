@@ -19,13 +19,13 @@ class ValidationVerbs(ServiceVerbs):
         """Compare the metadata table with the files and rows of the table; nothing is written.
 
         Args:
-            partitions: which partitions of the metadata table; empty for all.
-            most: differences that are listed of each; all of them are counted.
+            partitions: partitions of the metadata table to compare; empty for all.
+            most: how many differences of each partition are listed; all of them are counted.
             options: how rows merge, ``hudi_fast.threads``.
 
         Raises:
-            ConfigError: there is no such partition.
-            CorruptTableError: a file of the table itself cannot be understood.
+            ConfigError: the metadata table has no such partition.
+            CorruptTableError: a file of the table itself is damaged.
             UnsupportedFeatureError: the table merges its rows in a way that is not supported.
         """
         return validate_metadata(self._session(options), tuple(partitions), most)
