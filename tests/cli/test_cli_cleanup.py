@@ -1,16 +1,12 @@
-"""The commands of table services: plans, dry runs, results, for people and machines."""
-
-import json
+"""The commands `clean` and `archive`, and usage that all commands of table services refuse."""
 
 import pytest
 
 import hudi_fast as hf
-from tests.support.mor_tables import mor_options
+from tests.cli.answers import QUIET, SMALL, answer
 from tests.support.small_tables import listing, options, plain_rows, table_rows
 
-QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 KEEP_ONE = ["-o", "hoodie.clean.commits.retained=1"]
-SMALL = ["-o", "hoodie.metadata.enable=false"]
 
 
 @pytest.fixture
@@ -19,12 +15,6 @@ def table(tmp_path):
     for ts in range(4):
         hf.write(plain_rows(range(4), ts=ts), path, {**options(), **QUIET, "hoodie.metadata.enable": "false"})
     return path
-
-
-def answer(run, *arguments):
-    code, out, err = run(*arguments, "--json")
-    assert (code, err) == (0, "")
-    return json.loads(out)
 
 
 def test_a_dry_run_of_cleaning_shows_the_files_and_deletes_none(run, table):
@@ -58,43 +48,6 @@ def test_a_planned_clean_waits_until_it_is_carried_out(run, table):
     assert answer(run, "services", table) == []
 
 
-def test_whatever_waits_is_carried_out_at_once(run, tmp_path):
-    settings = mor_options({**QUIET, "hoodie.metadata.enable": "false"})
-    for ts in range(3):
-        hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
-    planned = answer(run, "compact", tmp_path / "t", "--plan-only", *SMALL)
-    (done,) = answer(run, "services", tmp_path / "t", "--run", *SMALL)
-    assert (done["service"], done["instant"]) == ("compact", planned["instant"])
-    assert answer(run, "services", tmp_path / "t", "--run", *SMALL) == []
-    assert "No pending service" in run("services", tmp_path / "t", "--run", *SMALL)[1]
-
-
-def test_log_files_are_merged_among_themselves(run, tmp_path):
-    settings = mor_options({**QUIET, "hoodie.metadata.enable": "false"})
-    for ts in range(4):
-        hf.write(plain_rows(range(4), ts=ts), tmp_path / "t", settings)
-    rows, few = table_rows(tmp_path / "t"), ["-o", "hoodie.log.compaction.blocks.threshold=2"]
-    done = answer(run, "compact", tmp_path / "t", "--logs", *few, *SMALL)
-    assert (done["operation"], done["file_groups"]) == ("log_compact", 2)
-    assert table_rows(tmp_path / "t") == rows
-
-
-def test_clustering_is_shown_planned_and_carried_out(run, tmp_path):
-    settings = {**options(), **QUIET, "hoodie.metadata.enable": "false", "hoodie.parquet.small.file.limit": "0"}
-    for start in (0, 4, 8):
-        rows = plain_rows(range(start, start + 4), partitions=1)
-        hf.write(rows, tmp_path / "t", {**settings, "hoodie.datasource.write.operation": "insert"})
-    rows, before = table_rows(tmp_path / "t"), listing(tmp_path / "t")
-    shown = answer(run, "cluster", tmp_path / "t", "--dry-run", *SMALL)
-    assert (shown["file_groups"], len(shown["plan"])) == (3, 3)
-    assert "Would be rewritten (3)" in run("cluster", tmp_path / "t", "--dry-run", *SMALL)[1]
-    assert listing(tmp_path / "t") == before
-    planned = answer(run, "cluster", tmp_path / "t", "--plan-only", *SMALL)
-    done = answer(run, "cluster", tmp_path / "t", "--run-pending", *SMALL)
-    assert (done["instant"], done["file_groups"], done["files_written"]) == (planned["instant"], 3, 1)
-    assert table_rows(tmp_path / "t") == rows
-
-
 def test_archiving_moves_what_a_dry_run_showed(run, table):
     few = ["-o", "hoodie.keep.min.commits=2", "-o", "hoodie.keep.max.commits=3", *KEEP_ONE, *SMALL]
     before = listing(table)
@@ -107,19 +60,6 @@ def test_archiving_moves_what_a_dry_run_showed(run, table):
     assert not {row["instant"] for row in plan["plan"]} & set(left)
     assert len(answer(run, "history", table, "--archived")) > len(left)
     assert "Nothing to archive" in run("archive", table, *few)[1]
-
-
-def test_an_upgrade_is_shown_step_by_step(run, tmp_path):
-    settings = {**options(table_version="8"), **QUIET, "hoodie.metadata.enable": "false"}
-    hf.write(plain_rows(range(4)), tmp_path / "t", settings)
-    rows, before = table_rows(tmp_path / "t"), listing(tmp_path / "t")
-    plan = answer(run, "upgrade", tmp_path / "t", "9", "--dry-run", *SMALL)
-    assert (plan["before"], plan["after"], plan["plan"][0]["step"]) == (8, 9, 1)
-    assert listing(tmp_path / "t") == before
-    done = answer(run, "upgrade", tmp_path / "t", "9", *SMALL)
-    assert (done["before"], done["after"], len(done["steps"])) == (8, 9, len(plan["plan"]))
-    assert "has version 9" in run("upgrade", tmp_path / "t", "9", *SMALL)[1]
-    assert table_rows(tmp_path / "t") == rows
 
 
 @pytest.mark.parametrize(
