@@ -1,4 +1,4 @@
-"""The table object: what one can ask of a table and do to it without Spark. It delegates and holds no logic."""
+"""The table object: reads, writes, services and inspection without Spark. It delegates and holds no logic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ Keys = Any
 
 
 class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
-    """A Hudi table on storage. Every call sees the table as it is then; the object caches nothing but its path.
+    """A Hudi table on storage. Every call reads the current table state; the object caches only the path.
 
     Example:
         >>> import pyarrow as pa, tempfile, hudi_fast as hf
@@ -84,12 +84,13 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         Args:
             path: base path.
             storage_options: how to reach the table, see docs/object-stores.md.
-            merger: for a table whose merge mode is CUSTOM: ``merge(older, newer)`` gets two Arrow tables whose rows
-                belong together and returns the merged rows, with ``_hoodie_is_deleted`` true for rows that go.
+            merger: for a table whose merge mode is CUSTOM: ``merge(older, newer)`` gets two Arrow tables with matching
+                rows at the same positions and returns the merged rows, with ``_hoodie_is_deleted`` true for deleted
+                rows.
 
         Raises:
-            TableNotFoundError: there is none.
-            CorruptTableError: its properties cannot be understood.
+            TableNotFoundError: no table at this path.
+            CorruptTableError: the table properties cannot be parsed.
         """
         storage = Storage(path, storage_options)
         TableConfig.from_properties(load_properties(storage), storage.uri)
@@ -112,8 +113,8 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             storage_options: how to reach the table, see docs/object-stores.md.
 
         Raises:
-            TableExistsError: there is a table.
-            ConfigError: the options do not make a table, or name columns that are not in the schema.
+            TableExistsError: the path already holds a table.
+            ConfigError: the options do not define a table, or name columns that are not in the schema.
         """
         spec = new_table_from_options(WriteOptions.from_options(options))
         stored = normalize_input_schema(schema)
@@ -131,10 +132,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return f"HudiTable({self._storage.uri!r})"
 
     def _repr_html_(self) -> str:
-        """What notebooks show: what the table is, its newest instants, its files by partition."""
+        """HTML for notebooks: the table's configuration, its newest instants, its files by partition."""
         return table_html(self._storage)
 
-    # ---- what it is
+    # ---- properties
 
     @property
     def path(self) -> str:
@@ -173,16 +174,15 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         """The table's rows, meta columns first.
 
         Args:
-            columns: which columns, in this order; None for all.
-            filter: which rows.
+            columns: columns to read, in this order; None for all.
+            filter: keeps the rows for which it is true.
             as_of: instant or date and time to travel to (``20240101120000000``, ``2024-01-01 12:00:00``, ...), or a
                 ``datetime`` without zone.
-            query_type: ``snapshot``, or ``read_optimized``: of a merge-on-read table its base files as they are,
-                without what was logged since.
+            query_type: ``snapshot``, or ``read_optimized``: only the base files; log files are ignored.
 
         Raises:
-            UnsupportedFeatureError: rows merge in a way that is unknown here.
-            ConfigError: unknown column or query type, or an ``as_of`` that cannot be travelled to.
+            UnsupportedFeatureError: the merge mode of the table is not supported.
+            ConfigError: unknown column or query type, or an invalid ``as_of``.
         """
         return scan_table(self._plan(columns, filter, as_of, query_type))
 
@@ -193,7 +193,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> pa.RecordBatchReader:
-        """The same as a stream in no particular order, in memory bounded by the file slices in flight."""
+        """Like :meth:`to_arrow`, as a stream of batches in no particular order.
+
+        Memory is bounded by the file slices in flight.
+        """
         return scan_batches(self._plan(columns, filter, as_of, query_type))
 
     def scan(
@@ -203,7 +206,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         as_of: Moment | None = None,
         query_type: str = "snapshot",
     ) -> Scan:
-        """The same, not read yet, for whoever asks with columns and filters of its own: duckdb, polars, Arrow.
+        """A lazy scan for engines that push down columns and filters: duckdb, polars, Arrow.
 
         Example:
             >>> import hudi_fast as hf, duckdb  # doctest: +SKIP
@@ -220,20 +223,20 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         filter: pc.Expression | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> pa.Table:
-        """The rows that the commits after ``begin`` wrote, up to ``end``, as they were then; meta columns first.
+        """Incremental query: the rows written by the commits after ``begin`` up to ``end``; meta columns first.
 
-        Rows that were deleted, or that these commits only copied, are not among them.
+        Leaves out deleted rows, and rows that these commits only copied.
 
         Args:
             begin: exclusive: completion time of a commit (requested time before table version 8), in any form that
                 :meth:`to_arrow` takes for ``as_of``; ``earliest`` for the first commit.
             end: inclusive; None for the newest.
-            columns: which columns, in this order; None for all.
-            filter: which rows.
+            columns: columns to read, in this order; None for all.
+            filter: keeps the rows for which it is true.
             options: further options of the query: ``hoodie.datasource.read.incr.*``, ...
 
         Raises:
-            ConfigError: the range cannot be answered: files are gone, or the table has no meta columns.
+            ConfigError: the range cannot be read: files were deleted, or the table has no meta columns.
         """
         return scan_table(self._changes(begin, end, columns, filter, options))
 
@@ -246,7 +249,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
             data: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
             operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite``,
                 ``insert_overwrite_table``, ``delete_partition``.
-            options: ``hoodie.*`` keys. The same services run after the write as after ``hudi_fast.write``.
+            options: ``hoodie.*`` keys. Inline services run as after ``hudi_fast.write``.
         """
         given = {**(options or {}), "hoodie.datasource.write.operation": operation}
         if self._merger is not None:
@@ -259,11 +262,11 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return result
 
     def upsert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Insert rows, and change those whose key is stored."""
+        """Insert new rows and update rows whose key is stored."""
         return self.write(data, "upsert", options)
 
     def insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Add rows without looking for their keys."""
+        """Add rows without looking up their keys."""
         return self.write(data, "insert", options)
 
     def bulk_insert(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
@@ -271,42 +274,42 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return self.write(data, "bulk_insert", options)
 
     def delete(self, keys_or_filter: Keys, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Remove rows: those with the given keys, or those that a ``pyarrow.compute`` expression selects."""
+        """Delete rows by key, or by a ``pyarrow.compute`` expression."""
         if isinstance(keys_or_filter, pc.Expression):
             return self._delete_where(keys_or_filter, options)
         return self.write(keys_or_filter, "delete", options)
 
     def insert_overwrite(self, data: Any, options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Replace the partitions that the rows are in."""
+        """Replace the partitions of the given rows."""
         return self.write(data, "insert_overwrite", options)
 
     def delete_partitions(self, partitions: Sequence[str], options: Mapping[str, Any] | None = None) -> WriteResult:
-        """Remove whole partitions by path; ``*`` stands for any text."""
+        """Delete whole partitions by path; ``*`` matches any text."""
         if isinstance(partitions, str):
             raise ConfigError(f"delete_partitions takes a list of paths; got the text {partitions!r}.")
         named = {"hoodie.datasource.write.partitions.to.delete": ",".join(partitions)}
         return self.write(pa.table({}), "delete_partition", {**(options or {}), **named})
 
-    # ---- keeping it in shape
+    # ---- table services
 
     @property
     def services(self) -> TableServices:
-        """Table services: cleaning, archiving, compaction, clustering, indexes, undoing, upgrades, repair."""
+        """Table services: cleaning, archiving, compaction, clustering, indexes, rollback, restore, upgrades, repair."""
         return TableServices(self._storage, self._merger)
 
-    # ---- looking inside: Arrow tables
+    # ---- inspection, as Arrow tables
 
     def history(self, begin: Moment | None = None, end: Moment | None = None, archived: bool = False) -> pa.Table:
-        """One row per instant of the timeline, newest last: when, what, how long, how much.
+        """One row per instant of the timeline, newest last: times, action, duration, sizes.
 
         Args:
             begin: smallest requested time, in any form that :meth:`to_arrow` takes for ``as_of``; None for no bound.
             end: largest requested time.
-            archived: whether instants that have left the active timeline are among them.
+            archived: include the archived timeline.
 
         Raises:
-            ConfigError: a time that is none.
-            CorruptTableError: the archive cannot be read.
+            ConfigError: invalid time.
+            CorruptTableError: the archived timeline cannot be read.
         """
         config = self.config
         first = None if begin is None else normalise_instant(begin, "begin")
@@ -314,7 +317,7 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return history_table(self._storage, config, load_timeline(self._storage, config), first, last, archived)
 
     def files(self, filter: pc.Expression | None = None) -> pa.Table:
-        """One row per file slice that a snapshot reads, or that a snapshot with that filter does."""
+        """One row per file slice that a snapshot query with this filter reads."""
         if filter is None:
             return files_table(open_state(self._storage))
         plan = self._plan([], filter, None, "snapshot")
@@ -323,10 +326,10 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
     def explain(
         self, filter: pc.Expression | None = None, as_of: Moment | None = None, query_type: str = "snapshot"
     ) -> pa.Table:
-        """How a filter leaves files out: one row per step, with what there was before and what is left after it.
+        """Explain data skipping: one row per step, with the file counts before and after it.
 
-        The steps are the partition paths and the indexes of the metadata table that were asked; the last row, ``read``,
-        says what :meth:`to_arrow` with these arguments reads. ``note`` says why an index did not help.
+        The steps are partition pruning and each consulted index of the metadata table; the last row, ``read``,
+        shows what :meth:`to_arrow` reads with these arguments. ``note`` explains why an index did not help.
         """
         return explain_table(self._plan([], filter, as_of, query_type))
 
@@ -335,9 +338,9 @@ class HudiTable(IncrementalReads, DmlVerbs, SchemaVerbs):
         return partitions_table(open_state(self._storage))
 
     def stats(self) -> pa.Table:
-        """One row: what the table holds, what no query reads any more, what waits, when it was last served.
+        """One row: sizes, obsolete files, pending services, and the latest time of each service.
 
-        The partitions of the metadata table are a list in the last column.
+        The last column lists the partitions of the metadata table.
         """
         return stats_table(open_state(self._storage))
 

@@ -37,7 +37,7 @@ def main(folder):
         more.write.format("hudi").options(**TABLE).option("path", f"{folder}/named").saveAsTable("named")
         print(spark.table("named").count())
     said = [str(one.message) for one in caught if issubclass(one.category, hf.HudiWarning)]
-    print(len(said), all(text.startswith("Left to Apache Hudi's own data source") for text in said))
+    print(len(said), all(text.startswith("Falling back to Apache Hudi's own data source") for text in said))
     hf.accelerate(spark)
     refused = False
     try:

@@ -181,7 +181,7 @@ def test_switching_on_twice_and_off_again(spark, saved):
 def test_without_hudi_on_the_class_path_the_first_error_stands(spark, saved):
     session = spark.newSession()
     hf.accelerate(session, fallback=True)
-    with pytest.raises(hf.UnsupportedFeatureError, match="has a schema of its own") as caught:
+    with pytest.raises(hf.UnsupportedFeatureError, match="which has its own schema") as caught:
         session.read.format("hudi").schema("id string").load(saved)
     assert "no Apache Hudi on the class path" in caught.value.__notes__[0]
     with pytest.raises(hf.ConfigError, match="'path' must be set"):

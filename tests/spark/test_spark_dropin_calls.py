@@ -110,7 +110,7 @@ def test_the_custom_key_generator_gets_types(generator):
 
 
 def test_what_is_not_hudis_is_named():
-    with pytest.warns(hf.HudiWarning, match=r"The option header means nothing to Hudi and is ignored\.$"):
+    with pytest.warns(hf.HudiWarning, match=r"The option header is not a Hudi option and is ignored\.$"):
         assert write_options(options("header")) == {}
     with pytest.warns(hf.HudiWarning, match=r"hodie.table.name .* Did you mean hoodie.table.name\?"):
         read_options(options("hodie.table.name"), {})
@@ -172,7 +172,7 @@ def test_an_option_counts_before_the_session_whatever_its_spelling():
 def test_what_means_nothing_to_a_hudi_table_is_refused():
     with pytest.raises(hf.ConfigError, match=r"takes no bucketBy\(\) and sortBy\(\)"):
         write_options(request(Call("bucketBy", (2, "id")), Call("sortBy", ("id",))))
-    with pytest.raises(hf.UnsupportedFeatureError, match="has a schema of its own"):
+    with pytest.raises(hf.UnsupportedFeatureError, match="which has its own schema"):
         read_options(request(Call("schema", ("id string",))), {})
 
 

@@ -168,7 +168,7 @@ def test_names_that_are_none_are_refused_before_anything_is_written(fast, tmp_pa
         with pytest.raises(hf.UnsupportedFeatureError, match="names with a database or a catalogue"):
             given.saveAsTable(name)
     for name in ("", "two words", "`a-b`", "12"):
-        with pytest.raises(hf.ConfigError, match="not a name of a table"):
+        with pytest.raises(hf.ConfigError, match="not a table name"):
             given.saveAsTable(name)
     assert not (tmp_path / "t").exists()
 

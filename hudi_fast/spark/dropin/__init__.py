@@ -1,1 +1,1 @@
-"""Existing jobs, unchanged: what `format("hudi")` means to a session."""
+"""Runs existing ``format("hudi")`` jobs unchanged."""

@@ -1,10 +1,10 @@
-"""``format("hudi")`` of a session done by hudi_fast: the switch.
+"""Switches a session's ``format("hudi")`` to hudi_fast.
 
-Data flow: ``accelerate(spark)`` -> methods of PySpark's readers and writers, wrapped once
-(:mod:`hudi_fast.spark.dropin.install`) -> for a session that is switched on (:mod:`hudi_fast.spark.dropin.session`) and
-a source that is Hudi: what was asked for (:mod:`hudi_fast.spark.dropin.calls`) is translated
-(:mod:`hudi_fast.spark.dropin.translate`) and done (:mod:`hudi_fast.spark.dropin.actions`); everything else: the method
-that was there.
+Data flow: ``accelerate(spark)`` wraps the methods of PySpark's readers and writers once
+(:mod:`hudi_fast.spark.dropin.install`). For a switched-on session (:mod:`hudi_fast.spark.dropin.session`) and a Hudi
+source, the recorded calls (:mod:`hudi_fast.spark.dropin.calls`) are translated
+(:mod:`hudi_fast.spark.dropin.translate`) and executed (:mod:`hudi_fast.spark.dropin.actions`). All other calls reach the
+original method.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["accelerate"]
 
 
 def accelerate(spark: Any, on: bool = True, *, fallback: bool = False) -> None:
-    """Let hudi_fast do what this session does with ``format("hudi")``: ``df.write``, ``spark.read``, streams.
+    """Make hudi_fast serve ``format("hudi")`` in this session: ``df.write``, ``spark.read``, streams.
 
-    Everything else that the session does stays Spark's. Other sessions stay as they are. Calling it again is harmless.
+    Other formats and other sessions are not affected. Repeated calls have no further effect.
 
     Args:
         spark: the PySpark session, classic or of Spark Connect.
-        on: False undoes it for this session; the names of tables that were saved in it end.
-        fallback: what hudi_fast refuses as not supported, before anything is written, goes to Apache Hudi's own data
-            source with a :class:`HudiWarning`; for sessions that have its bundle on their class path.
+        on: False switches this session back and drops the names of tables saved in it.
+        fallback: use Apache Hudi's own data source, with a :class:`HudiWarning`, for calls that hudi_fast refuses as
+            not supported before writing anything. Requires Hudi's bundle on the session's class path.
 
     Raises:
         ConfigError: ``spark`` is not a Spark session.

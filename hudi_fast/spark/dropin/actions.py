@@ -1,8 +1,8 @@
-"""The calls that act, for a session that is switched on and a source that is Hudi.
+"""Executes ``save``, ``load`` and ``start`` for a switched-on session and a Hudi source.
 
-Each takes what the reader or writer was made of and the :class:`~hudi_fast.spark.dropin.calls.Request`, and does what
-Apache Hudi's data source would do, with hudi_fast. Tables are their paths here; names for them are in
-:mod:`hudi_fast.spark.dropin.tables`, and what needs a catalogue that knows Hudi is refused by name.
+Each function takes the constructor arguments of the reader or writer and the
+:class:`~hudi_fast.spark.dropin.calls.Request`, and does with hudi_fast what Apache Hudi's data source does. Tables are
+identified by path; :mod:`hudi_fast.spark.dropin.tables` handles names. Calls that need a Hudi catalogue are refused.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def session_of(made_of: Parts) -> Any:
     """The session that a reader or writer belongs to.
 
     Args:
-        made_of: first a session (a reader), a DataFrame (a writer), or a plan and its session (a writer of Spark
-            Connect).
+        made_of: constructor arguments: a session first (a reader), a DataFrame (a writer), or a plan and its session
+            (a writer of Spark Connect).
     """
     first = made_of[0]
     if hasattr(first, "sparkSession"):
@@ -76,8 +76,8 @@ def load(made_of: Parts, request: Request) -> Any:
         if table is None:
             raise
         raise UnsupportedFeatureError(
-            f"{path} lies below the Hudi table {table}, and reading a part of a table by its path is not supported: "
-            "load the table and filter by its partition columns, which leaves the other partitions out."
+            f"{path} lies below the Hudi table {table}; reading a part of a table by its path is not supported. "
+            "Load the table and filter by its partition columns; the other partitions are then skipped."
         ) from error
 
 
@@ -127,16 +127,16 @@ def refuse_table(made_of: Parts, request: Request) -> None:
     """
     raise UnsupportedFeatureError(
         "Writing a Hudi table by name with insertInto, writeTo or toTable is not supported: it needs a catalogue that "
-        "knows Hudi. Rows are added by df.write.format('hudi')...mode('append').saveAsTable(name), by save(path), and "
-        "by start(path) of a stream."
+        "knows Hudi. Use df.write.format('hudi')...mode('append').saveAsTable(name), save(path), or start(path) of a "
+        "stream."
     )
 
 
 def own_path(spark: Any, path: str) -> str:
-    """The path; one without a scheme is of the session's own file system (``fs.defaultFS``).
+    """The path; one without a scheme belongs to the session's default file system (``fs.defaultFS``).
 
     Raises:
-        UnsupportedFeatureError: tables cannot be written there.
+        UnsupportedFeatureError: hudi_fast does not support that file system.
     """
     if urlparse(path).scheme:
         return path
@@ -152,7 +152,7 @@ def own_path(spark: Any, path: str) -> str:
 
 
 def _table_above(storage: Storage) -> str | None:
-    """The table that a path lies in, if it does."""
+    """The table that contains a path, if any."""
     uri, root = storage.uri, storage.fs_path("")
     while "/" in root:
         uri, root = uri.rpartition("/")[0], root.rpartition("/")[0]

@@ -1,13 +1,13 @@
-"""What a program has told a reader or writer of Spark so far, as one value.
+"""Records the calls on a Spark reader or writer, and combines them into one :class:`Request`.
 
 Data flow::
 
     df.write.format("hudi").option("k", 1).mode("append").save(path)
-             └──────────────── noted, call by call ───┘    └── the call that acts ──┐
+             └────────────── recorded, call by call ──┘    └── the final call ──────┐
                                                      read_calls ─► Request ◄────────┘
 
-PySpark's own objects hand these calls to the JVM (or to a plan), which cannot be asked what they were; so the calls are
-noted beside, in the object itself. Nothing here needs Spark.
+PySpark passes these calls to the JVM (or to a plan), which cannot be queried for them; so they are also recorded in
+the PySpark object. This module does not import Spark.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NOTED = frozenset(
         *("outputMode", "queryName", "trigger", "foreach", "foreachBatch"),
     }
 )
-"""The methods of readers and writers whose calls say what is wanted."""
+"""The methods of readers and writers whose calls are recorded."""
 
 _NOTES = "_hudi_fast_notes"
 _REFUSED = frozenset({"schema", "bucketBy", "sortBy", "clusterBy"})
@@ -49,17 +49,17 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is wanted of a reader or writer.
+    """The combined request of a reader or writer.
 
     Attributes:
         source: the format; None when none was named.
-        elsewhere: whether rows go to a function of the program's (``foreach``, ``foreachBatch``), to no source.
-        path: as the call that acts gives it; None when it gives none.
-        options: by lower-case key: the key as it was spelled, and the value as Spark turns it into text. Of two
-            spellings of one key that differ in case the later call counts, as in Spark.
+        elsewhere: whether rows are passed to a user function (``foreach``, ``foreachBatch``) instead of a source.
+        path: argument of the final call; None when it has none.
+        options: by lower-case key: the key as spelled, and the value as Spark turns it into text. Keys are
+            case-insensitive and the last call wins, as in Spark.
         mode: save mode, or output mode of a stream; None when not given.
         partition_columns: of ``partitionBy``, outermost first.
-        refused: methods that were called and mean nothing to a Hudi table, in order.
+        refused: called methods that do not apply to a Hudi table, in order.
         trigger: arguments of a stream's ``trigger``; None when not given.
         query_name: of a stream; None when not given.
         table: the name that ``saveAsTable`` is given; None for other calls.
@@ -78,24 +78,24 @@ class Request:
 
 
 def begin_notes(target: Any, made_of: tuple[Any, ...]) -> None:
-    """Begin to note the calls of a reader or writer.
+    """Start recording the calls of a reader or writer.
 
     Args:
         target: the reader or writer.
-        made_of: what it was made of: a session, a DataFrame, or a plan and a session.
+        made_of: its constructor arguments: a session, a DataFrame, or a plan and a session.
     """
     setattr(target, _NOTES, (made_of, ()))
 
 
 def note(target: Any, call: Call) -> None:
-    """Add a call to the notes of a reader or writer, if it has any."""
+    """Record a call of a reader or writer, if its calls are recorded."""
     notes = notes_of(target)
     if notes is not None:
         setattr(target, _NOTES, (notes[0], (*notes[1], call)))
 
 
 def notes_of(target: Any) -> tuple[tuple[Any, ...], tuple[Call, ...]] | None:
-    """What a reader or writer was made of, and its calls; None when it was made before notes were taken."""
+    """Constructor arguments and calls of a reader or writer; None when it was created before recording began."""
     found: tuple[tuple[Any, ...], tuple[Call, ...]] | None = vars(target).get(_NOTES)
     return found
 
@@ -103,10 +103,10 @@ def notes_of(target: Any) -> tuple[tuple[Any, ...], tuple[Call, ...]] | None:
 def final_calls(
     method: Callable[..., Any], target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Call]:
-    """The call that acts, taken apart: ``save(p, format="hudi", k=1)`` is ``format("hudi").options(k=1).save(p)``.
+    """Split the final call: ``save(p, format="hudi", k=1)`` is ``format("hudi").options(k=1).save(p)``.
 
     Raises:
-        TypeError: the arguments are not the method's.
+        TypeError: the arguments do not match the method's signature.
     """
     bound = inspect.signature(method).bind(target, *args, **kwargs)
     given = list(bound.arguments.items())[1:]
@@ -121,7 +121,7 @@ def final_calls(
 
 
 def read_calls(calls: Iterable[Call]) -> Request:
-    """What the calls together ask for; a later call of one kind takes the place of an earlier one."""
+    """Combine the calls into a request; the last call of each kind wins."""
     options: dict[str, tuple[str, str]] = {}
     said: dict[str, Any] = {}
     refused: dict[str, None] = {}
@@ -169,5 +169,5 @@ def _columns(args: tuple[Any, ...]) -> tuple[str, ...]:
 
 
 def _text(value: Any) -> str:
-    """As PySpark turns the value of an option into text."""
+    """Convert an option value to text as PySpark does."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""``hudi-defaults.conf``: settings of Apache Hudi for a whole machine, which hudi_fast does not read, and says so.
+"""Warns about ``hudi-defaults.conf``, Apache Hudi's machine-wide settings, which hudi_fast does not read.
 
 Apache Hudi looks in the folder that ``HUDI_CONF_DIR`` names, else in ``/etc/hudi/conf``
 (``DFSPropertiesConfiguration``, Hudi 1.2.0).
@@ -20,10 +20,10 @@ _SHOWN = 5
 
 
 def warn_of_defaults() -> None:
-    """Name the file and what it sets, if there is one that sets anything.
+    """Warn about the file and its keys.
 
     Warns:
-        HudiWarning: there is.
+        HudiWarning: the file exists and sets keys.
     """
     path = Path(os.environ.get("HUDI_CONF_DIR") or _FOLDER) / _FILE
     try:
@@ -34,8 +34,8 @@ def warn_of_defaults() -> None:
     if keys:
         more = ", ..." if len(keys) > _SHOWN else ""
         warnings.warn(
-            f"{path} sets {', '.join(keys[:_SHOWN])}{more}, which hudi_fast does not read: give as options what is "
-            "wanted of it.",
+            f"{path} sets {', '.join(keys[:_SHOWN])}{more}. hudi_fast does not read this file: pass the settings that "
+            "you need as options.",
             HudiWarning,
             stacklevel=4,
         )

@@ -2,14 +2,14 @@
 
 ::
 
-    __init__, format, option, mode ...    do what they did, and are noted
-    save, load, start ...                 of another source, or another session:  what was there
-                                          of Hudi, in a session that is switched on:  hudi_fast
-                                              not supported, and the session falls back:  what was there
-    sql, table                            tables that were saved by name are shown as they are now; what was there
+    __init__, format, option, mode ...    record the call, then call the original method
+    save, load, start ...                 another source, or another session:     original method
+                                          Hudi, in a switched-on session:         hudi_fast
+                                              not supported, with fallback on:    original method
+    sql, table                            refresh the views of saved tables, then call the original method
 
-The wrappers hold no state: what a program says is noted in its reader or writer, and the session knows whether it is
-switched on. So threads and sessions do not meet here.
+The wrappers hold no state: calls are recorded in the reader or writer, and the switch is a setting of the session.
+Threads and sessions therefore do not interfere.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ _LOCK = threading.Lock()
 
 
 def install(connect: bool) -> None:
-    """Wrap the methods, unless they are wrapped.
+    """Wrap the methods once.
 
     Args:
-        connect: the classes of Spark Connect, or those of classic PySpark.
+        connect: wrap the classes of Spark Connect instead of classic PySpark.
     """
     for module_name, acts in zip(_CONNECT if connect else _CLASSIC, (_BATCH, _STREAM), strict=True):
         module = importlib.import_module(module_name)
@@ -131,7 +131,7 @@ def _acting(original: Any, act: Act) -> Any:
         try:
             return act(made_of, request)
         except UnsupportedFeatureError as error:
-            # A note says that the write is committed, and only what came after it is not supported.
+            # With a note the write is already committed, and only a later step is not supported.
             if not falls_back or getattr(error, "__notes__", None):
                 raise
             return _by_spark(error, functools.partial(original, self, *args, **kwargs))
@@ -142,7 +142,7 @@ def _acting(original: Any, act: Act) -> Any:
 def _asked_of_us(
     target: Any, method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Parts, Request, bool] | None:
-    """What the call asks for; None when it is none of ours."""
+    """The request of the call; None when the original method handles it."""
     notes = notes_of(target)
     if notes is None:
         return None
@@ -162,7 +162,7 @@ def _asked_of_us(
 
 
 def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:
-    """Let Spark do it with the Hudi on its class path; without one the first error stands."""
+    """Run the call with Apache Hudi from Spark's class path; without it re-raise the first error."""
     try:
         result = call()
     except Exception as other:
@@ -176,4 +176,4 @@ def _by_spark(error: UnsupportedFeatureError, call: Callable[[], Any]) -> Any:
 
 
 def _left(error: UnsupportedFeatureError) -> str:
-    return f"Left to Apache Hudi's own data source, because hudi_fast refused it: {error}"
+    return f"Falling back to Apache Hudi's own data source, because hudi_fast does not support this call: {error}"

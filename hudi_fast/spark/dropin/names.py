@@ -1,10 +1,10 @@
-"""Tables that were saved under a name: what the session remembers of them, as one of its settings.
+"""Named tables of a session, stored in one session setting.
 
 ::
 
     setting hudi_fast.accelerate.tables ─► {name: NamedTable} ─► the same, changed
 
-As the mark of the session it goes where the session goes, and ends with it.
+The setting is shared by all Python objects and clones of the session, and ends with it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NamedTable:
     Attributes:
         path: base path.
         seen: the state of the table that the view of that name shows, see :mod:`hudi_fast.spark.dropin.views`.
-        view: ``DataFrame.semanticHash`` of that view, by which it is known from others; None when there is no view.
+        view: ``DataFrame.semanticHash`` of that view, which identifies it; None without a view.
     """
 
     path: str
@@ -40,7 +40,7 @@ class NamedTable:
 
 
 def named_tables(spark: Any) -> dict[str, NamedTable]:
-    """The tables that have a name in a session, by name."""
+    """The named tables of a session, by name."""
     text: str | None = spark.conf.get(_SETTING, None)
     if text is None:
         return {}
@@ -48,7 +48,7 @@ def named_tables(spark: Any) -> dict[str, NamedTable]:
 
 
 def keep_names(spark: Any, names: Mapping[str, NamedTable]) -> None:
-    """Let the session remember these instead."""
+    """Replace the named tables of the session."""
     if names:
         spark.conf.set(_SETTING, json.dumps({name: asdict(table) for name, table in names.items()}))
     else:
@@ -56,25 +56,23 @@ def keep_names(spark: Any, names: Mapping[str, NamedTable]) -> None:
 
 
 def table_name(said: Any, case_sensitive: bool) -> str:
-    """The name of a table as Spark takes it: letters, digits, underscores; small where the case means nothing.
+    """A valid Spark table name: letters, digits, underscores; in lower case unless Spark is case-sensitive.
 
     Args:
-        said: what ``saveAsTable`` was given.
+        said: the argument of ``saveAsTable``.
         case_sensitive: the session's ``spark.sql.caseSensitive``.
 
     Raises:
-        ConfigError: no name.
-        UnsupportedFeatureError: the name has a database or a catalogue before it.
+        ConfigError: not a valid name.
+        UnsupportedFeatureError: the name includes a database or a catalogue.
     """
     text = str(said).strip()
     if _QUALIFIED.fullmatch(text):
         raise UnsupportedFeatureError(
-            f"saveAsTable({text!r}): names with a database or a catalogue are not supported, for that would need a "
-            "catalogue that knows Hudi; here a name is one of the session. Leave the database out."
+            f"saveAsTable({text!r}): names with a database or a catalogue are not supported, because they need a "
+            "catalogue that knows Hudi; hudi_fast keeps names in the session only. Leave the database out."
         )
     bare = text[1:-1] if len(text) > 2 and text[0] == text[-1] == "`" else text
     if not _NAME.fullmatch(bare):
-        raise ConfigError(
-            f"saveAsTable({text!r}): not a name of a table, which consists of letters, digits and underscores."
-        )
+        raise ConfigError(f"saveAsTable({text!r}): not a table name; use letters, digits and underscores.")
     return bare if case_sensitive else bare.lower()

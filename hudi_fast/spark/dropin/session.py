@@ -1,8 +1,7 @@
-"""Which sessions are switched on: the session itself remembers, as one of its settings.
+"""The switch of a session, stored in one session setting.
 
-So the mark goes where the session goes: to every Python object that stands for it, to the clone of it in which a
-stream runs its batches, and, on Spark Connect, to the server; and it ends with the session. Other sessions have
-settings of their own.
+The setting is shared by every Python object of the session, by the clone in which a stream runs its batches and, on
+Spark Connect, by the server; it ends with the session. Other sessions have their own settings.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ __all__ = [
 
 ON, FALLBACK = "on", "fallback"
 ORIGINAL = "_hudi_fast_wraps"
-"""Attribute of a wrapped method: the one that was there."""
+"""Attribute of a wrapped method: the original method."""
 _MARK = "hudi_fast.accelerate"
 _FILE_SYSTEM = "fs.defaultFS"
 
@@ -38,13 +37,13 @@ def set_mark(spark: Any, mark: str | None) -> None:
 
 
 def mark_of(spark: Any) -> str | None:
-    """:data:`ON`, :data:`FALLBACK`, or None for a session that is not switched on."""
+    """:data:`ON`, :data:`FALLBACK`, or None when switched off."""
     mark: str | None = spark.conf.get(_MARK, None)
     return mark
 
 
 def source_of(spark: Any, named: str | None) -> str:
-    """The data source: the one that was named, or the session's default."""
+    """The named data source, or the session's default."""
     return named if named is not None else str(spark.conf.get("spark.sql.sources.default", "parquet"))
 
 
@@ -57,12 +56,12 @@ def session_settings(spark: Any) -> Mapping[str, str]:
 
 
 def as_it_was(method: Any) -> Any:
-    """A method of PySpark without what hudi_fast has put around it."""
+    """A PySpark method without hudi_fast's wrapper."""
     return getattr(method, ORIGINAL, method)
 
 
 def whose_paths(spark: Any) -> str:
-    """The file system that paths without a scheme mean to the session: ``file:///`` unless Hadoop says otherwise."""
+    """The session's file system for paths without a scheme: ``file:///`` unless ``fs.defaultFS`` differs."""
     context = getattr(spark, "_jsc", None)
     if context is not None:
         return str(context.hadoopConfiguration().get(_FILE_SYSTEM) or "file:///")

@@ -1,12 +1,12 @@
-"""``saveAsTable``: a table is written to its path, and the session knows it by name from then on.
+"""``saveAsTable``: writes a table to its path and registers its name in the session.
 
 ::
 
-    name, mode ─► is the name free, ours, somebody else's? ─► path: the option, the name's, the database's folder
-                                    hudi_fast.write ◄──────────────┘ └──────► view of that name (views.py)
+    name, mode ─► name free, ours or foreign? ─► path: the option, the name's, the database's folder
+                              hudi_fast.write ◄────────┘ └──────► view of that name (views.py)
 
-Save modes are those of Spark's ``saveAsTable``: they ask whether there is a table of that name, and, as names do not
-outlive the session, whether there is one at the path.
+Save modes are those of Spark's ``saveAsTable``. They check for a table of that name and, because names end with the
+session, also for a table at the path.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SHORT = {
     "recordmergemode": "hoodie.write.record.merge.mode",
     "recordmergestrategyid": "hoodie.write.record.merge.strategy.id",
 }
-"""What ``CREATE TABLE`` and ``saveAsTable`` take beside the long keys (``HoodieOptionConfig`` of Hudi 1.2.0)."""
+"""Short keys of ``CREATE TABLE`` and ``saveAsTable`` (``HoodieOptionConfig`` of Hudi 1.2.0)."""
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 
 
@@ -52,13 +52,13 @@ def save_table(made_of: tuple[Any, ...], request: Request) -> None:
     """``df.write.format("hudi")...saveAsTable(name)``.
 
     Raises:
-        ConfigError: no name, or one that is somebody else's; another path than the table of that name has.
-        TableExistsError: the mode says that there must be none.
-        UnsupportedFeatureError: a database before the name; in a session that falls back: a catalogue that knows Hudi.
+        ConfigError: invalid name, name of another table or view, or a path that differs from the named table's.
+        TableExistsError: the table exists and the mode is ``errorifexists``.
+        UnsupportedFeatureError: a name with a database; with fallback on, a catalogue that knows Hudi.
         HudiError: as :func:`hudi_fast.write`.
 
     Warns:
-        HudiWarning: the first name of the session: names end with it.
+        HudiWarning: for the first name of the session: names end with the session.
     """
     spark = session_of(made_of)
     _leave_to_catalogue(spark)
@@ -83,7 +83,7 @@ def save_table(made_of: tuple[Any, ...], request: Request) -> None:
 
 
 def _long_keys(options: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
-    """The options with short keys spelled out; a long key that is given counts before its short one."""
+    """Replace short keys by long ones; a given long key wins over its short one."""
     long = {}
     for key, (_, value) in options.items():
         if key in _SHORT:
@@ -92,7 +92,7 @@ def _long_keys(options: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, s
 
 
 def _leave_to_catalogue(spark: Any) -> None:
-    """A session that falls back and whose catalogue is Apache Hudi's keeps its tables there, for all sessions."""
+    """Refuse names in a session with fallback and Apache Hudi's catalogue, which keeps its tables for all sessions."""
     catalogue = str(spark.conf.get("spark.sql.catalog.spark_catalog", ""))
     if mark_of(spark) == FALLBACK and catalogue.endswith("HoodieCatalog"):
         raise UnsupportedFeatureError(
@@ -101,7 +101,7 @@ def _leave_to_catalogue(spark: Any) -> None:
 
 
 def _nothing_to_do(spark: Any, name: str, mode: str, known: NamedTable | None) -> bool:
-    """Whether there is such a table, and the mode leaves it alone; an error where the mode or the table forbids it."""
+    """Whether mode ``ignore`` skips the write; raises where the mode or the existing table forbids it."""
     if known is not None:
         if mode == "errorifexists":
             raise TableExistsError(
@@ -122,7 +122,7 @@ def _nothing_to_do(spark: Any, name: str, mode: str, known: NamedTable | None) -
 
 
 def _path_of(spark: Any, name: str, request: Request, known: NamedTable | None) -> str:
-    """Where the table is; ``known`` is the one that gets more rows."""
+    """Path of the table; ``known`` is the existing table of that name."""
     if "path" not in request.options:
         return normal_uri(_in_database(spark, name)) if known is None else known.path
     said = table_path(request, "saveAsTable()")
@@ -137,13 +137,13 @@ def _path_of(spark: Any, name: str, request: Request, known: NamedTable | None) 
 
 
 def _in_database(spark: Any, path: str) -> str:
-    """A path below the folder of the session's present database, which is the warehouse for the default one."""
+    """A path below the folder of the session's current database; the warehouse for the default database."""
     folder = str(spark.catalog.getDatabase(spark.catalog.currentDatabase()).locationUri)
     return own_path(spark, f"{folder.rstrip('/')}/{path}")
 
 
 def _stored_name(storage: Storage) -> str | None:
-    """The name that a table has in its own configuration; None when there is no table."""
+    """The name in the table's configuration; None without a table."""
     try:
         return TableConfig.from_properties(load_properties(storage), storage.uri).name
     except TableNotFoundError:

@@ -1,13 +1,13 @@
-"""From what a program told Spark to what hudi_fast takes: path, options, mode.
+"""Translates recorded Spark calls to hudi_fast's arguments: path, options, mode.
 
 ::
 
     Request + settings of the session ─► table_path, write_options, read_options ─► hudi_fast.write, hudi_fast.read
 
-As with Apache Hudi: keys in any case; ``partitionBy`` names the partition columns unless an option does; ``hoodie.*``
-settings of the session, with ``spark.`` before them or without, are defaults of its reads (and so are options with
-``spark.`` before them), and mean nothing to its writes. Source: ``DataSourceOptions``, ``DefaultSource`` and
-``HoodieSparkSqlWriter`` of Hudi 1.2.0, and what that release does.
+As in Apache Hudi: keys are case-insensitive; ``partitionBy`` names the partition columns unless an option does;
+``hoodie.*`` settings of the session, with or without the prefix ``spark.``, are defaults of its reads (as are options
+with the prefix ``spark.``), and do not apply to its writes. Source: ``DataSourceOptions``, ``DefaultSource`` and
+``HoodieSparkSqlWriter`` of Hudi 1.2.0, and the behaviour of that release.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 
 def is_hudi(source: str) -> bool:
-    """Whether that is a name of Hudi's data source; Spark does not look at the case of short names."""
+    """Whether this names Hudi's data source; short names are case-insensitive in Spark."""
     return source.lower() in _SOURCES
 
 
@@ -50,11 +50,11 @@ def table_path(request: Request, what: str) -> str:
     """The base path of the table.
 
     Args:
-        request: what was asked for.
+        request: the recorded calls.
         what: ``save()``, ``load()`` or ``start()``, for messages.
 
     Raises:
-        ConfigError: no path, several, or two that are said in two places; a pattern.
+        ConfigError: no path, several paths, a path in both option and call, or a glob pattern.
     """
     option = request.options.get("path")
     given = request.path
@@ -107,7 +107,7 @@ def read_options(request: Request, session: Mapping[str, str]) -> dict[str, str]
     """Options for :func:`hudi_fast.read`.
 
     Args:
-        request: what was asked for.
+        request: the recorded calls.
         session: all settings of the session.
 
     Raises:
@@ -126,7 +126,7 @@ def read_options(request: Request, session: Mapping[str, str]) -> dict[str, str]
 
 
 def stream_options(request: Request) -> tuple[dict[str, str], dict[str, str]]:
-    """Options of a stream: those of Hudi, and those of Spark's own.
+    """Options of a stream: Hudi's, and Spark's.
 
     Raises:
         ConfigError: bucketing or sorting was asked for.
@@ -142,7 +142,7 @@ def stream_options(request: Request) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _known(request: Request, keep_prefix: bool = False) -> dict[str, str]:
-    """The options that are Hudi's or ours, in their own spelling; the rest is named in a warning."""
+    """Hudi's and hudi_fast's options in their canonical spelling; warns about all others."""
     prefix = request.options.get(_METADATA_PREFIX, ("", "_"))[1] if keep_prefix else ""
     options: dict[str, str] = {}
     for key, value in request.options.values():
@@ -151,7 +151,7 @@ def _known(request: Request, keep_prefix: bool = False) -> dict[str, str]:
         elif key.lower() != "path":
             close = difflib.get_close_matches(key.lower(), _SPELLINGS, n=1, cutoff=0.75)
             hint = f" Did you mean {_SPELLINGS[close[0]]}?" if close else ""
-            warnings.warn(f"The option {key} means nothing to Hudi and is ignored.{hint}", HudiWarning, stacklevel=5)
+            warnings.warn(f"The option {key} is not a Hudi option and is ignored.{hint}", HudiWarning, stacklevel=5)
     options.pop("path", None)
     return options
 
@@ -171,7 +171,7 @@ def _same(key: str) -> tuple[str, ...]:
 
 
 def _typed(columns: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
-    """The custom key generator takes ``name:TYPE``; ``SIMPLE`` where ``partitionBy`` says none."""
+    """Partition columns as ``name:TYPE`` for the custom key generator; ``SIMPLE`` without a type."""
     name, kind = options.get(_GENERATOR_CLASS), options.get(_GENERATOR_TYPE)
     generator = key_generator_of_class(name) if name else key_generator_of_type(kind) if kind else None
     if generator != "CUSTOM":
@@ -180,7 +180,7 @@ def _typed(columns: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
 
 
 def _session_defaults(session: Mapping[str, str]) -> dict[str, str]:
-    """Settings of the session that are read options of Hudi; those without ``spark.`` before them count first."""
+    """Hudi's read options among the session's settings; keys without the prefix ``spark.`` take precedence."""
     found: dict[str, str] = {}
     for marker in ("spark.", ""):
         for key, value in session.items():
@@ -194,8 +194,8 @@ def _session_defaults(session: Mapping[str, str]) -> dict[str, str]:
 def _check_refused(request: Request) -> None:
     if "schema" in request.refused:
         raise UnsupportedFeatureError(
-            "A Hudi table has a schema of its own, and schema() for it is not supported: leave it out, and select and "
-            "cast the columns of what load() returns."
+            "schema() is not supported for a Hudi table, which has its own schema: leave it out, and select and cast "
+            "the columns of the DataFrame that load() returns."
         )
     if request.refused:
         called = " and ".join(f"{name}()" for name in request.refused)

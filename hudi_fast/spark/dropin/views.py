@@ -1,16 +1,16 @@
-"""What names show: a temporary view of each named table, made anew before it is looked at once the table has changed.
+"""Temporary views of named tables, refreshed before each query if the table has changed.
 
 ::
 
-    spark.sql, spark.table, spark.read.table ─► refresh_views ─► what they did
+    spark.sql, spark.table, spark.read.table ─► refresh_views ─► original method
                                                     │
-      completed instants + read settings of the session, as text: the same as the view shows? nothing to do
+      completed instants + read settings of the session, as text: unchanged since the last refresh? keep the view
                                                     │ otherwise
-                                   hudi_fast.read ─► temporary view, remembered with that text
+                                   hudi_fast.read ─► temporary view, stored with that text
 
-A catalogue cannot do it: PySpark 4 does take ``CREATE TABLE ... USING`` a data source in Python, but hands that source
-neither path nor options when the table is read; and a ``CREATE TEMPORARY VIEW ... USING`` shows the rows of its first
-query for ever. A view that somebody else has put in the place of ours is theirs: the name is forgotten.
+A catalogue cannot replace these views. PySpark 4 accepts ``CREATE TABLE ... USING`` a Python data source, but passes it
+neither path nor options when the table is read; a ``CREATE TEMPORARY VIEW ... USING`` shows the rows of its first query
+for ever. When a program has replaced the view, it keeps the replacement and the name is dropped from the session.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _LOCK = threading.Lock()
 
 
 def refresh_views(spark: Any) -> None:
-    """Let every name of a session show the present rows of its table.
+    """Refresh the view of every named table of a session.
 
     Args:
         spark: the session.
 
     Warns:
-        HudiWarning: a table cannot be read any more; its name is unknown until it can.
+        HudiWarning: a table cannot be read; its name is undefined until it can be read again.
     """
     if not _behind(spark):
         return
@@ -60,7 +60,7 @@ def refresh_views(spark: Any) -> None:
 
 
 def known_table(spark: Any, name: str) -> NamedTable | None:
-    """The table that has the name in a session; None when the name is free or somebody else's."""
+    """The named table of a session; None when the name is free or belongs to another view."""
     table = named_tables(spark).get(name)
     return table if table is not None and _is_ours(spark, name, table) else None
 
@@ -70,7 +70,7 @@ def name_table(spark: Any, name: str, path: str) -> None:
 
     Args:
         spark: the session.
-        name: free, or of a table of ours.
+        name: free, or of an existing named table.
         path: base path.
     """
     with _LOCK:
@@ -79,7 +79,7 @@ def name_table(spark: Any, name: str, path: str) -> None:
 
 
 def drop_views(spark: Any) -> None:
-    """Forget all names of a session, and drop their views."""
+    """Remove all names of a session, and drop their views."""
     with _LOCK:
         for name, table in named_tables(spark).items():
             if table.view is not None and _is_ours(spark, name, table):
@@ -88,7 +88,7 @@ def drop_views(spark: Any) -> None:
 
 
 def _behind(spark: Any) -> list[str]:
-    """Names that do not show their table as it is."""
+    """Named tables whose view is outdated."""
     names = named_tables(spark)
     if not names:
         return []
@@ -97,7 +97,7 @@ def _behind(spark: Any) -> list[str]:
 
 
 def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> NamedTable:
-    """Make the view; without one where the table cannot be read: old rows would be wrong."""
+    """Create the view; drop it where the table cannot be read, because old rows would be wrong."""
     seen = _state(spark, path, options)  # before the read: what is committed in between is found the next time
     try:
         read(spark, path, options).createOrReplaceTempView(name)
@@ -109,7 +109,7 @@ def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> Named
 
 
 def _state(spark: Any, path: str, options: Mapping[str, str]) -> str:
-    """What rows a view of the table depends on, as a short text."""
+    """A short text that changes whenever the rows of a view of the table may change."""
     storage = storage_of(spark, path)
     try:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
