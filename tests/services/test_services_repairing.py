@@ -101,7 +101,7 @@ def test_files_of_an_attempt_that_did_not_win_go(tmp_path, version):
     (found,) = findings(table)
     assert (found.kind, found.instant, found.path) == ("orphan file", instant, f"{twin.parent.name}/{twin.name}")
     assert (found.bytes, found.repairable) == (twin.stat().st_size, True)
-    assert "did not win" in found.advice
+    assert "duplicate task attempt" in found.advice
     result = table.services.repair()
     assert (result.files_deleted, result.bytes_deleted, result.left) == (1, found.bytes, ())
     assert not twin.exists()
@@ -261,7 +261,7 @@ def test_a_write_that_may_be_at_work_is_named_and_left_alone(tmp_path):
     with machine_lock(Storage(tmp_path), 1):
         (found,) = findings(table)
         assert (found.kind, found.repairable) == ("failed write", False)
-        assert "may be at work" in found.advice
+        assert "may be running it" in found.advice
         with pytest.raises(hf.LockTimeoutError):
             table.services.repair({"hoodie.write.lock.wait_time_ms": "50"})
     (found,) = findings(table)
@@ -288,7 +288,7 @@ def write_often(path: Path) -> None:
         hf.write(plain_rows([100 + number], ts=number), path, options() | PLAIN | {"hoodie.clean.automatic": "false"})
 
 
-@pytest.mark.parametrize(("known", "said"), [(True, "is complete: its rows go"), (False, "it is finished")])
+@pytest.mark.parametrize(("known", "said"), [(True, "is complete: its rows are removed"), (False, "it is finished")])
 def test_a_rollback_that_was_not_finished_is(tmp_path, known, said):
     table = make(tmp_path)
     first, second = instants(tmp_path)
@@ -329,7 +329,7 @@ def test_a_compaction_without_a_plan_that_has_files_is_left_to_a_person(tmp_path
     before = listing(tmp_path)
     (lost,) = findings(table)
     assert (lost.kind, lost.repairable) == ("dangling instant", False)
-    assert "rows may be in them" in lost.advice
+    assert "they may hold rows" in lost.advice
     table.services.repair()
     assert listing(tmp_path) == before
 
@@ -342,7 +342,7 @@ def test_a_completed_write_whose_body_is_lost_is_named_and_nothing_of_it_deleted
     before = listing(tmp_path)
     (found,) = findings(table, "dangling instant")
     assert (found.instant, found.repairable) == (done.name.split("_")[0], False)
-    assert "empty or cut off" in found.advice
+    assert "empty or truncated" in found.advice
     result = table.services.repair()
     assert found in result.left
     assert listing(tmp_path) == before
@@ -382,7 +382,7 @@ def test_an_archive_that_cannot_be_read_keeps_data_files_from_being_judged(golde
     shutil.copy(file, file.with_name("11111111-0_0-0-0_20260101000000000.parquet"))
     (found,) = findings(table)
     assert (found.kind, found.repairable) == ("dangling instant", False)
-    assert "cannot be judged" in found.advice
+    assert "cannot be checked" in found.advice
     assert "history" in found.path
 
 
@@ -472,7 +472,7 @@ def test_a_metadata_table_that_cannot_be_used_is_named(tmp_path):
     (tmp_path / ".hoodie/metadata/.hoodie/hoodie.properties").unlink()
     (found,) = findings(table)
     assert (found.kind, found.repairable) == ("metadata table", False)
-    assert "builds it anew" in found.advice or "builds" in found.advice
+    assert "rebuilds it" in found.advice
 
 
 # ---- plans

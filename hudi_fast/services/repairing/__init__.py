@@ -1,1 +1,1 @@
-"""What does not belong to the table any more: orphan files, dangling instants."""
+"""Finding and removing orphan files, dangling instants and leftovers."""

@@ -1,13 +1,13 @@
-"""Data files that nobody needs: no commit counts them, or a clean could not delete them.
+"""Finds orphan files: data files that no commit lists, and files that a clean could not delete.
 
 A file is named after an instant, and is an orphan when that instant
 
-- was rolled back or restored away, or
-- is on no timeline although active timeline and archive reach back to it, or
-- is complete and does not list the file: an attempt of a task that did not win.
+- was rolled back, or removed by a restore, or
+- is on no timeline, although active timeline and archive reach back to it, or
+- is complete and does not list the file: a failed or duplicate task attempt wrote it.
 
-Whatever a snapshot reads, a savepoint protects, a plan names or the metadata table lists is not deleted, orphan or not;
-the finding then says what a person should look at. Where the timeline cannot be read nothing is called an orphan.
+Files that a snapshot reads, a savepoint protects, a plan names or the metadata table lists are never deleted; the
+finding then says what to check. If the timeline is damaged, no file is an orphan.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from hudi_fast.errors import CorruptTableError, HudiError
 from hudi_fast.metadata_table.lister import MetadataLister
 from hudi_fast.services.repairing.findings import Finding
-from hudi_fast.services.repairing.inspection import Look
+from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.storage.base import FileStat
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.archive.timeline import ArchivedTimeline
@@ -39,23 +39,23 @@ _LOGS_NAMED_BY_WRITE = 8
 
 @dataclass(frozen=True)
 class _Known:
-    """What the timelines say about files.
+    """The files that timelines, savepoints and snapshots refer to.
 
     Attributes:
         listed: paths that completed writes of the active timeline name.
         groups: for partition path, file id and requested time: versions of the log files listed, None for base files.
-        told: requested times of those writes whose body says which files they wrote.
+        bodies: requested times of writes whose body lists their files.
         undone: requested times that rollbacks and restores of the active timeline undid.
-        being_undone: those that pending rollbacks are about.
-        archived: requested times of the archive's writes.
-        reaches: the oldest requested time that the archive has; None when it has none.
+        being_undone: targets of pending rollbacks.
+        archived: requested times of archived writes.
+        reaches: the oldest requested time in the archive; None when it is empty.
         read: paths that a snapshot reads.
-        saved: paths that a savepoint protects; None when one cannot be read, and all might be.
+        saved: paths that a savepoint protects; None when a savepoint is damaged, because it may protect any file.
     """
 
     listed: frozenset[str]
     groups: Mapping[tuple[str, str, str], Sequence[int | None]]
-    told: frozenset[str]
+    bodies: frozenset[str]
     undone: frozenset[str]
     being_undone: frozenset[str]
     archived: frozenset[str]
@@ -64,80 +64,82 @@ class _Known:
     saved: frozenset[str] | None
 
 
-def find_data_files(look: Look) -> Iterator[Finding]:
+def find_data_files(inspection: Inspection) -> Iterator[Finding]:
     """Findings of the kinds ``orphan file`` and ``failed delete``.
 
     Raises:
         CorruptTableError: the timeline or the archive cannot be read.
     """
-    if look.timeline.pending_restore is not None:
+    if inspection.timeline.pending_restore is not None:
         return
-    known = _known(look)
-    listed_inside = _MetadataNames(look)
-    for partition, entries in look.partitions.items():
+    known = _known(inspection)
+    listed_inside = _MetadataNames(inspection)
+    for partition, entries in inspection.partitions.items():
         for entry in entries:
             file = parse_base_file(entry) or parse_log_file(entry)
-            why = None if file is None else _why_orphan(look, known, entry, file)
+            why = None if file is None else _why_orphan(inspection, known, entry, file)
             if file is None or why is None:
                 continue
-            doubt = _doubt(look, known, listed_inside, partition, file)
+            doubt = _doubt(inspection, known, listed_inside, partition, file)
             advice = f"{why} {doubt or 'It is deleted.'}"
             yield Finding("orphan file", file.instant, entry.path, entry.size, doubt is None, advice)
-    yield from _failed_deletes(look, known, listed_inside)
+    yield from _failed_deletes(inspection, known, listed_inside)
 
 
 # ---- orphans
 
 
-def _why_orphan(look: Look, known: _Known, entry: FileStat, file: BaseFile | LogFile) -> str | None:
-    """Why no commit counts a file; None when one does, or may."""
+def _why_orphan(inspection: Inspection, known: _Known, entry: FileStat, file: BaseFile | LogFile) -> str | None:
+    """Why a file is an orphan; None when a commit lists it, or may."""
     time = file.instant
-    instant = look.timeline.find(time)
+    instant = inspection.timeline.find(time)
     if entry.path in known.listed or time in known.archived or time in known.being_undone:
         return None
     if instant is not None:
-        if not instant.is_completed or time not in known.told or _may_be_of_another(look, known, file):
+        if not instant.is_completed or time not in known.bodies or _may_be_of_another(inspection, known, file):
             return None
-        return f"The {instant.action} {time} does not list it: left by an attempt that did not win."
+        return f"The {instant.action} {time} does not list it: a failed or duplicate task attempt wrote it."
     if time in known.undone:
         return f"The instant {time} was rolled back."
-    first = look.timeline.first_write_requested
+    first = inspection.timeline.first_write_requested
     covered = (first is not None and time > first) or (known.reaches is not None and time > known.reaches)
-    if not covered or time > (look.timeline.newest_time or ""):
+    if not covered or time > (inspection.timeline.newest_time or ""):
         return None
-    return f"The instant {time} is on no timeline, although they reach back beyond it."
+    return f"The instant {time} is on no timeline, although active timeline and archive reach back beyond it."
 
 
-def _may_be_of_another(look: Look, known: _Known, file: BaseFile | LogFile) -> bool:
-    """Whether a file of a complete instant may be another write's: a log file that is named after its slice.
+def _may_be_of_another(inspection: Inspection, known: _Known, file: BaseFile | LogFile) -> bool:
+    """Whether another write may have made a file of a complete instant: log files may be named after their slice.
 
-    Before table version 8 all of them are, and an upgraded table still has some: later writes logged to the slice that
-    the instant began, with a base file or a log file of a lower version.
+    Before table version 8 all log files are, and an upgraded table still has some: later writes logged to the slice
+    that the instant began, with a base file or a log file of a lower version.
     """
     if isinstance(file, BaseFile):
         return False
-    if look.config.version < _LOGS_NAMED_BY_WRITE:
+    if inspection.config.version < _LOGS_NAMED_BY_WRITE:
         return True
     written = known.groups.get((file.path.rpartition("/")[0], file.file_id, file.instant), ())
     return any(one is None or one != file.version for one in written)
 
 
-def _doubt(look: Look, known: _Known, inside: _MetadataNames, partition: str, file: BaseFile | LogFile) -> str | None:
-    """Why a file that no commit counts is left alone all the same; None when it may go."""
+def _doubt(
+    inspection: Inspection, known: _Known, inside: _MetadataNames, partition: str, file: BaseFile | LogFile
+) -> str | None:
+    """Why an orphan must stay; None when it can be deleted."""
     if known.saved is None:
-        return "A savepoint cannot be read, and might protect it; it stays. Mend the savepoint first."
+        return "A savepoint cannot be read, and may protect it; it stays. Repair the savepoint first."
     if file.path in known.saved:
         return "A savepoint protects it; it stays. Delete the savepoint first, if it is no longer needed."
     if inside.has(partition, file.name):
-        return "The metadata table lists it; it stays. Validate the metadata table, and build it anew if it is wrong."
-    if file.path in known.read and not _has_twin(look, known, partition, file):
-        return "Queries read it; it stays. Compare its rows with their source before it is deleted by hand."
+        return "The metadata table lists it; it stays. Validate the metadata table, and rebuild it if it is wrong."
+    if file.path in known.read and not _has_twin(inspection, known, partition, file):
+        return "Queries read it; it stays. Compare its rows with their source before you delete it."
     return None
 
 
-def _has_twin(look: Look, known: _Known, partition: str, file: BaseFile | LogFile) -> bool:
-    """Whether the base file that the commit counts in its place is there: the same group, at the same instant."""
-    listed = (parse_base_file(entry) for entry in look.partitions[partition] if entry.path in known.listed)
+def _has_twin(inspection: Inspection, known: _Known, partition: str, file: BaseFile | LogFile) -> bool:
+    """Whether the commit lists another base file of the same group and instant that exists."""
+    listed = (parse_base_file(entry) for entry in inspection.partitions[partition] if entry.path in known.listed)
     wanted = file.file_id, file.instant
     return isinstance(file, BaseFile) and any(
         one is not None and (one.file_id, one.instant) == wanted for one in listed
@@ -147,15 +149,15 @@ def _has_twin(look: Look, known: _Known, partition: str, file: BaseFile | LogFil
 # ---- failed deletes
 
 
-def _failed_deletes(look: Look, known: _Known, inside: _MetadataNames) -> Iterator[Finding]:
-    """Files that a clean of the active timeline tried to delete and could not, and that are still there."""
-    present = {entry.path: entry for entries in look.partitions.values() for entry in entries}
-    for instant in look.timeline.of_action("clean"):
+def _failed_deletes(inspection: Inspection, known: _Known, inside: _MetadataNames) -> Iterator[Finding]:
+    """Existing files that a clean of the active timeline could not delete."""
+    present = {entry.path: entry for entries in inspection.partitions.values() for entry in entries}
+    for instant in inspection.timeline.of_action("clean"):
         if not instant.is_completed:
             continue
         try:
-            parts = decode_clean_metadata(read_instant_body(look.storage, look.config, instant)).partitions
-        except CorruptTableError:  # a finding of its own
+            parts = decode_clean_metadata(read_instant_body(inspection.storage, inspection.config, instant)).partitions
+        except CorruptTableError:  # reported as a dangling instant
             continue
         for part in parts:
             for name in part.failed:
@@ -163,28 +165,25 @@ def _failed_deletes(look: Look, known: _Known, inside: _MetadataNames) -> Iterat
                 file = None if entry is None else parse_base_file(entry) or parse_log_file(entry)
                 if entry is None or file is None:
                     continue
-                doubt = _doubt(look, known, inside, part.partition_path, file)
+                doubt = _doubt(inspection, known, inside, part.partition_path, file)
                 why = f"The clean {instant.requested} could not delete it."
                 advice = f"{why} {doubt or 'It is deleted.'}"
                 yield Finding("failed delete", instant.requested, entry.path, entry.size, doubt is None, advice)
 
 
-# ---- what is known
+# ---- references to files
 
 
 class _MetadataNames:
-    """Files that the metadata table lists, asked partition by partition; nothing is listed by one that is distrusted.
+    """Files that the metadata table lists, loaded per partition and cached. An untrusted metadata table lists none."""
 
-    Mutable: remembers what was asked.
-    """
-
-    def __init__(self, look: Look) -> None:
-        usable = look.metadata is not None and look.metadata_problem is None
-        self._lister = MetadataLister(look.metadata) if usable and look.metadata is not None else None
+    def __init__(self, inspection: Inspection) -> None:
+        usable = inspection.metadata is not None and inspection.metadata_problem is None
+        self._lister = MetadataLister(inspection.metadata) if usable and inspection.metadata is not None else None
         self._names: dict[str, frozenset[str]] = {}
 
     def has(self, partition: str, name: str) -> bool:
-        """Whether it lists that file; a metadata table that fails to answer may list it."""
+        """Whether it lists that file; True when it cannot be read."""
         if self._lister is None:
             return False
         if partition not in self._names:
@@ -195,25 +194,29 @@ class _MetadataNames:
         return name in self._names[partition]
 
 
-def _known(look: Look) -> _Known:
-    writes = look.timeline.writes()
+def _known(inspection: Inspection) -> _Known:
+    writes = inspection.timeline.writes()
     with ThreadPoolExecutor(_THREADS) as pool:
-        commits = list(pool.map(lambda one: _commit_of(look, one), writes))
-    told = frozenset(one.requested for one, commit in zip(writes, commits, strict=True) if commit is not None)
+        commits = list(pool.map(lambda one: _commit_of(inspection, one), writes))
+    bodies = frozenset(one.requested for one, commit in zip(writes, commits, strict=True) if commit is not None)
     listed = {path for commit in commits if commit is not None for path in _paths_of(commit)}
-    archived = _archived(look)
-    view = load_state(look.storage).view
-    read = {file.path for partition in look.partitions for one in latest_slices(view, partition) for file in one.files}
-    saved = _saved(look)
-    undone = set(undone_instants(look.storage, look.config, look.timeline)) - {one.requested for one in writes}
+    archived = _archived(inspection)
+    view = load_state(inspection.storage).view
+    read = {
+        file.path for partition in inspection.partitions for one in latest_slices(view, partition) for file in one.files
+    }
+    saved = _saved(inspection)
+    undone = set(undone_instants(inspection.storage, inspection.config, inspection.timeline)) - {
+        one.requested for one in writes
+    }
     reaches = min((one.requested for one in archived), default=None)
     names = frozenset(one.requested for one in archived if one.action in WRITE_ACTIONS)
     return _Known(
         frozenset(listed),
         _by_group(listed),
-        told,
+        bodies,
         frozenset(undone),
-        _being_undone(look),
+        _being_undone(inspection),
         names,
         reaches,
         frozenset(read),
@@ -233,10 +236,10 @@ def _by_group(listed: Iterable[str]) -> dict[tuple[str, str, str], list[int | No
     return found
 
 
-def _commit_of(look: Look, instant: Instant) -> CommitMetadata | None:
-    """The body of a completed write; None when it is lost."""
+def _commit_of(inspection: Inspection, instant: Instant) -> CommitMetadata | None:
+    """The body of a completed write; None when it is damaged or empty."""
     try:
-        commit = read_commit(look.storage, look.config, instant)
+        commit = read_commit(inspection.storage, inspection.config, instant)
     except CorruptTableError:
         return None
     return commit if commit.partition_to_write_stats or commit.partition_to_replace_file_ids else None
@@ -250,27 +253,29 @@ def _paths_of(commit: CommitMetadata) -> Iterator[str]:
             yield _path(stat.partition_path, name)
 
 
-def _archived(look: Look) -> list[Instant]:
+def _archived(inspection: Inspection) -> list[Instant]:
     """Instants of the archive, if there are files of instants that are not on the active timeline."""
-    on_timeline = {one.requested for one in look.timeline.instants}
-    entries = (entry for found in look.partitions.values() for entry in found)
+    on_timeline = {one.requested for one in inspection.timeline.instants}
+    entries = (entry for found in inspection.partitions.values() for entry in found)
     parsed = (parse_base_file(entry) or parse_log_file(entry) for entry in entries)
     if all(one is None or one.instant in on_timeline for one in parsed):
         return []
-    return ArchivedTimeline(look.storage, look.config).instants()
+    return ArchivedTimeline(inspection.storage, inspection.config).instants()
 
 
-def _being_undone(look: Look) -> frozenset[str]:
-    return frozenset(plan.instant for _, plan in pending_rollbacks(look.storage, look.config, look.timeline))
+def _being_undone(inspection: Inspection) -> frozenset[str]:
+    return frozenset(
+        plan.instant for _, plan in pending_rollbacks(inspection.storage, inspection.config, inspection.timeline)
+    )
 
 
-def _saved(look: Look) -> frozenset[str] | None:
+def _saved(inspection: Inspection) -> frozenset[str] | None:
     paths: set[str] = set()
-    for instant in look.timeline.of_action("savepoint"):
+    for instant in inspection.timeline.of_action("savepoint"):
         if not instant.is_completed:
             continue
         try:
-            files = decode_savepoint(read_instant_body(look.storage, look.config, instant)).files
+            files = decode_savepoint(read_instant_body(inspection.storage, inspection.config, instant)).files
         except CorruptTableError:
             return None
         paths.update(_path(partition, name) for partition, names in files.items() for name in names)

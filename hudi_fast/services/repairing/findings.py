@@ -1,7 +1,7 @@
-"""What is wrong with a table outside its rows: one value per thing, and what became of it.
+"""Findings of a repair: one value per problem, and the results.
 
-Planning makes :class:`Finding` values without changing anything; carrying a plan out removes what is ``repairable``
-and leaves the rest, each with advice.
+Planning makes :class:`Finding` values without changing anything. Executing a plan removes ``repairable`` findings; the
+others stay, with advice.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that does not belong.
+    """One file, folder or instant that does not belong to the table.
 
     Attributes:
         kind: one of :data:`FINDING_KINDS`.
-        instant: requested time of the instant that it comes from; empty where there is none.
+        instant: requested time of its instant; empty for none.
         path: file or folder, relative to the table.
         bytes: size of that file; 0 for folders.
         repairable: whether repairing removes it.
-        advice: why it is one, and what becomes of it or what a person should do.
+        advice: the reason, and what a repair does or the user should do.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RepairPlan:
-    """What was found.
+    """The findings of an inspection.
 
     Attributes:
         findings: by kind, instant and path.
@@ -90,11 +90,11 @@ class RepairResult:
     """What repairing did.
 
     Attributes:
-        instant: the newest instant that it put on the timeline (a rollback); empty when there was no need for one.
-        repaired: findings that are gone.
-        left: findings that are still there: those that cannot be repaired, and files that could not be deleted.
+        instant: the newest instant that it put on the timeline (a rollback); empty for none.
+        repaired: removed findings.
+        left: remaining findings: not repairable, or files that could not be deleted.
         files_deleted: how many data files were deleted as orphans or failed deletes.
-        bytes_deleted: size of what was deleted, in bytes.
+        bytes_deleted: size of all deleted files, in bytes.
         rolled_back: requested times of failed writes that were rolled back.
         seconds: how long it took.
     """
@@ -108,5 +108,5 @@ class RepairResult:
     seconds: float
 
     def to_arrow(self) -> pa.Table:
-        """What is left, as :meth:`RepairPlan.to_arrow` shows it."""
+        """The remaining findings, as :meth:`RepairPlan.to_arrow` shows it."""
         return RepairPlan(self.left).to_arrow()

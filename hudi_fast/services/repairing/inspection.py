@@ -1,11 +1,11 @@
-"""Everything that repairing goes by, read in an order in which nothing that is alive is mistaken for a leftover.
+"""Reads the files and timelines that a repair examines, in an order that never mistakes a live write for a leftover.
 
 ::
 
     data files ─► files below .hoodie ─► the timeline with its bodies ─► the archive
 
-A writer puts its instant on the timeline before it makes a file, so the instant of a file that was listed is on a
-timeline that is read later, or it is gone for good.
+A writer puts its instant on the timeline before it makes a file. So the instant of a listed file is on the timeline
+that is read later, or was removed for good.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from hudi_fast.timeline.heartbeat import HeartbeatRule
 from hudi_fast.timeline.instant import Instant, State, comparable_action, parse_instant_file
 from hudi_fast.view.listing import StorageLister
 
-__all__ = ["InstantKey", "Look", "look_at"]
+__all__ = ["Inspection", "InstantKey", "inspect_table"]
 
 _THREADS = 8
 
 InstantKey = tuple[str, str]
-"""Requested time and the action that it counts as."""
+"""Requested time and comparable action."""
 
 
 @dataclass(frozen=True)
-class Look:
-    """A table as repairing sees it.
+class Inspection:
+    """The files and timelines of a table at the time of a repair.
 
     Attributes:
         storage: its files.
         config: its configuration.
         now_ms: milliseconds since the epoch.
-        heartbeat: for how long a sign of life counts.
-        busy: whether somebody else on this machine holds the table's lock: pending writes may be at work.
-        partitions: partition path to its files, of whatever kind.
-        internal: files and folders below ``.hoodie``, those of the metadata table among them.
+        heartbeat: when a heartbeat expires.
+        busy: whether another process of this machine holds the table's lock: pending writes may be live.
+        partitions: partition path to its files, of any kind.
+        internal: files and folders below ``.hoodie``, including the metadata table.
         timeline: the active timeline.
         states: for each instant of it, state to the file of that state.
-        metadata: the metadata table; None when there is none, or it cannot be opened.
-        metadata_problem: why it cannot be trusted; None when it can, and when there is none.
+        metadata: the metadata table; None without one, or when it cannot be opened.
+        metadata_problem: why it cannot be trusted; None when it can, or without one.
     """
 
     storage: Storage
@@ -72,17 +72,17 @@ class Look:
         return self.states.get((instant.requested, comparable_action(instant.action)), {})
 
 
-def look_at(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) -> Look:
-    """Read what repairing goes by; nothing is written.
+def inspect_table(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) -> Inspection:
+    """Read the files and timelines of a table; nothing is written.
 
     Args:
         storage: the table's storage.
-        heartbeat: for how long a sign of life counts.
+        heartbeat: when a heartbeat expires.
         locked: whether the caller holds the table's lock.
 
     Raises:
         TableNotFoundError: there is no table.
-        CorruptTableError: ``hoodie.properties`` cannot be understood.
+        CorruptTableError: ``hoodie.properties`` is damaged.
     """
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     lister = StorageLister(storage)
@@ -95,7 +95,7 @@ def look_at(storage: Storage, heartbeat: HeartbeatRule, locked: bool = False) ->
     metadata, problem = None, None
     if config.metadata_partitions:
         metadata, problem = examine_metadata(storage, config, timeline)
-    return Look(
+    return Inspection(
         storage,
         config,
         time.time_ns() // 1_000_000,

@@ -1,6 +1,6 @@
-"""Files below ``.hoodie`` that belong to nothing any more, temporary files anywhere, and locks that may be forgotten.
+"""Finds leftover files below ``.hoodie``, temporary files anywhere, and locks that were not released.
 
-What is written in one step has no instant to tell whether its writer is alive; it counts as left behind after an hour.
+A temporary file or lock file has no instant whose heartbeat could be checked; it counts as a leftover after an hour.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from hudi_fast.config.properties_file import BACKUP_PATH
 from hudi_fast.services.repairing.findings import Finding
-from hudi_fast.services.repairing.inspection import Look
+from hudi_fast.services.repairing.inspection import Inspection
 from hudi_fast.services.upgrading.move import leftovers
 from hudi_fast.storage.base import FileStat
 
@@ -27,118 +27,118 @@ _TEMPORARY = ".tmp"
 _LEFT_BEHIND_MS = 3_600_000
 
 
-def find_leftovers(look: Look) -> Iterator[Finding]:
-    """Findings of the kinds that are about neither data files nor instants."""
-    yield from _markers(look)
-    yield from _temporary_files(look)
-    yield from _properties_backup(look)
-    yield from _heartbeats(look)
-    yield from _other_timeline(look)
-    yield from _locks(look)
-    yield from _metadata(look)
+def find_leftovers(inspection: Inspection) -> Iterator[Finding]:
+    """Findings that concern neither data files nor instants."""
+    yield from _markers(inspection)
+    yield from _temporary_files(inspection)
+    yield from _properties_backup(inspection)
+    yield from _heartbeats(inspection)
+    yield from _other_timeline(inspection)
+    yield from _locks(inspection)
+    yield from _metadata(inspection)
 
 
-def _markers(look: Look) -> Iterator[Finding]:
-    pending = {one.requested for one in look.timeline.pending()}
-    newest = look.timeline.newest_time or ""
-    for entry in look.internal:
+def _markers(inspection: Inspection) -> Iterator[Finding]:
+    pending = {one.requested for one in inspection.timeline.pending()}
+    newest = inspection.timeline.newest_time or ""
+    for entry in inspection.internal:
         name = entry.path.removeprefix(_MARKERS)
         if not entry.is_dir or name == entry.path or not name.isdigit() or name in pending or name > newest:
             continue
-        advice = "Markers of a write that has ended, or was rolled back; they are deleted."
+        advice = "Markers of a completed or rolled back write; they are deleted."
         yield Finding("markers", name, entry.path, 0, True, advice)
 
 
-def _temporary_files(look: Look) -> Iterator[Finding]:
-    entries = [*look.internal, *(entry for found in look.partitions.values() for entry in found)]
+def _temporary_files(inspection: Inspection) -> Iterator[Finding]:
+    entries = [*inspection.internal, *(entry for found in inspection.partitions.values() for entry in found)]
     for entry in entries:
-        if entry.is_dir or not entry.name.endswith(_TEMPORARY) or look.age_ms(entry) < _LEFT_BEHIND_MS:
+        if entry.is_dir or not entry.name.endswith(_TEMPORARY) or inspection.age_ms(entry) < _LEFT_BEHIND_MS:
             continue
         if entry.path.startswith(_MARKERS):
             continue
-        advice = "A file that was being written when its writer died; it is deleted."
+        advice = "A temporary file of a failed write; it is deleted."
         yield Finding("temporary file", "", entry.path, entry.size, True, advice)
 
 
-def _properties_backup(look: Look) -> Iterator[Finding]:
-    for entry in look.internal:
+def _properties_backup(inspection: Inspection) -> Iterator[Finding]:
+    for entry in inspection.internal:
         if entry.path == BACKUP_PATH:
-            advice = "A change of hoodie.properties that was not finished; it is undone, or the backup is deleted."
+            advice = "An unfinished change of hoodie.properties; it is undone, or the backup is deleted."
             yield Finding("properties backup", "", entry.path, entry.size, True, advice)
 
 
-def _heartbeats(look: Look) -> Iterator[Finding]:
-    pending = {one.requested for one in look.timeline.pending()}
-    for entry in look.internal:
+def _heartbeats(inspection: Inspection) -> Iterator[Finding]:
+    pending = {one.requested for one in inspection.timeline.pending()}
+    for entry in inspection.internal:
         name = entry.path.removeprefix(_HEARTBEATS)
         if entry.is_dir or name == entry.path or not name.isdigit() or name in pending:
             continue
-        if look.age_ms(entry) > look.heartbeat.lasts_ms:
-            advice = "A sign of life of an instant that has ended; it is deleted."
+        if inspection.age_ms(entry) > inspection.heartbeat.lasts_ms:
+            advice = "A heartbeat of an instant that is no longer pending; it is deleted."
             yield Finding("heartbeat", name, entry.path, entry.size, True, advice)
 
 
-def _other_timeline(look: Look) -> Iterator[Finding]:
-    """The timeline that the table had before its version was changed, if the change died before it was swept."""
-    advice = "Of the timeline that the table had before its version changed; what it says was moved. It is deleted."
-    for entry in leftovers(look.storage, look.config):
+def _other_timeline(inspection: Inspection) -> Iterator[Finding]:
+    """The timeline in the layout of another table version, left by an upgrade that failed before it deleted it."""
+    advice = "A file of the timeline of the previous table version; its contents were moved. It is deleted."
+    for entry in leftovers(inspection.storage, inspection.config):
         yield Finding("other timeline", "", entry.path, entry.size, True, advice)
-    if look.metadata is not None:
-        for entry in leftovers(look.metadata.storage, look.metadata.config):
+    if inspection.metadata is not None:
+        for entry in leftovers(inspection.metadata.storage, inspection.metadata.config):
             yield Finding("other timeline", "", f"{_METADATA}{entry.path}", entry.size, True, advice)
 
 
-def _locks(look: Look) -> Iterator[Finding]:
-    """Locks of Apache Hudi's providers that a dead writer may have left; those of this library fall by themselves."""
-    for entry in look.internal:
-        if entry.path in _FILE_LOCKS and look.age_ms(entry) > _LEFT_BEHIND_MS:
-            minutes = look.age_ms(entry) // 60_000
+def _locks(inspection: Inspection) -> Iterator[Finding]:
+    """Locks of Apache Hudi's providers that a failed writer may have left; locks of this library end by themselves."""
+    for entry in inspection.internal:
+        if entry.path in _FILE_LOCKS and inspection.age_ms(entry) > _LEFT_BEHIND_MS:
+            minutes = inspection.age_ms(entry) // 60_000
             advice = (
-                f"Apache Hudi's file lock has been held for {minutes} minutes{_holder(look, entry)}. Unless "
-                "hoodie.write.lock.filesystem.expire is set it never expires: if its writer is dead, delete it by hand."
+                f"Apache Hudi's file lock has been held for {minutes} minutes{_holder(inspection, entry)}. Unless "
+                "hoodie.write.lock.filesystem.expire is set it never expires: if its writer no longer runs, delete it."
             )
             yield Finding("lock", "", entry.path, entry.size, False, advice)
-        elif entry.path == _LEASE and (until := _dangling_until(look, entry)) is not None:
+        elif entry.path == _LEASE and (until := _dangling_until(inspection, entry)) is not None:
             advice = (
-                f"Apache Hudi's storage lock was not released, but ran out {(look.now_ms - until) // 1000} s ago. The "
-                "next writer takes it over; nothing needs to be done."
+                f"Apache Hudi's storage lock was not released, but expired {(inspection.now_ms - until) // 1000} s ago. "
+                "The next writer takes it over; no action is needed."
             )
             yield Finding("lock", "", entry.path, entry.size, False, advice)
 
 
-def _holder(look: Look, entry: FileStat) -> str:
+def _holder(inspection: Inspection, entry: FileStat) -> str:
     try:
-        text = look.storage.read_bytes(entry.path).decode("utf-8", "replace")[:200]
+        text = inspection.storage.read_bytes(entry.path).decode("utf-8", "replace")[:200]
     except FileNotFoundError:
         return ""
     return f" ({' '.join(text.split())})" if text.strip() else ""
 
 
-def _dangling_until(look: Look, entry: FileStat) -> int | None:
-    """When the lease ended that nobody gave back, in milliseconds; None when it was, or still runs."""
+def _dangling_until(inspection: Inspection, entry: FileStat) -> int | None:
+    """When a lease expired without being released, in milliseconds; None if it was released or is valid."""
     try:
-        lease = json.loads(look.storage.read_bytes(entry.path))
+        lease = json.loads(inspection.storage.read_bytes(entry.path))
         until, expired = int(lease["validUntil"]), bool(lease["expired"])
     except (FileNotFoundError, ValueError, TypeError, KeyError):
         return None
-    return None if expired or until > look.now_ms - _LEFT_BEHIND_MS else until
+    return None if expired or until > inspection.now_ms - _LEFT_BEHIND_MS else until
 
 
-def _metadata(look: Look) -> Iterator[Finding]:
-    if look.metadata_problem is not None:
+def _metadata(inspection: Inspection) -> Iterator[Finding]:
+    if inspection.metadata_problem is not None:
         advice = (
-            f"The metadata table is not used: {look.metadata_problem.rstrip('.')}. The next write that keeps "
-            "one builds it anew."
+            f"The metadata table is not used: {inspection.metadata_problem.rstrip('.')}. The next write with a "
+            "metadata table rebuilds it."
         )
         yield Finding("metadata table", "", _METADATA.rstrip("/"), 0, False, advice)
-    elif look.metadata is not None:
-        for partition in look.metadata.partitions:
-            why = look.metadata.unusable(partition)
+    elif inspection.metadata is not None:
+        for partition in inspection.metadata.partitions:
+            why = inspection.metadata.unusable(partition)
             if why is not None:
                 advice = f"It cannot be read: {why.rstrip('.')}. Validate the metadata table, or drop the index."
                 yield Finding("metadata table", "", f"{_METADATA}{partition}", 0, False, advice)
-    for entry in look.internal:
+    for entry in inspection.internal:
         if entry.is_dir and _DROPPED.fullmatch(entry.path):
-            size = sum(one.size for one in look.internal if one.path.startswith(f"{entry.path}/"))
-            advice = "What was kept of a metadata table that was dropped; no query reads it. Delete it by hand."
+            size = sum(one.size for one in inspection.internal if one.path.startswith(f"{entry.path}/"))
+            advice = "A backup of a dropped metadata table; no query reads it. Delete the folder."
             yield Finding("metadata table", "", entry.path, size, False, advice)
