@@ -1,4 +1,4 @@
-"""``HudiTable``: altering columns, and what they were called before."""
+"""``HudiTable``: altering columns, and the schema history."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class SchemaVerbs:
     def alter(self, *changes: Change, options: Mapping[str, Any] | None = None) -> AlterResult:
         """Add, drop, rename, retype and move columns and fields of structs, in one commit; no file is rewritten.
 
-        Files of before are read with the names and types of today from then on: a renamed column keeps its values, one
-        that is dropped and added again does not. Columns of record keys, partition paths and ordering values stay.
+        Reads map older files to the new names and types: a renamed column keeps its values, a column that is dropped
+        and added again does not. Columns of record keys, partition paths and ordering values cannot be changed.
 
         Args:
             changes: ``AddColumn``, ``DropColumn``, ``RenameColumn``, ``ChangeType``, ``MoveColumn``, ``SetNullable``,
@@ -35,8 +35,8 @@ class SchemaVerbs:
             options: ``hoodie.*`` keys of locks and of the metadata table.
 
         Raises:
-            ConfigError: a column that is not there or must stay, or a name that is taken.
-            SchemaMismatchError: a type that stored values do not become.
+            ConfigError: an unknown or protected column, or a name that already exists.
+            SchemaMismatchError: a type that stored values cannot be converted to.
             HudiError: as for a write.
         """
         return alter_table(open_session(self._storage, Settings.from_options(options)), changes)
@@ -44,12 +44,12 @@ class SchemaVerbs:
     def schema_history(self) -> pa.Table:
         """One row for each column of each version of the schema: version, id, column, type, nullable, comment.
 
-        Empty for a table whose schema was never altered. Version 0 is what was before the first ALTER.
+        Empty for a table whose schema was never altered. Version 0 is the schema before the first ALTER.
         """
         return schema_versions(load_state(self._storage))
 
     def schema_changes(self) -> pa.Table:
-        """What each version of the schema changed: version, change, column, before, after; all of them texts.
+        """The changes of each schema version: version, change, column, before, after, as text.
 
         A change is ``added``, ``dropped``, ``renamed``, ``retyped``, ``nullable`` or ``comment``.
         """

@@ -5,8 +5,8 @@
     rows that change a stored one ─► with meta columns, some rows at a time  ─► data blocks
     rows that delete it           ─► key, partition path, ordering value     ─► one delete block, the last
 
-Nothing is compared with what is stored: that is done when the slice is read. Memory holds one block. Blocks are in the
-order of the base file's rows, so that their headers can say which rows they are about.
+Rows are not compared with stored rows; readers of the slice do that. Memory holds one block. Blocks follow the order of
+the base file's rows, so their headers can list row positions.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ __all__ = ["append_log"]
 Flags = npt.NDArray[np.bool_]
 
 _META_BYTES = 150
-"""About what the meta columns of a row take."""
+"""Approximate size of a row's meta columns."""
 
 _MANY_DELETE_VALUES = 9
-"""Readers of tables before this version know delete entries of one ordering value alone."""
+"""Readers of tables before this version support only one ordering value per delete entry."""
 
 
 def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
@@ -85,9 +85,9 @@ def append_log(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list
 
 
 def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[Flags, Flags]:
-    """Which rows become entries of the delete block, and which deletes stay among the data rows.
+    """Split deletes into entries of the delete block and marked data rows.
 
-    The latter are for tables whose readers could not make sense of the entry; they see the mark on the row.
+    Marked rows are for tables whose readers do not support the entry.
     """
     none = np.zeros(len(work.incoming_rows), dtype=np.bool_)
     marked = none if incoming.deletes is None else incoming.deletes[work.incoming_rows]
@@ -98,7 +98,7 @@ def _deletes(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> tuple[
 
 
 def _log_rows(plan: WritePlan, work: FileGroupWork, incoming: Incoming, sources: Rows) -> Iterator[pa.Table]:
-    """Incoming rows with new meta columns; a log names the file group where a base file has its own name."""
+    """Incoming rows with new meta columns; ``_hoodie_file_name`` holds the file id in a log."""
     first = work.first_sequence
     for part in chunks(sources, _rows_at_once(plan, incoming)):
         keys = gather_array(incoming.key_array(), part)
@@ -118,7 +118,7 @@ def _avro_schema(plan: WritePlan) -> str:
 
 
 def _rows_at_once(plan: WritePlan, incoming: Incoming) -> int:
-    """A small part of a block, for blocks of Parquet end where such a part does."""
+    """Rows of a small part of a block; Parquet blocks end at such a boundary."""
     per_row = incoming.rows.nbytes / max(1, incoming.count) + _META_BYTES
     return int(min(max(plan.files.log.max_block_size / 16 / per_row, 1), BATCH_ROWS))
 
@@ -132,7 +132,7 @@ def _delete_entries(work: FileGroupWork, incoming: Incoming, dropped: Flags) -> 
     keys = gather_array(incoming.key_array(), sources)
     partitions = pa.repeat(pa.scalar(work.partition, pa.string()), len(sources))
     ordering = [gather_array(column, sources) for column in incoming.ordering]
-    # A row that moves leaves whatever its ordering value is: it was compared when it was looked up.
+    # A moved row is deleted whatever its ordering value: lookup has already compared it.
     default = np.zeros(len(sources), dtype=np.bool_) if work.moved is None else work.moved[dropped]
     return delete_records(keys, partitions, ordering, default)
 

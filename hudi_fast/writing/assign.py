@@ -1,4 +1,4 @@
-"""Steps 2 and 3 of a write, for the rows of one partition: tag them, then deal them out to file groups.
+"""Steps 2 and 3 of a write, for the rows of one partition: tagging, then assigning to file groups.
 
 ::
 
@@ -43,13 +43,13 @@ _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True)
 class PartitionMatches:
-    """What tagging found out about one partition.
+    """Result of tagging one partition.
 
     Attributes:
         slices: the partition's slices.
-        matches: which of their rows are updated or deleted, and by which incoming rows.
-        moved: for each match, bool[m] of rows that only go, because they move to another partition; None for none.
-        inserts: incoming rows without a place yet.
+        matches: stored rows that are updated or deleted, with their incoming rows.
+        moved: for each match, bool[m]: rows only deleted here, because they move to another partition; or None.
+        inserts: incoming rows without a file group.
     """
 
     slices: Sequence[FileSlice]
@@ -67,19 +67,19 @@ def assign_partition(
     run: Runner = map,
     first_sequence: int = 0,
 ) -> list[FileGroupWork]:
-    """Everything between a partition's rows and the file groups they are written to.
+    """Tag the rows of a partition and assign them to file groups.
 
     Args:
         plan: the write.
         partition: partition path.
         incoming: rows of the write; ``rows`` says which of them belong to the partition.
         rows: int64[n], ascending.
-        token: who will write; its file groups share a range of sequence numbers.
+        token: write token; its file groups share a range of sequence numbers.
         run: how slices are looked up: ``map`` or a pool's.
-        first_sequence: where that range begins.
+        first_sequence: start of that range.
 
     Raises:
-        DuplicateKeyError: an insert met a stored key and duplicates are to fail.
+        DuplicateKeyError: the key of an insert is stored and the duplicate policy is ``fail``.
         CommitConflictError: a row's file group is in a pending clustering.
     """
     rows = combined_rows(plan, incoming, rows)
@@ -103,7 +103,7 @@ def assign_partition(
 def _matches(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner
 ) -> list[SliceMatches]:
-    """Which slices hold the keys of ``rows``: of the partition, unless the record index names others."""
+    """Slices that may hold the keys of ``rows``: those of the partition, unless the record index names others."""
     if plan.index.uses_records:
         found = locate_rows(plan, incoming, rows, partition)
         elsewhere = sorted({name for name, _ in found.groups} - {partition})  # a global index knows all partitions
@@ -114,7 +114,7 @@ def _matches(
 
 
 def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> list[npt.NDArray[np.bool_] | None]:
-    """Rows that go whatever their ordering value says: those that a condition has chosen for deletion."""
+    """Rows deleted whatever their ordering value: those selected by a DML condition."""
     if incoming.groups is None or incoming.deletes is None:
         return [None] * len(matches)
     return [incoming.deletes[match.incoming_rows] for match in matches]
@@ -178,7 +178,7 @@ def _bucket_works(
     token: TaskToken,
     first_sequence: int,
 ) -> list[FileGroupWork]:
-    """Work for what each bucket gets."""
+    """Work for each bucket."""
     _refuse_duplicates(plan, incoming, [share.known for share in shares if share.known is not None])
     _refuse_pending(plan, partition, [share.file_id for share in shares if share.slice is not None])
     works: list[FileGroupWork] = []
@@ -206,10 +206,10 @@ def _assignments(plan: WritePlan, partition: str, slices: Sequence[FileSlice], i
 
 
 def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """Those of a partition's slices that take up inserts, the first one first.
+    """Small files of a partition that take inserts, in filling order.
 
-    Of a MERGE_ON_READ table the smallest few without log files, since inserts make a new base file and no index in use
-    here could find them in a log (``SparkUpsertDeltaCommitPartitioner``, Hudi 1.2.0).
+    On a MERGE_ON_READ table the smallest few slices without log files: inserts create a new base file, and the indexes
+    do not find keys in logs (``SparkUpsertDeltaCommitPartitioner``, Hudi 1.2.0).
     """
     group = [(partition, one.file_id) for one in slices]
     busy = {*plan.view.pending_groups, *plan.view.pending_compactions}
@@ -226,7 +226,7 @@ def files_to_fill(plan: WritePlan, partition: str, slices: Sequence[FileSlice]) 
 
 
 def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
-    """Rows of a bulk insert in the order that the sort mode asks for; all others as they came."""
+    """Rows of a bulk insert in the order of the sort mode; other rows in input order."""
     if plan.operation != "bulk_insert" or len(rows) < 2:
         return rows
     if plan.sort_columns:
@@ -241,7 +241,7 @@ def _in_writing_order(plan: WritePlan, incoming: Incoming, rows: Rows) -> Rows:
 
 
 def _new_file_id(plan: WritePlan, partition: str, token: TaskToken, number: int) -> str:
-    """The same for every attempt of a task, so that what an attempt left behind is recognised."""
+    """Deterministic over the attempts of a task, so that files of failed attempts are recognised."""
     seed = f"{plan.storage.uri}\n{plan.instant}\n{partition}\n{token.stage}\n{token.task}\n{number}"
     return f"{uuid.UUID(bytes=hashlib.md5(seed.encode()).digest(), version=4)}-0"
 
@@ -253,7 +253,7 @@ def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[Sl
     key = incoming.key_array()[int(match.incoming_rows[0])].as_py()
     count = sum(len(np.unique(one.incoming_rows)) for one in matches)
     raise DuplicateKeyError(
-        f"{count} rows to insert have a record key that {plan.storage.uri} holds already, for example {key!r} in "
+        f"{count} rows to insert have a record key that {plan.storage.uri} already holds, for example {key!r} in "
         f"partition {match.slice.partition!r}, file group {match.slice.file_id}. Use upsert, or "
         "hoodie.datasource.insert.dup.policy=drop to leave such rows out."
     )
@@ -262,11 +262,11 @@ def _refuse_duplicates(plan: WritePlan, incoming: Incoming, matches: Sequence[Sl
 def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> None:
     blocked = [file_id for file_id in updates if (partition, file_id) in plan.view.pending_groups]
     bucket = plan.index.bucket
-    # Apache Hudi moves buckets of consistent hashing without looking at what was written since it planned that.
+    # Apache Hudi moves buckets of consistent hashing without checking for writes since the plan.
     may_change = plan.allows_clustering_updates and (bucket is None or bucket.engine != "CONSISTENT_HASHING")
     if blocked and not may_change:
         raise CommitConflictError(
-            f"Rows of {plan.storage.uri} are to change in file groups {blocked} of partition {partition!r}, which a "
-            "pending clustering is rewriting. Run or roll back the clustering, then write again; or let the clustering "
+            f"The write changes rows of {plan.storage.uri} in file groups {blocked} of partition {partition!r}, which "
+            "a pending clustering is rewriting. Run or roll back the clustering, then write again; or let the clustering "
             "fail, with hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy."
         )

@@ -1,4 +1,4 @@
-"""Rows dealt out to buckets: the file group follows from the key, and most writes look nothing up.
+"""Assigns rows to buckets: the file group follows from the key, and most writes need no lookup.
 
 ::
 
@@ -7,12 +7,12 @@
     ==========================  ==================================  =============================================
     bucket                      COPY_ON_WRITE                       MERGE_ON_READ
     ==========================  ==================================  =============================================
-    has a slice                 keys are looked up in that slice    all rows go to its log, known keys or not
-    has none                    a base file                         a base file; consistent hashing: a log
+    with a slice                keys are looked up in that slice    all rows are logged, known keys or not
+    without a slice             a base file                         a base file; consistent hashing: a log
     ==========================  ==================================  =============================================
 
-Rows of an ``insert`` go the same way as those of an ``upsert``, without being looked up, as the releases do it. An
-``insert_overwrite`` makes new file groups for the same buckets. Files of buckets neither split nor fill up.
+Rows of an ``insert`` are written like those of an ``upsert``, without lookup, as in Apache Hudi's releases. An
+``insert_overwrite`` creates new file groups for the same buckets. Bucket files are neither split nor filled.
 
 Sources: ``HoodieBucketIndex``, ``SparkBucketIndexPartitioner``, ``HoodieConsistentBucketIndex`` (Hudi 1.2.0).
 """
@@ -58,26 +58,26 @@ _CONSISTENT = "CONSISTENT_HASHING"
 _LOGGED = frozenset({"upsert", "insert", "delete"})
 _OVERWRITES = frozenset({"insert_overwrite", "insert_overwrite_table"})
 _ANY_INDEX = frozenset({"delete_partition", "insert_overwrite_table"})
-"""Operations that leave no file group as it was, or touch none."""
+"""Operations that replace every file group, or touch none."""
 
 _NO_ROWS: Rows = np.zeros(0, dtype=np.int64)
 
 _SAMPLED_FILES = 3
 _OLD_TABLE = 6
-"""Of this table version both releases that hash keys differently write tables."""
+"""Two releases that hash keys differently write tables of this version."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketShare:
-    """What one bucket gets.
+    """The rows of one bucket.
 
     Attributes:
         file_id: its file group, existing or new.
-        slice: its newest slice; of a group that begins with a log an empty one; None for one that begins with a base
-            file.
-        match: rows that change stored ones, or that go to the log; None when there are none.
+        slice: its newest slice; an empty slice for a group that begins with a log; None for one that begins with a
+            base file.
+        match: rows that change stored ones, or that are logged; None without such rows.
         inserts: int64[k], incoming rows that are appended to a base file.
-        known: incoming rows of an ``insert`` whose keys are stored, as far as duplicates are looked for; else None.
+        known: incoming rows of an ``insert`` whose keys are stored; None where duplicates are not checked.
     """
 
     file_id: str
@@ -97,7 +97,7 @@ class _Bucket:
 def assign_to_buckets(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
 ) -> list[BucketShare]:
-    """What each bucket of a partition gets, buckets that get nothing left out.
+    """The rows of each bucket of a partition; empty buckets are left out.
 
     Args:
         plan: the write, which uses a bucket index.
@@ -105,11 +105,11 @@ def assign_to_buckets(
         incoming: rows of the write.
         rows: int64[n], those of the partition.
         slices: the partition's newest slices.
-        run: how buckets are worked off: ``map`` or a pool's.
+        run: how buckets are processed: ``map`` or a pool's.
 
     Raises:
-        ConfigError: file groups of the partition are no buckets.
-        CorruptTableError: two file groups for one bucket; ranges of consistent hashing that cannot be read.
+        ConfigError: file groups of the partition are not buckets.
+        CorruptTableError: two file groups for one bucket, or unreadable ranges of consistent hashing.
     """
     settings = _settings(plan)
     slices = [] if plan.operation in _OVERWRITES else slices
@@ -120,7 +120,7 @@ def assign_to_buckets(
     return [share for share in dealt if share is not None]
 
 
-# ---- which bucket
+# ---- buckets of rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +159,8 @@ def _consistent(
     strange = sorted(by_id.keys() - {node.file_id for node in hashing.nodes})
     if strange:
         raise ConfigError(
-            f"The partition {partition!r} of {plan.storage.uri} has file groups that no range of its consistent "
-            f"hashing leads to: {strange[:5]}. The table was written with another index; give its hoodie.index.type "
+            f"The partition {partition!r} of {plan.storage.uri} has file groups outside the ranges of its consistent "
+            f"hashing: {strange[:5]}. The table was written with another index; give its hoodie.index.type "
             "and hoodie.index.bucket.engine."
         )
     numbers = node_of_keys(gather_array(keyed.incoming.key_array(), keyed.rows), settings, hashing)
@@ -173,7 +173,7 @@ def _consistent(
         yield _Bucket(file_id, slice_, rows)
 
 
-# ---- what it gets
+# ---- rows of a bucket
 
 
 def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare | None:
@@ -198,14 +198,14 @@ def _share(plan: WritePlan, incoming: Incoming, bucket: _Bucket) -> BucketShare 
 
 
 def _looks_up(plan: WritePlan) -> bool:
-    """Whether it matters which of the keys are stored."""
+    """Whether keys must be looked up."""
     if plan.operation == "insert":
         return plan.duplicates != "none"
     return plan.operation in ("upsert", "delete") and (plan.partial is not None or not plan.config.is_mor)
 
 
 def _without_deletes(incoming: Incoming, rows: Rows) -> Rows:
-    """There is nothing to delete where the key is unknown."""
+    """Drop deletes of unknown keys."""
     return rows if incoming.deletes is None else rows[~incoming.deletes[rows]]
 
 
@@ -219,18 +219,19 @@ def _settings(plan: WritePlan) -> BucketSettings:
 
 
 def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
-    """Index settings completed by what the table says about its buckets; other kinds of index as they are.
+    """Complete the settings of a bucket index from the table; return other index kinds unchanged.
 
-    Those are refused where file groups are buckets: they would make others beside them, and not find what logs hold.
+    Other kinds are refused where file groups are buckets: they would add file groups beside the buckets and miss keys
+    in logs.
 
     Args:
-        index: as the options want it.
-        state: the pinned table.
+        index: settings from the options.
+        state: the pinned table state.
         operation: of the write.
 
     Raises:
-        ConfigError: settings that the table cannot have, or that contradict its file groups.
-        CorruptTableError: a file about the table's buckets cannot be understood.
+        ConfigError: settings that the table does not support, or that contradict its file groups.
+        CorruptTableError: a file about the table's buckets cannot be parsed.
         UnsupportedFeatureError: overwriting partitions of consistent hashing.
     """
     settings = index.bucket
@@ -259,7 +260,7 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
 
 
 def _bucket_options(state: TableState) -> str | None:
-    """The options of the bucket index that a table was written with, as far as it shows; None for another index."""
+    """The options of the bucket index that a table was written with, as far as known; None for another index."""
     if has_hashing(state.storage):
         return "hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING"
     some = list(itertools.islice(_slices(state), _SAMPLED_FILES))
@@ -269,7 +270,7 @@ def _bucket_options(state: TableState) -> str | None:
 
 
 def _resolve_rule(settings: BucketSettings, state: TableState) -> BucketSettings:
-    """Compare some stored keys with the buckets that they are in; in old tables they tell the hash as well."""
+    """Check some stored keys against their buckets; in older tables this also determines the hash."""
     rules = (COMMA_AND_COLON, ANY_COLON) if state.config.version <= _OLD_TABLE else (COMMA_AND_COLON,)
     candidates = [replace(settings, key_rule=rule) for rule in rules]
     if not state.config.populate_meta_fields:
@@ -293,7 +294,7 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 
 def _fits(settings: BucketSettings, state: TableState, slice_: FileSlice) -> bool:
-    """Whether the least and the greatest key of a base file belong to its bucket, or what is known of them."""
+    """Whether the least and the greatest key of a base file, where known, belong to its bucket."""
     assert slice_.base_file is not None
     number = bucket_number(slice_.file_id)
     with open_base(state.storage, slice_.base_file) as reader:

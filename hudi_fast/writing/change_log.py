@@ -1,16 +1,16 @@
-"""Change logs: what a new version of a base file changes, written beside it (``HoodieCDCLogger``, Hudi 1.2.0).
+"""Change logs: the row changes of a new base file version (``HoodieCDCLogger``, Hudi 1.2.0).
 
 ::
 
-    stored rows that are replaced, and what replaces them ─► u ─┐
-    stored rows that go                                   ─► d ─┼─► Avro records ─► CDC blocks ─► .<name>.cdc
-    rows that are appended                                ─► i ─┘
+    replaced stored rows, and their replacements ─► u ─┐
+    deleted stored rows                          ─► d ─┼─► Avro records ─► CDC blocks ─► .<name>.cdc
+    appended rows                                ─► i ─┘
 
-A change log belongs to one base file and carries its instant and write token, in every table version; it is announced
-by a marker and named in the base file's write stat. What an entry holds is decided by the table's supplemental logging
-mode. Memory holds one batch of rows and a part of a block.
+A change log belongs to one base file and has its instant and write token, in every table version; it is announced by a
+marker and named in the base file's write stat. The table's supplemental logging mode decides the content of an entry.
+Memory holds one batch of rows and a part of a block.
 
-Which base files have one:
+Base files with a change log:
 
 ==============================================  ===========
 new version of the base file                    change log
@@ -20,8 +20,8 @@ a delete operation leaves no row                none: readers take all rows of t
 anything else, even if nothing changed          one
 ==============================================  ===========
 
-The first two are what Apache Hudi's readers infer without a change log. Where they would not (an upsert or a compaction
-that leaves no row) there is one here, though Apache Hudi writes none and then cannot answer.
+Apache Hudi's readers infer the first two cases without a change log. They cannot infer an upsert or a compaction that
+leaves no row: hudi_fast writes a change log there; Apache Hudi does not, and its CDC query then fails.
 """
 
 from __future__ import annotations
@@ -63,32 +63,32 @@ def change_log_of(
         plan: the write.
         partition: partition path.
         file_id: the file group.
-        token: who writes.
+        token: write token.
         stored: rows of the version before.
         remaining: a lower bound of the rows of the new version.
-        deletes: whether the write only deletes.
+        deletes: whether all rows of the write are deletes.
     """
     inferred = stored == 0 or (deletes and not remaining)
     return None if plan.table.cdc is None or inferred else ChangeLog(plan, plan.table.cdc, partition, file_id, token)
 
 
 class ChangeLog:
-    """One change log under way; a context manager, and a :class:`hudi_fast.merging.base_merge.CdcObserver`.
+    """Writer of one change log; a context manager, and a :class:`hudi_fast.merging.base_merge.CdcObserver`.
 
     Rows are tables with the data columns of the plan's ``file_schema`` and, where the table has meta columns, the
-    record key; other columns are passed over.
+    record key; other columns are ignored.
 
     Args:
         plan: the write.
         mode: supplemental logging mode.
         partition: partition path.
         file_id: the file group.
-        token: who writes.
+        token: write token.
     """
 
     def __init__(self, plan: FilePlan, mode: str, partition: str, file_id: str, token: TaskToken) -> None:
         self.sizes: dict[str, int] = {}
-        """Bytes of each file that is finished, by its path: what the write stat says."""
+        """Bytes of each finished file, by path, for the write stat."""
         self._plan, self._mode = plan, mode
         self._columns = cdc_columns(mode)
         self._schema = cdc_schema_of(mode, plan.avro_schema)
@@ -101,23 +101,23 @@ class ChangeLog:
 
     @property
     def wants_stored(self) -> bool:
-        """Whether entries hold what rows were."""
+        """Whether entries hold before images."""
         return BEFORE in self._columns
 
     def updated(self, stored: pa.Table | None, rows: pa.Table) -> None:
-        """Row i of ``rows`` takes the place of row i of ``stored``."""
+        """Record that row i of ``rows`` replaces row i of ``stored``."""
         self._log(UPDATE, rows, before=stored, after=rows)
 
     def deleted(self, stored: pa.Table) -> None:
-        """These stored rows go."""
+        """Record deleted stored rows."""
         self._log(DELETE, stored, before=stored)
 
     def inserted(self, rows: pa.Table) -> None:
-        """These rows are new."""
+        """Record inserted rows."""
         self._log(INSERT, rows, after=rows)
 
     def close(self) -> None:
-        """Write what waits and finish the file; one without entries has a block nevertheless."""
+        """Write buffered entries and finish the file; a file without entries still has one block."""
         if self._entries or (self._writer is None and not self.sizes):
             self._flush()
         self._finish_file()
@@ -160,7 +160,7 @@ class ChangeLog:
     # ---- blocks
 
     def _put(self, data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]) -> None:
-        """Let encoded records wait, and write a block whenever one is full."""
+        """Buffer encoded records, and write each full block."""
         limit = min(_MOST_WAITING, self._plan.files.log.max_block_size)
         start, count = 0, len(bounds) - 1
         while start < count:
@@ -183,11 +183,11 @@ class ChangeLog:
         self._parts, self._bytes, self._entries = [], 0, 0
 
     def _open(self) -> LogFileWriter:
-        """A file of its own; other attempts of the task have another write token."""
+        """Open a new file; other attempts of the task have another write token."""
         self._version += 1
         name = log_file_name(self._file_id, self._plan.instant, self._version, str(self._token))
         path = f"{self._folder}{name}.cdc"
-        # Whatever the table version: what is marked so is deleted by every release that rolls the write back.
+        # In every table version: all releases delete files with this marker when they roll the write back.
         create_marker(self._plan.storage, self._plan.instant, path, "CREATE")
         return LogFileWriter(self._plan.storage, path)
 
@@ -200,7 +200,7 @@ class ChangeLog:
 
 
 def _with_defaults(schema: str, constants: dict[str, str]) -> str:
-    """The records' schema with values for fields that no column brings."""
+    """The records' schema with defaults for fields without a column."""
     record: dict[str, Any] = json.loads(schema)
     fields: Sequence[dict[str, Any]] = record["fields"]
     filled = [each | {"default": constants[each["name"]]} if each["name"] in constants else each for each in fields]

@@ -1,21 +1,21 @@
-"""Rows that were worked out from stored ones: a merge, an update or a delete by condition has read them before.
+"""Rows of DML: a merge, an update or a delete by condition computes them from stored rows.
 
-Such rows bring what a row from outside does not know::
+Such rows have additional columns::
 
-    __hudi_fast_action   what becomes of each row: update, delete, insert, upsert (int8)
+    __hudi_fast_action   action of each row: update, delete, insert, upsert (int8)
     __hudi_fast_group    id of the file group where its row is stored; null for inserts
     _hoodie_record_key, _hoodie_partition_path    of the stored row; null for inserts
 
-So keys need not be looked up again, keys that the table generated are known, and a row stays in its file group even
-where its partition column says something else. Rows of a merge that is an upsert have no places: their keys are looked
-up as ever.
+So keys need no second lookup, generated keys are known, and a row stays in its file group even where its partition
+column differs from the partition path. Rows of a merge executed as an upsert have no file group: their keys are looked
+up.
 
 ::
 
-    rows ─► prepare_dml_rows ─► keys, paths, deletes, places ─► match_dml_rows ─► matches of each slice; the rest:
+    rows ─► prepare_dml_rows ─► keys, paths, deletes, file groups ─► match_dml_rows ─► matches of each slice; the rest:
     inserts
 
-Two rows for one stored row have no order between them: they are refused (SQL's MERGE).
+Two rows for one stored row are refused, as in SQL's MERGE: they have no order.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ __all__ = [
 
 ACTION, GROUP = "__hudi_fast_action", "__hudi_fast_group"
 CHECK = "__hudi_fast_check"
-"""Stands among the columns where inserted keys may be stored already: the join did not go by all key columns."""
+"""Column that is present when inserted keys may be stored: the join did not use all key columns."""
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
-"""Columns beside the data of changed rows: the action, the place of the stored row."""
+"""Columns beside the data of changed rows: the action and the stored row's file group and key."""
 
 UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 """Values of the column :data:`ACTION`."""
@@ -76,16 +76,16 @@ _MANY_DELETE_VALUES = 9
 
 
 def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
-    """Worked-out rows as rows to write.
+    """DML rows as rows to write.
 
     Args:
         plan: the write.
-        table: columns of the table, all or those of the partial update; for deletes those of keys and ordering values
-            do. And the change columns: the action, and the others as far as stored rows have them.
+        table: columns of the table, all or those of the partial update; keys and ordering values suffice for deletes.
+            Also the change columns: the action, and the others as far as stored rows have them.
 
     Raises:
-        InvalidDataError: a null where the schema has none, or no key.
-        UnsupportedFeatureError: deletes that readers of the table could not tell from updates.
+        InvalidDataError: a null in a non-nullable column, or no key.
+        UnsupportedFeatureError: deletes that readers of the table cannot distinguish from updates.
     """
     deleted = table.column(ACTION).to_numpy() == DELETE
     schema = plan.schema if plan.partial is None else plan.partial.schema
@@ -115,7 +115,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
 
 
 def refuse_repeated(incoming: Incoming, rows: Rows) -> None:
-    """Fail if two of ``rows`` are about one stored row, or insert one key.
+    """Fail if two of ``rows`` change one stored row, or insert one key.
 
     Raises:
         InvalidDataError: with examples.
@@ -131,18 +131,18 @@ def refuse_repeated(incoming: Incoming, rows: Rows) -> None:
     if len(repeated):
         examples = [incoming.key_array()[int(row)].as_py() for row in repeated[:_EXAMPLES]]
         raise InvalidDataError(
-            f"Several source rows change or insert one row of the table, and nothing says which of them counts: "
+            f"Several source rows change or insert one row of the table, and no order decides between them: "
             f"{len(repeated)} rows, with the keys {', '.join(map(repr, examples))}"
-            f"{' and others' if len(repeated) > _EXAMPLES else ''}. Leave one source row for each key, or give the "
-            "clauses conditions that only one of them meets. (Where the table itself holds a key several times in a "
-            "file group, such rows cannot be changed by what is in them.)"
+            f"{' and others' if len(repeated) > _EXAMPLES else ''}. Keep one source row for each key, or give the "
+            "clauses conditions that only one of them meets. (If the table itself holds a key several times in a file "
+            "group, DML cannot change these rows.)"
         )
 
 
 def match_dml_rows(
     plan: WritePlan, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
 ) -> list[SliceMatches]:
-    """The matches of a partition's rows: those with a place in their file group, others where their key is dead.
+    """The matches of a partition's rows: in their known file group, or where a log has deleted their key.
 
     Args:
         plan: the write.
@@ -152,8 +152,8 @@ def match_dml_rows(
         run: how slices are looked up: ``map`` or a pool's.
 
     Raises:
-        DuplicateKeyError: a row to insert has a key that the table holds.
-        CommitError: a row is not where it was read.
+        DuplicateKeyError: the key of an insert is stored.
+        CommitError: a row is no longer in the file group where it was read.
     """
     places = incoming.groups
     assert places is not None, "rows without places are looked up as any others"
@@ -170,7 +170,7 @@ def match_dml_rows(
 
 
 def refuse_lost(plan: WritePlan, incoming: Incoming, rows: Rows) -> None:
-    """Fail if there are rows: stored ones that were not found again.
+    """Fail if any stored rows were not found again.
 
     Raises:
         CommitError: with an example.
@@ -186,7 +186,7 @@ def refuse_lost(plan: WritePlan, incoming: Incoming, rows: Rows) -> None:
 def _beside(
     plan: WritePlan, incoming: Incoming, free: Rows, slices: Sequence[FileSlice], run: Runner
 ) -> list[SliceMatches]:
-    """Rows to insert whose key stands in a slice: a log has deleted its row, and rows with the key are logged on."""
+    """Inserts whose key a slice holds: a log has deleted its row, so new rows with the key are logged there."""
     if not len(free) or not plan.key_config.record_key_fields:
         return []
     if incoming.checked and plan.index.is_global:
@@ -198,7 +198,7 @@ def _beside(
 
 
 def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatches]) -> list[SliceMatches]:
-    """The matches; refused where a row to insert met a stored one."""
+    """The matches; raises where the key of an insert is stored."""
     inserted = incoming.inserted
     if inserted is None or not incoming.checked:
         return matches
@@ -208,7 +208,7 @@ def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatch
         if len(taken):
             examples = [incoming.key_array()[int(row)].as_py() for row in taken[:_EXAMPLES]]
             raise DuplicateKeyError(
-                f"Rows to insert have keys that {plan.storage.uri} holds already, in rows that the condition of the "
+                f"Rows to insert have keys that {plan.storage.uri} already holds, in rows that the condition of the "
                 f"merge did not match: {', '.join(map(repr, examples))} in partition {match.slice.partition!r}. Match "
                 "on all record key columns, or give the insert a condition."
             )
@@ -216,7 +216,7 @@ def _without_taken(plan: WritePlan, incoming: Incoming, matches: list[SliceMatch
 
 
 def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> list[SliceMatches]:
-    """A log needs no numbers of rows, and the group holds the keys, for they were read there."""
+    """A match for a log: needs no row numbers, and the group holds the keys, because they were read there."""
     by_group = {(one.partition, one.file_id): one for one in slices}
     order = np.argsort(found.numbers, kind="stable")
     bounds = np.searchsorted(found.numbers[order], np.arange(len(found.groups) + 1))
@@ -243,7 +243,7 @@ def _joined(matches: Sequence[SliceMatches]) -> list[SliceMatches]:
     ]
 
 
-# ---- what rows bring
+# ---- columns of the rows
 
 
 def _refuse_nulls(plan: WritePlan, rows: pa.Table, schema: pa.Schema, deleted: npt.NDArray[np.bool_]) -> None:
@@ -256,8 +256,8 @@ def _refuse_nulls(plan: WritePlan, rows: pa.Table, schema: pa.Schema, deleted: n
         count = int((empty & ~deleted).sum())
         if count:
             raise InvalidDataError(
-                f"Column {field.name!r} of table {plan.config.name} takes no nulls, and {count} of the rows to insert "
-                "or to update have none but that. Give the column a value in every clause."
+                f"Column {field.name!r} of table {plan.config.name} is not nullable, and it is null in {count} of the "
+                "rows to insert or to update. Give the column a value in every clause."
             )
 
 
@@ -271,7 +271,7 @@ def _refuse_buried(plan: WritePlan, ordering: tuple[pa.Array, ...], deleted: npt
 
 
 def _keys(plan: WritePlan, table: pa.Table, rows: pa.Table) -> pa.Array:
-    """Stored keys, and those of new rows; null where the write has yet to generate one."""
+    """Keys of stored and new rows; null where the write generates the key later."""
     stored = single_chunk(table.column(KEY)) if KEY in table.column_names else pa.nulls(rows.num_rows, pa.string())
     if not stored.null_count or not plan.key_config.record_key_fields:
         return stored
@@ -293,7 +293,7 @@ def _filled(stored: pa.Array, gaps: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def _places(table: pa.Table) -> KeyLocations | None:
-    """Where rows are stored; None where the table has no meta columns that would tell."""
+    """The file groups of stored rows; None where the table has no meta columns."""
     if GROUP not in table.column_names:
         return None
     paths = single_chunk(table.column(PATH))

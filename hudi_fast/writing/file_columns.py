@@ -1,4 +1,4 @@
-"""The columns of a base file: Hudi's meta columns in front of the data (table format, section 4.2)."""
+"""The columns of a base file: Hudi's meta columns before the data columns (table format, section 4.2)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CONSTANT = pa.dictionary(pa.int32(), pa.string())
 
 
 def writer_schema(plan: FilePlan) -> pa.Schema:
-    """The Arrow form of ``plan.file_schema`` that tables handed to the Parquet writer have."""
+    """The Arrow form of ``plan.file_schema`` for the Parquet writer."""
     if not plan.config.populate_meta_fields:
         return plan.file_schema
     return pa.schema(
@@ -76,14 +76,14 @@ def new_meta_columns(
 
 
 def carried_schema(plan: FilePlan) -> pa.Schema:
-    """The columns that stored rows bring into a new file: without those that have one value per file, or none."""
+    """The columns of stored rows that are copied into a new file: without those with one value per file, or none."""
     left_out = CONSTANT_META if plan.config.populate_meta_fields else META_COLUMNS
     return pa.schema([field for field in plan.file_schema if field.name not in left_out])
 
 
 @dataclass(frozen=True)
 class CarriedColumns:
-    """How stored rows are carried into a new file.
+    """How stored rows are copied into a new file.
 
     Attributes:
         wanted: columns to read, see :func:`carried_schema`.
@@ -97,7 +97,7 @@ class CarriedColumns:
 
     @classmethod
     def of(cls, plan: FilePlan, partition: str, file_name: str) -> Self:
-        """For a file of that name in a partition."""
+        """The copy for a file of that name in a partition."""
         stored = plan.config.populate_meta_fields
         constants = dict(zip(CONSTANT_META, (partition, file_name), strict=True)) if stored else {}
         return cls(carried_schema(plan), writer_schema(plan), constants)

@@ -3,10 +3,10 @@
 Pure in the plan, the work and the files of the pinned slice; returns plain write stats.
 
 ===================================  ===============================================================================
-file group                           what is written
+file group                           written files
 ===================================  ===============================================================================
 new                                  base files, here (``HoodieCreateHandle``, Hudi 1.2.0)
-existing                             its base file anew: :mod:`hudi_fast.writing.rewrite`
+existing                             a new base file version: :mod:`hudi_fast.writing.rewrite`
 existing, MERGE_ON_READ, no inserts  log files: :mod:`hudi_fast.writing.append`
 ===================================  ===============================================================================
 """
@@ -32,10 +32,10 @@ _FEWEST_ROWS = 100
 
 
 def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
-    """Write one file group and say what was written.
+    """Write one file group and return its write stats.
 
     Raises:
-        CommitConflictError: another writer is about to change it, too, where that is looked for.
+        CommitConflictError: early conflict detection found another writer of the file group.
     """
     if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # others know of it
         require_nobody_ahead(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
@@ -50,7 +50,7 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
 
 
 def _create_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> list[WriteStat]:
-    """Write ``work.inserts``; a file that is full is followed by another with the next suffix."""
+    """Write ``work.inserts``; a full file is followed by another with the next suffix."""
     stats: list[WriteStat] = []
     prefix, _, suffix = work.file_id.rpartition("-")
     rows, start = work.inserts, 0
@@ -91,6 +91,6 @@ def _create_file(
 
 
 def _rows_at_once(incoming: Incoming, ceiling: float) -> int:
-    """Rows between two looks at the file's size: a small part of what fits into it."""
+    """Rows between two checks of the file's size: a small part of the file's capacity."""
     bytes_per_row = max(1.0, incoming.rows.nbytes / max(1, incoming.count))
     return int(min(max(ceiling / 16 / bytes_per_row, _FEWEST_ROWS), BATCH_ROWS))

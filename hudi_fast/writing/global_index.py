@@ -1,11 +1,11 @@
 """Tagging when record keys are unique over the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``,
 ``GLOBAL_RECORD_LEVEL_INDEX``; Hudi 1.2.0).
 
-Every key is looked up in every partition, or where the record index says that it is. A row whose key is stored in
-another partition either moves (the stored row goes, the incoming one is inserted where it belongs now) or, with
-``update.partition.path`` off, changes the stored row in the partition where it is. A key that moved is left behind,
-deleted by the log, in the base file where it was. Where ordering values decide whether a row moves, such a key is not
-stored there: the one that a reader sees decides.
+Every key is looked up in every partition, or in the file group that the record index names. A row whose key is stored
+in another partition either moves (the stored row is deleted, the incoming one inserted into its new partition) or, with
+``update.partition.path`` off, changes the stored row in its old partition. On a merge-on-read table the old base file
+still holds a moved key, deleted by the log. Where ordering values decide whether a row moves, such a key does not
+count as stored: only the row that a reader sees decides.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
 
 
 def _tag_by_index(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
-    """Look each key up where the record index says that it is; slices of the partitions that are touched."""
+    """Look each key up in the file group that the record index names; returns the slices of touched partitions too."""
     found = locate_rows(plan, incoming, rows)
     codes, names = _codes(incoming)
     touched = {*(names[code] for code in np.unique(codes)), *(partition for partition, _ in found.groups)}
@@ -82,7 +82,7 @@ def _tag_by_index(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) 
 def _moves_to_stored_rows(
     plan: WritePlan, incoming: Incoming, match: SliceMatches, codes: npt.NDArray[np.int32], names: list[str]
 ) -> tuple[SliceMatches, npt.NDArray[np.bool_] | None]:
-    """Which matched rows leave this partition; those that lose to the stored row are dropped from the match."""
+    """Matched rows that leave this partition; drops rows that lose to the stored row from the match."""
     if not plan.index.update_partition_path:
         return match, None
     here = names.index(match.slice.partition) if match.slice.partition in names else -1

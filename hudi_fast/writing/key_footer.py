@@ -1,7 +1,7 @@
-"""What a base file's footer says of its keys: bloom filter and key range, gathered while rows are written.
+"""Key metadata of a base file's footer: bloom filter and key range, collected while rows are written.
 
-A rewritten file keeps the filter of the old one and adds the keys that are new to the file: hashing all keys again is
-what makes a rewrite slow. A filter may hold keys that are gone; it may never lack one that is there.
+A rewritten file keeps the filter of the old one and adds the new keys, because hashing all keys again is slow. A filter
+may hold deleted keys; it must hold every stored key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RECORD_KEY = "_hoodie_record_key"
 
 
 class KeyFooter:
-    """Gathers the footer of one file; mutable, lives as long as its writer.
+    """Collects the footer of one file; mutable, lives as long as its writer.
 
     Args:
         bloom: filter to add new keys to; None when the file gets none.
@@ -37,13 +37,13 @@ class KeyFooter:
 
     @classmethod
     def for_new_file(cls, plan: FilePlan) -> KeyFooter:
-        """The footer of a file without a past."""
+        """The footer of the first file of a file group."""
         enabled = plan.config.populate_meta_fields
         return cls(_new_filter(plan.files.bloom) if enabled else None, False, enabled)
 
     @classmethod
     def for_rewritten_file(cls, plan: FilePlan, old: BaseFileFooter, path: str) -> KeyFooter:
-        """The footer of a file that continues another."""
+        """The footer of a file that rewrites another."""
         if not plan.config.populate_meta_fields:
             return cls(None, False, False)
         if not plan.files.bloom.enabled or old.bloom_filter is None:
@@ -52,7 +52,7 @@ class KeyFooter:
         return cls(bloom, True, True)
 
     def carry(self, keys: pa.ChunkedArray) -> None:
-        """Keys of rows that come from the old file, replaced or not."""
+        """Add keys of rows of the old file, replaced or not."""
         if not self._enabled:
             return
         self._widen(keys)
@@ -61,7 +61,7 @@ class KeyFooter:
                 self._bloom.add(chunk)
 
     def add(self, keys: pa.Array) -> None:
-        """Keys that are new to the file."""
+        """Add keys that are new to the file."""
         if not self._enabled:
             return
         self._widen(keys)

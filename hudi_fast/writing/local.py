@@ -1,6 +1,6 @@
 """The local engine: routes rows with a kernel and runs the core's per-partition functions in threads.
 
-Threads serve because the kernels, Parquet encoding and Arrow compute all release the GIL.
+Threads suffice because the kernels, Parquet encoding and Arrow compute release the GIL.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LocalEngine:
 
     Args:
         source: the rows.
-        plan_name: what to report as the plan, and why it was chosen.
+        plan_name: reported name of the physical plan, and why it was chosen.
     """
 
     def __init__(
@@ -50,14 +50,14 @@ class LocalEngine:
         return self.source.schema
 
     def prepare(self, plan: WritePlan) -> None:
-        """Check all rows; nothing has been written yet."""
+        """Check all rows before anything is written."""
         wanted = plan.operation, plan.schema, plan.key_config, plan.rules
         if self._incoming is None or wanted != self._prepared_for:
             self._incoming, self._prepared_for = prepare_rows(plan, self.source), wanted
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the prepared rows."""
-        assert self._incoming is not None, "prepare comes first"
+        assert self._incoming is not None, "write requires prepare"
         plan = with_usable_index(plan)
         incoming = with_auto_keys(plan, self._incoming, task=0)
         names = incoming.partitions.dictionary.to_pylist()
@@ -100,7 +100,7 @@ def _assign(
 
 
 def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
-    """A new file group's rows as several file groups, so that no thread idles while one writes everything."""
+    """Split the rows of one new file group into several, to keep all threads busy."""
     count = min(count, len(work.inserts) // _ROWS_WORTH_A_FILE)
     if count < 2:
         return [work]
@@ -117,7 +117,7 @@ def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
 
 
 def _cost(work: FileGroupWork, is_mor: bool) -> int:
-    """Largest first, so that no big file is left for the end."""
+    """Largest first: starting a big file last would prolong the write."""
     rewritten = work.slice is not None and (len(work.inserts) > 0 or not is_mor)
     size = work.slice.base_file.size if rewritten and work.slice is not None and work.slice.base_file is not None else 0
     return size + 100 * (len(work.inserts) + len(work.base_rows))

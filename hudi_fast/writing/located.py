@@ -1,14 +1,14 @@
-"""Tagging by the record index: only file groups that hold incoming keys are looked into, and those no more than needed.
+"""Tagging by the record index: opens only file groups that hold incoming keys, and only where needed.
 
 ::
 
-    keys ─► record index ─► file group of each ─┬─ COPY_ON_WRITE: its key column ─► row numbers   (a rewrite needs them)
-                                                └─ MERGE_ON_READ: nothing is opened               (a log needs none)
+    keys ─► record index ─► file group of each ─┬─ COPY_ON_WRITE: its key column ─► row numbers (needed by a rewrite)
+                                                └─ MERGE_ON_READ: no file is opened             (a log needs none)
 
-Where the index is stale, which means that the file group is not the table's any more or does not hold the key, the row
-is an insert. A log takes a row at the index's word: one whose key the group does not hold is a row of its own to every
-reader, and is where the index says. Rows that may leave their group are compared with the stored row, and so are looked
-up in any case; as are those of a group that is rewritten after all, to take up inserts (:func:`with_row_numbers`).
+An index entry is stale when the file group is no longer part of the table, or does not hold the key; the row is then an
+insert. A log append trusts the index: a row whose key the group does not hold is an independent row to every reader,
+and the index entry is correct afterwards. Rows that may leave their group are compared with the stored row, so they are
+always looked up; so are rows of a group that is rewritten to take inserts (:func:`with_row_numbers`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LOOKS_UP = frozenset({"upsert", "delete"})
 
 
 def with_usable_index(plan: WritePlan) -> WritePlan:
-    """The plan, with another index where the record index that it asks for is not there and is needed.
+    """The plan; with another index where the requested record index is missing.
 
     Warns:
         HudiWarning: see :func:`hudi_fast.index.record_index.usable_index`.
@@ -49,7 +49,7 @@ def with_usable_index(plan: WritePlan) -> WritePlan:
 
 
 def metadata_for(plan: WritePlan) -> MetadataTable:
-    """The metadata table whose record index the plan uses."""
+    """The metadata table with the plan's record index."""
     table = metadata_of(plan.view)
     if table is None:
         raise ValueError("the plan is pinned to no metadata table, and uses its record index")
@@ -57,13 +57,13 @@ def metadata_for(plan: WritePlan) -> MetadataTable:
 
 
 def locate_rows(plan: WritePlan, incoming: Incoming, rows: Rows, partition: str | None = None) -> KeyLocations:
-    """The file groups of some incoming rows, as far as the record index knows their keys.
+    """The file groups of some incoming rows, as far as the record index holds their keys.
 
     Args:
         plan: the write, which uses the record index.
         incoming: rows of the write.
-        rows: int64[n], which of them.
-        partition: the partition that they belong to; looked at where the index is by partition.
+        rows: int64[n], positions in ``incoming``.
+        partition: their partition; used by a partitioned record index.
     """
     table = metadata_for(plan)
     keys = gather_array(incoming.key_array(), rows)
@@ -85,10 +85,10 @@ def match_slices(
         plan: the write.
         incoming: rows of the write.
         rows: int64[n], ascending.
-        found: where their n keys are.
-        slices: the table's, or those of the partition that is looked at; a group that is not among them holds nothing.
+        found: file groups of their n keys.
+        slices: the table's, or those of one partition; a group without a slice here holds no keys.
         run: how slices are looked up: ``map`` or a pool's.
-        moves: bool[n], rows that do not belong to the partition where their key is, and may leave it; None for none.
+        moves: bool[n], rows that may leave the partition where their key is stored; None for no rows.
     """
     by_group = {(one.partition, one.file_id): one for one in slices}
     live = [(number, by_group[group]) for number, group in enumerate(found.groups) if group in by_group]
@@ -106,14 +106,14 @@ def match_slices(
 def match_located(
     plan: WritePlan, incoming: Incoming, slice_: FileSlice, rows: Rows, moves: Flags | None = None
 ) -> SliceMatches | None:
-    """Those of ``rows`` whose key the slice holds, or may be taken to hold; None when there are none.
+    """The ``rows`` whose key the slice holds, verified or trusted; None for no rows.
 
     Args:
         plan: the write.
         incoming: rows of the write.
-        slice_: where the record index says that their keys are.
+        slice_: the slice that the record index names.
         rows: int64[n], ascending.
-        moves: bool[n], rows that may leave the slice's partition; None for none.
+        moves: bool[n], rows that may leave the slice's partition; None for no rows.
     """
     if not plan.config.is_mor or plan.partial is not None:  # rows of a partial update must not stand alone
         return look_up(plan, slice_, _keys(incoming, rows))
@@ -127,9 +127,9 @@ def match_located(
 
 
 def with_row_numbers(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -> FileGroupWork:
-    """The work with the rows of the base file that it is about, for a file group that is rewritten.
+    """The work with base file row numbers, for a file group that is rewritten.
 
-    A row whose key the file does not hold is inserted, if it is one to keep.
+    A row whose key the file does not hold is inserted, unless it is a delete.
     """
     if work.slice is None or (work.base_rows >= 0).all():
         return work

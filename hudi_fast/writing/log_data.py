@@ -1,4 +1,4 @@
-"""Rows and deleted keys as the content of log blocks.
+"""Encodes rows and deleted keys as the content of log blocks.
 
 ::
 
@@ -30,13 +30,13 @@ __all__ = ["DataBlock", "data_blocks", "delete_records"]
 
 @dataclass(frozen=True, slots=True)
 class DataBlock:
-    """A data block to be written.
+    """An encoded data block.
 
     Attributes:
-        kind: of which format.
-        content: buffers, one after the other.
-        rows: how many it holds.
-        ranges: of the columns that were asked for.
+        kind: block type.
+        content: consecutive buffers.
+        rows: number of rows.
+        ranges: of the requested columns.
     """
 
     kind: BlockType
@@ -53,18 +53,18 @@ def data_blocks(
     parquet: ParquetSettings,
     stats_columns: Collection[str] = (),
 ) -> Iterator[DataBlock]:
-    """All rows of ``tables`` in as many blocks as their size asks for, in order.
+    """Encode all rows of ``tables`` as blocks of bounded size, in order.
 
     Args:
-        tables: rows in ``schema``, so many at a time that memory bears two of them beside a block.
+        tables: rows in ``schema``; memory holds two of these tables and a block at a time.
         schema: their columns, in storable types.
         avro_schema: Avro JSON of ``schema``.
         log: format and size of blocks.
         parquet: encoding of Parquet blocks.
-        stats_columns: columns whose ranges are wanted.
+        stats_columns: columns whose ranges are returned.
 
     Raises:
-        InvalidDataError: a null where the schema has none.
+        InvalidDataError: a null in a non-nullable column.
     """
     if log.block_format == "parquet":
         for held in _parquet_parts(tables, log.max_block_size):
@@ -78,14 +78,14 @@ def delete_records(
 ) -> DeleteRecords:
     """Entries of a delete block.
 
-    A null stands for no ordering value. Among several it goes as the lowest of its type, since Apache Hudi 1.2.0 cannot
-    read a null there.
+    A null means no ordering value. With several ordering columns a null is written as the lowest value of its type,
+    because Apache Hudi 1.2.0 cannot read a null there.
 
     Args:
         keys: n record keys.
         partitions: n partition paths.
         ordering: columns of n ordering values, in the types of the table's columns.
-        is_default: bool[n], entries without an ordering value: they win over all that was written before.
+        is_default: bool[n], entries without an ordering value: they win over all earlier rows.
     """
     default = np.array(is_default, dtype=np.bool_)
     if len(ordering) == 1:
@@ -131,7 +131,7 @@ def _avro_block(parts: Sequence[Any], rows: int, ranges: Sequence[ColumnRanges])
 
 
 def _parquet_parts(tables: Iterable[pa.Table], limit: int) -> Iterator[Sequence[pa.Table]]:
-    """The rows of one block after the other; the size of a block is taken before its columns are encoded."""
+    """Split rows into blocks; block sizes are measured before encoding."""
     held: list[pa.Table] = []
     size = 0
     for table in tables:

@@ -1,9 +1,9 @@
 """The new log files of one file group: named, announced, rolled over (``HoodieAppendHandle``, Hudi 1.2.0).
 
-Every write opens files of its own and never appends to one that is there. A version is claimed by its marker, so
-attempts of one task never write to one file; what the attempt that lost has written is deleted at the commit. Markers
-are a write's own: where names do not tell writes apart, whoever makes the file has it, and the others take back their
-marks, since what a write has marked and does not keep is deleted when it commits.
+Every write creates its own files and never appends to existing ones. A marker claims a version, so attempts of one task
+never write to one file; the commit deletes the files of losing attempts. Markers belong to one write: where file names
+are the same for several writes, the write that creates the file owns it, and the others delete their markers, because a
+commit deletes all files that its markers name and its write stats do not.
 
 ====================  =========================================  ================================================
 table version         file name                                  version, write token
@@ -36,7 +36,7 @@ _MOST_VERSIONS_TRIED = 1000
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """Where log blocks go.
+    """Target of log blocks.
 
     Attributes:
         storage: the table's storage.
@@ -44,11 +44,11 @@ class LogTarget:
         instant: the write.
         slice: the slice that is added to.
         token: write token of the writer.
-        max_file_size: bytes beyond which no further block goes into a file.
-        measured: whether blocks come with the ranges of their columns.
-        captured: whether the table has change data capture: write stats then name all files that the log is on top of,
-            from which its readers find out what it changes. (Apache Hudi names those from a pending compaction on, and
-            cannot answer any more once that is complete.)
+        max_file_size: bytes; a file that reaches this size gets no further block.
+        measured: whether blocks have column ranges.
+        captured: whether the table has change data capture: write stats then name all files below the log, from which
+            CDC readers compute its changes. (Apache Hudi names only those from a pending compaction on, and CDC queries
+            fail once the compaction is complete.)
     """
 
     storage: Storage
@@ -63,7 +63,7 @@ class LogTarget:
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """What a block holds: rows of keys that were new to the slice, rows of known keys, deleted keys; column ranges."""
+    """Counts of a block: rows with new keys, rows with known keys, deleted keys; and its column ranges."""
 
     inserts: int = 0
     updates: int = 0
@@ -72,10 +72,10 @@ class BlockCounts:
 
 
 class LogOutput:
-    """The log files that one write adds to one slice; a context manager. What was written is in :attr:`stats`.
+    """Writes the log files that one write adds to one slice; a context manager. :attr:`stats` holds the write stats.
 
     Args:
-        target: where they go.
+        target: of the blocks.
     """
 
     def __init__(self, target: LogTarget) -> None:
@@ -103,7 +103,7 @@ class LogOutput:
         )
 
     def close(self) -> None:
-        """Finish the file that is open, if any, and note what it holds."""
+        """Finish the open file, if any, and add its write stat."""
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
@@ -123,7 +123,7 @@ class LogOutput:
                 self._writer.abort()
 
     def _open(self) -> LogFileWriter:
-        """The first version that nobody has taken."""
+        """The first free version."""
         target, one = self._target, self._target.slice
         old = target.layout_version < 2
         folder = f"{one.partition}/" if one.partition else ""
@@ -161,7 +161,7 @@ class LogOutput:
 
 
 def _new_file(target: LogTarget, path: str) -> LogFileWriter:
-    """Raises FileExistsError when another attempt of this task, or another write, has the name."""
+    """Raises FileExistsError when another attempt of this task, or another write, has claimed the name."""
     storage, kind = target.storage, "CREATE" if target.layout_version > 1 else "APPEND"
     create_marker(storage, target.instant, path, kind)
     try:
@@ -195,5 +195,5 @@ def _logs_before(target: LogTarget) -> list[LogFile]:
 
 
 def _own_logs(one: FileSlice) -> list[LogFile]:
-    """Log files that go by the slice's own instant: not those before a pending compaction that it is merged with."""
+    """Log files named after the slice's own instant: not those from before a pending compaction."""
     return [log for log in one.log_files if log.instant == one.base_instant]

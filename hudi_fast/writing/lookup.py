@@ -1,15 +1,15 @@
-"""Where incoming keys are stored, log files included.
+"""Looks up incoming keys in file slices, log files included.
 
 ::
 
-    slice with a base file      the keys of the base file, whatever its log says of them (HoodieSimpleIndex, Hudi 1.2.0)
-    of its log files, those     the keys of their records: the compaction may have left out a key that was deleted and
-    older than the base file    logged again meanwhile; Apache Hudi inserts it anew, and it is there twice
+    slice with a base file      the keys of the base file, ignoring its log (HoodieSimpleIndex, Hudi 1.2.0)
+    its log files older than    the keys of their records: a compaction may leave out a key that was deleted and logged
+    the base file               again meanwhile; Apache Hudi inserts such a key a second time
     slice of log files alone    the keys of its log records; its rows have no number
 
-A key that the log has deleted counts as stored: rows with it are logged on, since the base file still holds it. For an
-index that may let the incoming row go elsewhere, :func:`living` and :func:`beats_stored` ask what a reader would see
-of a stored key: there a key that the log has deleted is none (``HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded``).
+A key deleted by the log counts as stored: new rows with it are logged to the same slice, because the base file still
+holds it. For an index that may place the incoming row elsewhere, :func:`living` and :func:`beats_stored` use the row
+that a reader sees, so a key deleted by the log is not stored (``HoodieIndexUtils.mergeForPartitionUpdatesIfNeeded``).
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def look_up(
     Args:
         plan: the write.
         slice_: the slice.
-        keys: what to look for.
-        settings: which tests to make before the keys of a base file are read; None for those of the plan's index.
+        keys: incoming keys.
+        settings: tests that precede reading the keys of a base file; None for those of the plan's index.
 
     Raises:
         CorruptTableError: a file of the slice cannot be read.
@@ -87,12 +87,12 @@ def look_up(
 
 
 def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys, run: Runner) -> list[SliceMatches]:
-    """The matches of many slices: those that the metadata table rules out are not opened.
+    """The matches of many slices; slices ruled out by the metadata table are not opened.
 
     Args:
         plan: the write.
         slices: of one partition or of many.
-        keys: what to look for.
+        keys: incoming keys.
         run: how slices are looked up: ``map`` or a pool's.
 
     Raises:
@@ -107,18 +107,18 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
 
 
 def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> SliceMatches | None:
-    """As :func:`look_up`; of a slice with a base file also the keys that stand in its log alone, as rows -1."""
+    """Like :func:`look_up`; for a slice with a base file also keys found only in its log, as rows -1."""
     found = look_up(plan, slice_, keys)
     return found if slice_.base_file is None else _with_logged(plan, found, slice_, slice_, keys)
 
 
 def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
-    """The slice with those log files alone whose writers may have begun before the base file was there; None: none.
+    """The slice with only those log files whose writers may have begun before the base file existed; None: no such.
 
-    Before table version 8 log files do not say who wrote them: all of them count, or none.
+    Before table version 8 log files do not name their writer: all of them count, or no file does.
 
     Raises:
-        CorruptTableError: the archive has to be asked, and cannot be read.
+        CorruptTableError: the archived timeline is needed and cannot be read.
     """
     base, view = slice_.base_file, plan.view
     if base is None or not slice_.log_files:
@@ -135,7 +135,7 @@ def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
 def _with_logged(
     plan: WritePlan, found: SliceMatches | None, slice_: FileSlice, logged_in: FileSlice, keys: IncomingKeys
 ) -> SliceMatches | None:
-    """The matches in a base file, and those of keys that stand in log files alone, as rows -1."""
+    """The matches in a base file, and those of keys found only in log files, as rows -1."""
     if not logged_in.log_files or keys.low is None:
         return found
     logged = _probe(_log_entries(plan, logged_in, _NO_COLUMNS).keys, keys.keys) >= 0
@@ -150,7 +150,7 @@ def _with_logged(
 
 
 def living(plan: WritePlan, incoming: Incoming, match: SliceMatches) -> SliceMatches:
-    """The matches of :func:`look_up` whose stored row a reader would see."""
+    """The matches of :func:`look_up` whose stored row is visible to a reader."""
     if not match.slice.log_files or not len(match.incoming_rows):
         return match
     every = np.ones(len(match.incoming_rows), dtype=np.bool_)
@@ -159,7 +159,7 @@ def living(plan: WritePlan, incoming: Incoming, match: SliceMatches) -> SliceMat
 
 
 def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> Flags:
-    """For some of the matches, whether the incoming row, which is no delete, wins over what a reader would see.
+    """Whether incoming rows, which are not deletes, win over the stored rows that a reader sees.
 
     Args:
         plan: the write.
@@ -180,11 +180,11 @@ def beats_stored(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs
 
 @dataclass(frozen=True)
 class StoredKeys:
-    """Keys of a slice, and what a reader would see of their rows.
+    """Keys of a slice, and their rows as a reader sees them.
 
     Attributes:
         keys: string[n].
-        rows: n rows of the columns asked for: those of the log where it has changed a row.
+        rows: n rows of the requested columns, from the log where it has changed a row.
         gone: bool[n], keys whose row the log has deleted.
     """
 
@@ -194,7 +194,7 @@ class StoredKeys:
 
 
 def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
-    """The keys that :func:`look_up` would find in a slice, with the columns of their ordering values."""
+    """The keys that :func:`look_up` finds in a slice, with the columns of their ordering values."""
     columns = _ordering_roots(plan)
     if slice_.base_file is None:
         keys = _log_entries(plan, slice_, _NO_COLUMNS).keys.unique()
@@ -212,7 +212,7 @@ def stored_keys(plan: WritePlan, slice_: FileSlice) -> StoredKeys:
 
 
 def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Flags) -> StoredKeys:
-    """Of some matches, the columns of the ordering values that a reader would see."""
+    """The ordering values of some matches as a reader sees them."""
     columns = _ordering_roots(plan)
     keys, rows = gather_array(incoming.key_array(), match.incoming_rows[pairs]), match.base_rows[pairs]
     if match.slice.base_file is None:
@@ -227,7 +227,7 @@ def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Fl
 def _seen(
     plan: WritePlan, slice_: FileSlice, keys: pa.Array, stored: pa.Table, logged: Flags | None = None
 ) -> StoredKeys:
-    """``stored``: rows of the base file, one for each key; looked through by what the log says of the key.
+    """Apply the log to ``stored``, rows of the base file, one for each key.
 
     ``logged``: keys that the base file lacks.
     """
@@ -286,6 +286,6 @@ def _nulls(columns: pa.Schema, count: int) -> pa.Table:
 
 
 def _probe(keys: pa.Array, wanted: pa.Array) -> Rows:
-    """For each wanted key the place of one that equals it in ``keys``, -1 for none."""
+    """For each wanted key the position of an equal key in ``keys``, -1 if there is no such key."""
     have, want = varlen_buffers(keys), varlen_buffers(wanted)
     return KeyTable.build(have.offsets, have.data).probe(want.offsets, want.data).astype(np.int64)

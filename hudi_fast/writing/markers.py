@@ -1,8 +1,8 @@
-"""Markers: which files a write was about to make, so that whoever cleans up after it knows what to delete.
+"""Markers: announce each data file before it is written, for the rollback of a failed write.
 
-An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE|APPEND>`` is made before each data
-file (``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until its
-commit: a task that finds it gone was left behind and must not write.
+An empty file ``.hoodie/.temp/<instant>/<partition>/<file name>.marker.<CREATE|MERGE|APPEND>`` is created before each
+data file (``DirectWriteMarkers``, Hudi 1.2.0). The folder of the instant exists from the beginning of the write until
+its commit: a task that finds it missing is a leftover of an ended write and must not write.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIRECT = re.compile(r"^(?P<file>.+)\.marker\.(?P<kind>CREATE|MERGE|APPEND)$")
 
 
 def make_marker_folder(storage: Storage, instant: str) -> None:
-    """Open the write: tasks may make files from now on."""
+    """Create the marker folder; tasks may write files from now on."""
     storage.make_dir(_folder(instant))
 
 
@@ -45,19 +45,18 @@ def create_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
             ``APPEND`` before table version 8, ``CREATE`` from then on.
 
     Raises:
-        CommitError: the write is over; this task was left behind.
-        FileExistsError: the file is announced already.
+        CommitError: the write has ended; this task is a leftover.
+        FileExistsError: the file is already announced.
     """
     if not storage.exists(_folder(instant)):
         raise CommitError(
-            f"The write {instant} of {storage.uri} has ended already; a task that was left behind tried to write "
-            f"{path}."
+            f"The write {instant} of {storage.uri} has already ended; a leftover task of it tried to write {path}."
         )
     storage.create_exclusive(f"{_folder(instant)}/{path}.marker.{kind}", b"")
 
 
 def delete_marker(storage: Storage, instant: str, path: str, kind: str) -> None:
-    """Take an announcement back: the file is another write's. Arguments as for :func:`create_marker`."""
+    """Delete a marker: the file belongs to another write. Arguments as for :func:`create_marker`."""
     storage.delete_file(f"{_folder(instant)}/{path}.marker.{kind}")
 
 
@@ -84,7 +83,7 @@ def marked_files(storage: Storage, instant: str) -> dict[str, str]:
 
 
 def marker_instants(storage: Storage) -> list[str]:
-    """Requested times of the writes whose marker folders are there, in order; some may have ended."""
+    """Requested times of the writes with marker folders, in order; some may have ended."""
     return [entry.name for entry in storage.list_dir(_FOLDER) if entry.is_dir and entry.name.isdigit()]
 
 
@@ -93,7 +92,7 @@ def marked_in_partition(storage: Storage, instant: str, partition: str) -> list[
 
     Args:
         storage: the table's storage.
-        instant: the write, which may be somebody else's and going on.
+        instant: the write; it may belong to another process and still be running.
         partition: partition path.
     """
     folder = _folder(instant)
@@ -118,17 +117,17 @@ def _inside(storage: Storage, path: str, marker: str) -> str:
 
 
 def has_markers(storage: Storage, instant: str) -> bool:
-    """Whether the write got as far as opening its marker folder."""
+    """Whether the write has a marker folder."""
     return storage.exists(_folder(instant))
 
 
 def delete_markers(storage: Storage, instant: str) -> None:
-    """Close the write."""
+    """Delete the marker folder."""
     storage.delete_dir(_folder(instant))
 
 
 def delete_leftover_markers(storage: Storage, pending: Collection[str]) -> None:
-    """Delete the markers of writes that ended, but whose process died before it closed them.
+    """Delete marker folders that ended writes left behind.
 
     Args:
         storage: the table's storage, under its lock.

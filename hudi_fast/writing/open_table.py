@@ -1,7 +1,7 @@
-"""The table that a write goes to: found, or made as the options want it, as the save mode allows.
+"""Opens or creates the target table of a write, depending on the save mode.
 
-A table that is made, or made anew, appears only once the write's schema and rows have been looked at; if the write then
-fails all the same, a table that it made is taken away again.
+A table is created or replaced only after the write's schema and rows have been checked. If the write then fails, a
+table that it created is deleted.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NEEDS_TABLE = frozenset({"delete", "delete_partition"})
 
 @dataclass(frozen=True)
 class Target:
-    """Where a write goes.
+    """Target table of a write.
 
     Attributes:
         storage: the base path.
-        new: properties of the table to make; None to write to the one that is there.
-        exists: whether there is a table; with ``new`` it is replaced.
+        new: properties of the table to create; None to write to the existing one.
+        exists: whether a table exists; with ``new`` it is replaced.
     """
 
     storage: Storage
@@ -50,7 +50,7 @@ class Target:
     exists: bool
 
     def new_state(self) -> TableState:
-        """The state of the table that is to be created, to draft the write against."""
+        """The state of the table before it is created, to draft the write against."""
         assert self.new is not None
         config = TableConfig.from_properties(self.new, self.storage.uri)
         timeline = Timeline(())
@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:
-    """Lists a table that is not there yet, whatever lies below its base path."""
+    """Lists a table before it is created: ignores all files below its base path."""
 
     lists_folders = False
 
@@ -71,13 +71,13 @@ class _Nothing:
 
 
 def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | None:
-    """Decide which table the write goes to; None when the mode is ``ignore`` and there is a table.
+    """Decide the target table of a write; None when the mode is ``ignore`` and the table exists.
 
     Raises:
-        ConfigError: unknown mode, a mode that does not go with the operation, no table name.
-        TableExistsError: there is a table and the mode is ``errorifexists``.
-        TableNotFoundError: a delete, and there is no table.
-        UnsupportedFeatureError: a storage without conditional writes; a table in an object store is to be replaced.
+        ConfigError: unknown mode, a mode that the operation does not allow, no table name.
+        TableExistsError: the table exists and the mode is ``errorifexists``.
+        TableNotFoundError: a delete without a table.
+        UnsupportedFeatureError: a storage without conditional writes; replacing a table in an object store.
     """
     mode = known_mode(storage, mode)
     if options.operation in _NEEDS_TABLE and mode != "append":
@@ -91,8 +91,8 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
         return Target(storage, None, True)
     if exists and not storage.is_local:
         raise UnsupportedFeatureError(
-            f"The table {storage.uri} cannot be replaced by another: nothing is renamed in an object store, so readers "
-            "would meet neither of them whole. Append with hoodie.datasource.write.operation=insert_overwrite_table, "
+            f"The table {storage.uri} cannot be replaced: object stores do not rename folders, so readers would see "
+            "neither table whole. Append with hoodie.datasource.write.operation=insert_overwrite_table, "
             "which replaces all rows, or delete the table first."
         )
     if not exists and options.operation in _NEEDS_TABLE:
@@ -104,7 +104,7 @@ def find_target(storage: Storage, options: WriteOptions, mode: str) -> Target | 
 
 
 def known_mode(storage: Storage, mode: str) -> str:
-    """A save mode in small letters, ``error`` as ``errorifexists``, for a place that can be written to.
+    """Validate storage and save mode; returns the mode in lower case, ``error`` as ``errorifexists``.
 
     Raises:
         ConfigError: unknown mode.
@@ -118,12 +118,12 @@ def known_mode(storage: Storage, mode: str) -> str:
 
 
 def create_table(target: Target) -> TableState:
-    """Make the table; one that is there goes first, with all its history.
+    """Create the table; an existing one is deleted first, with all its history.
 
-    Call it under the lock of the table that is there.
+    Call it under the lock of the existing table.
 
     Raises:
-        TableExistsError: another process has made one since the target was found.
+        TableExistsError: another process has created a table since the target was decided.
     """
     assert target.new is not None
     if target.exists:
@@ -134,11 +134,11 @@ def create_table(target: Target) -> TableState:
 
 
 def remove_if_unused(storage: Storage, shared: bool) -> None:
-    """Take a table away that this write made and nobody has written to.
+    """Delete a table that this write created, unless another writer has written to it.
 
     Args:
         storage: the table's storage, under its lock.
-        shared: whether what is pending may be the write of somebody else.
+        shared: whether pending instants may belong to other writers.
     """
     try:
         config = TableConfig.from_properties(load_properties(storage), storage.uri)
@@ -156,7 +156,7 @@ def remove_if_unused(storage: Storage, shared: bool) -> None:
 
 
 def table_exists(storage: Storage, broken_counts: bool) -> bool:
-    """Whether there is a table; one that cannot be understood is an error, unless it is going to be replaced anyway."""
+    """Whether a table exists; raises for an unreadable table that is not being replaced."""
     try:
         load_properties(storage)
     except TableNotFoundError:

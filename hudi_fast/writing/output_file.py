@@ -1,4 +1,4 @@
-"""What making a base file has in common, whether it starts a file group or continues one."""
+"""Writes a base file, the first one of a file group or a later version."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ BATCH_ROWS = 65536
 """Rows that are written at a time."""
 
 _LEARN_FROM = 8
-"""Share of a file's size, as a divisor, whose compression stands for that of the rest."""
+"""Share of a file's size, as a divisor, from which the compression of the rest is estimated."""
 
 _NO_ROWS_YET = 16
-"""A Parquet file begins with four bytes of magic; more of them are rows."""
+"""Length of a Parquet file's leading magic; bytes beyond it are rows."""
 
 
 class OutputFile:
-    """One base file under way: announced by a marker, opened with its first rows.
+    """Writer of one base file: announced by a marker, opened with its first rows.
 
     Args:
         plan: the write.
-        work: says partition and writer.
+        work: has partition and write token.
         file_id: the file group.
         kind: marker type, ``CREATE`` or ``MERGE``.
-        footer: gathers what the footer says of keys.
+        footer: collects the key metadata of the footer.
     """
 
     def __init__(self, plan: FilePlan, work: FileGroupWork, file_id: str, kind: str, footer: KeyFooter) -> None:
@@ -72,8 +72,8 @@ class OutputFile:
     def is_full(self, ceiling: float) -> bool:
         """Whether the file would have more than ``ceiling`` bytes if it ended now.
 
-        Rows that wait are taken to compress as those did that are in the file; to learn how that is, the first row
-        group is closed early.
+        Assumes that buffered rows compress like the written rows; the first row group is closed early to measure the
+        compression.
         """
         if self._writer is None:
             return False
@@ -84,7 +84,7 @@ class OutputFile:
         return encoded + waiting * (encoded / known if known else 1.0) > ceiling
 
     def close(self) -> int:
-        """Finish the file, which may be one without rows; its length in bytes. :attr:`ranges` says what it holds."""
+        """Finish the file, which may be empty; returns its length in bytes and sets :attr:`ranges`."""
         if self._writer is None:
             self._writer = self._open(writer_schema(self._plan).empty_table())
         size = self._writer.close(self.footer.finish())
@@ -115,14 +115,14 @@ def new_rows(
 
     Args:
         plan: the write.
-        work: says partition and writer.
+        work: has partition and write token.
         incoming: rows of the write.
-        rows: int64[n], which of them.
-        file_name: the base file they go to.
+        rows: int64[n], positions in ``incoming``.
+        file_name: the base file.
         first: sequence number of the first.
     """
     schema = writer_schema(plan)
-    if not len(rows):  # a delete by key brings no columns
+    if not len(rows):  # a delete by key has no data columns
         return schema.empty_table()
     keys = gather_array(incoming.key_array(), rows)
     meta = new_meta_columns(plan, keys, work.partition, file_name, work.token.task, first)

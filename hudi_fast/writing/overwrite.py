@@ -1,10 +1,10 @@
-"""Save mode ``overwrite``: a whole table replaced by a new one, all or nothing.
+"""Save mode ``overwrite``: replaces a whole table atomically.
 
 ::
 
-    stage      an empty folder beside the table        what a crashed overwrite left there goes
-    (write)    the new table is made and written in it; the old one is read on meanwhile
-    exchange   the two folders change places           visible, at once
+    stage      an empty folder beside the table        leftovers of a crashed overwrite are deleted
+    (write)    the new table is created and written in it; readers still use the old one
+    exchange   the two folders change places           the new table is visible
     discard    the old table is deleted
 
 Where the table's folder cannot be exchanged (it is a mount point, or its parent folder is read-only) the old table is
@@ -25,7 +25,7 @@ __all__ = ["discard", "empty_table", "exchange", "stage"]
 
 
 def stage(storage: Storage) -> Storage | None:
-    """Where to write the new table; None when it has to be written in place. Call it under the table's lock."""
+    """The staging folder of the new table; None when it is written in place. Call it under the table's lock."""
     root = storage.fs_path("")
     parent, _, name = root.rpartition("/")
     if not storage.is_local or not name or os.path.ismount(root) or not os.access(parent or "/", os.W_OK | os.X_OK):
@@ -41,11 +41,11 @@ def stage(storage: Storage) -> Storage | None:
 
 
 def exchange(storage: Storage, staged: Storage) -> None:
-    """Put the new table where the old one is, and the old one where the new one was.
+    """Exchange the folders of the new and the old table.
 
     Raises:
-        CommitError: it did not happen.
-        CommitStateUnknownError: storage does not say whether it did.
+        CommitError: the exchange failed.
+        CommitStateUnknownError: storage errors hide whether it succeeded.
     """
     before = _identity(storage)
     try:
@@ -55,24 +55,24 @@ def exchange(storage: Storage, staged: Storage) -> None:
             done = _identity(storage) != before
         except OSError as second:
             raise CommitStateUnknownError(
-                f"Putting the new table in the place of {storage.uri} failed ({error}), and so did looking whether it "
-                f"is there ({second}). Look at the table before anything is run again."
+                f"Replacing {storage.uri} by the new table failed ({error}), and so did checking which table is there "
+                f"({second}). Inspect the table before you run anything again."
             ) from error
         if not done:
             raise CommitError(
-                f"The new table could not be put in the place of {storage.uri}: {error}. The table is as before; run "
-                "the operation again."
+                f"The new table could not replace {storage.uri}: {error}. The table is as before; run the operation "
+                "again."
             ) from error
 
 
 def discard(staged: Storage) -> None:
-    """Delete what is beside the table; if that fails the next overwrite does it."""
+    """Delete the staging folder; if that fails, the next overwrite does it."""
     with contextlib.suppress(OSError):
         staged.delete_dir("")
 
 
 def empty_table(storage: Storage) -> None:
-    """Delete everything below the base path but the lock; the properties go last, so that a crash can be repaired."""
+    """Delete everything below the base path except the lock; the properties last, so that a crash can be repaired."""
     for entry in storage.list_dir(""):
         if entry.path != ".hoodie":
             _ = storage.delete_dir(entry.path) if entry.is_dir else storage.delete_file(entry.path)
@@ -84,7 +84,7 @@ def empty_table(storage: Storage) -> None:
 
 
 def _identity(storage: Storage) -> bytes:
-    """The properties say to the microsecond when they were written, so no two tables share them."""
+    """Identity of a table: its properties hold their time of writing in microseconds, so they are unique."""
     try:
         return storage.read_bytes(PROPERTIES_PATH)
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""Partial updates: rows that bring the key, the ordering fields and only those columns that are to change.
+"""Partial updates: rows with the key, the ordering fields and only the columns to change.
 
-They become log blocks whose schema lists these columns (header IS_PARTIAL); the others keep what they have when the
-slice is merged. A key that is not stored has nothing to keep, so such rows are refused before a file is written.
+They become log blocks whose schema lists these columns (header IS_PARTIAL); merging the slice keeps the stored values
+of all other columns. Rows whose key is not stored are refused before a file is written.
 
 Source: table format, section 6.6; ``HoodieAppendHandle``, Hudi 1.2.0.
 """
@@ -33,7 +33,7 @@ def partial_columns(
     known: pa.Schema | None,
     incoming: pa.Schema,
 ) -> PartialColumns:
-    """What the rows of a partial update bring.
+    """The columns of a partial update.
 
     Args:
         config: the table's configuration.
@@ -46,19 +46,19 @@ def partial_columns(
     Raises:
         ConfigError: another operation than upsert, or a table without rows.
         SchemaMismatchError: columns that the table lacks, or no column to change.
-        UnsupportedFeatureError: a kind of table or index whose readers and writers know no partial blocks.
+        UnsupportedFeatureError: a kind of table or index that does not support partial blocks.
     """
     if operation != "upsert" or known is None:
         raise ConfigError(
-            f"{_OPTION}=true updates rows of a table: it goes with upsert alone, into a table that has rows. The "
+            f"{_OPTION}=true updates stored rows: it requires upsert, into a table that has rows. The "
             f"operation is {operation}" + (", and the table has no commit yet." if known is None else ".")
         )
     problems = {
         "a COPY_ON_WRITE table": not config.is_mor,
-        f"table version {config.version}, whose readers know no partial blocks": config.version < _FIRST_VERSION,
+        f"table version {config.version}, whose readers do not support partial blocks": config.version < _FIRST_VERSION,
         f"the global index {options.index_type}, which may move rows": options.is_global_index
         and options.update_partition_path,
-        "a table that makes one row of two by itself (hoodie.table.partial.update.mode, or a merger)": rules.blends,
+        "a table with its own way of merging rows (hoodie.table.partial.update.mode, or a merger)": rules.blends,
     }
     found = [text for text, present in problems.items() if present]
     if found:
@@ -67,7 +67,7 @@ def partial_columns(
     unknown = [name for name in given if name not in known.names]
     if unknown:
         raise SchemaMismatchError(
-            f"A partial update of table {config.name} brings the columns {unknown}, which the table does not have; add "
+            f"A partial update of table {config.name} has the columns {unknown}, which the table does not have; add "
             "them with an upsert of whole rows first."
         )
     schema = pa.schema([field for field in known if field.name in given])
@@ -81,7 +81,7 @@ def refuse_unknown(plan: WritePlan, incoming: Incoming, works: Iterable[FileGrou
     """Fail if a partial update has rows whose key is not stored.
 
     Raises:
-        InvalidDataError: saying how many, with an example.
+        InvalidDataError: with their number and an example.
     """
     if plan.partial is None:
         return
@@ -90,7 +90,7 @@ def refuse_unknown(plan: WritePlan, incoming: Incoming, works: Iterable[FileGrou
         key = incoming.key_array()[int(found[0].inserts[0])].as_py()
         raise InvalidDataError(
             f"{sum(len(work.inserts) for work in found)} rows of the partial update have a key that {plan.storage.uri} "
-            f"does not hold, for example {key!r} in partition {found[0].partition!r}. Only rows that are there can be "
+            f"does not hold, for example {key!r} in partition {found[0].partition!r}. Only stored rows can be "
             "updated in part; insert whole rows for the others, without "
             f"{_OPTION}."
         )

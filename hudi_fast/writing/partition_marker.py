@@ -1,4 +1,4 @@
-"""The file that makes a folder a partition (``HoodiePartitionMetadata``, Hudi 1.2.0)."""
+"""The partition marker: a file that identifies a folder as a partition (``HoodiePartitionMetadata``, Hudi 1.2.0)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ensure_partition_marker"]
 
 
 def ensure_partition_marker(storage: Storage, partition: str, instant: str, in_base_format: bool) -> None:
-    """Make the marker if the partition has none; an existing one is never rewritten.
+    """Create the marker if the partition has none; an existing one is never rewritten.
 
     Args:
         storage: the table's storage.

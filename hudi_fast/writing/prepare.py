@@ -1,6 +1,6 @@
-"""Step 1 of a write: incoming columns become rows of the table, with record keys and partition paths.
+"""Step 1 of a write: converts incoming columns to rows of the table, with record keys and partition paths.
 
-Everything that makes a row unfit for the table is found here, before anything is written.
+All checks of rows happen here, before anything is written.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _PATHS = pa.dictionary(pa.int32(), pa.string())
 
 
 def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
-    """Conform, key and place rows.
+    """Cast rows to the table's schema, and compute their keys and partition paths.
 
     Args:
         plan: the write; its instant is not needed yet.
-        table: columns as the user gave them.
+        table: input columns.
 
     Raises:
-        InvalidDataError: null or empty keys, nulls where the schema has none, no ordering field.
-        SchemaMismatchError: a column cannot be made to fit.
+        InvalidDataError: null or empty keys, nulls in non-nullable columns, no ordering field.
+        SchemaMismatchError: a column cannot be cast.
     """
     if plan.is_dml:
         return prepare_dml_rows(plan, table)
@@ -58,12 +58,12 @@ def prepare_rows(plan: WritePlan, table: pa.Table) -> Incoming:
 
 
 def _stored_places(plan: WritePlan, table: pa.Table) -> pa.Table:
-    """What rows that were read from the table say of their keys and partition paths."""
+    """Keys and partition paths of rows that were read from the table, from their meta columns."""
     return conform(table, pa.schema([plan.input_schema.field(name) for name in _key_columns(plan)]))
 
 
 def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
-    """Where several rows have one key, the one that will stay is made of all of them."""
+    """Whether several rows with one key are merged into one."""
     if incoming.keys is None:
         return incoming
     codes = np.asarray(incoming.partitions.indices, dtype=np.int32)
@@ -74,7 +74,7 @@ def _blended(plan: WritePlan, incoming: Incoming) -> Incoming:
 
 
 def columns_for(plan: WritePlan, columns: Sequence[str]) -> list[str]:
-    """Those of the incoming columns that the write looks at, in their order.
+    """The incoming columns that the write uses, in their order.
 
     A delete needs key and partition columns; everything else needs the table's columns.
     """
@@ -116,7 +116,7 @@ def _prepare_deletes(plan: WritePlan, table: pa.Table) -> Incoming:
 
 
 def _prepare_partitions(plan: WritePlan, table: pa.Table) -> Incoming:
-    """Rows that only say which partitions go."""
+    """Rows that only name partitions to delete."""
     needed = pa.schema([field for field in plan.schema if field.name in table.column_names])
     keyed = conform(table.select(needed.names), needed)
     paths = _partition_array(plan.key_config, keyed) if table.num_columns else pa.array([], _PATHS)

@@ -1,4 +1,5 @@
-"""Which file groups a replace commit ends (``insert_overwrite``, ``insert_overwrite_table``, ``delete_partition``)."""
+"""The file groups that a replace commit replaces (``insert_overwrite``, ``insert_overwrite_table``,
+``delete_partition``)."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ REPLACING = frozenset({"insert_overwrite", "insert_overwrite_table", "delete_par
 
 
 def replaced_groups(plan: WritePlan, options: WriteOptions, written: Iterable[str]) -> dict[str, list[str]]:
-    """Partition path to the file ids that end with this write; empty for operations that replace nothing.
+    """Replaced file ids by partition path; empty for operations that do not replace file groups.
 
     Args:
-        plan: the write, with the pinned view: file groups of the write itself are not in it.
+        plan: the write, with the pinned view, which lacks file groups of the write itself.
         options: names partitions to delete.
         written: partition paths that received rows (or, for ``delete_partition``, that rows named).
 
@@ -55,11 +56,11 @@ def _refuse_planned(plan: WritePlan, replaced: Mapping[str, Iterable[str]]) -> N
     ]
     if blocked:
         raise CommitConflictError(
-            f"{plan.operation} on {plan.storage.uri} would end file groups that are to be rewritten by a pending "
-            f"clustering or compaction: {blocked}. Run or roll back the service first."
+            f"{plan.operation} on {plan.storage.uri} would replace file groups that a pending clustering or compaction "
+            f"is going to rewrite: {blocked}. Run or roll back the service first."
         )
 
 
 def _matches(partition: str, patterns: Iterable[str]) -> bool:
-    """A star, plain or url-encoded, stands for any text; nothing else is special."""
+    """A pattern from a partition path: a star, plain or url-encoded, matches any text; other characters are literal."""
     return any(re.fullmatch(_ANY.join(map(re.escape, _STAR.split(each))), partition) for each in patterns)

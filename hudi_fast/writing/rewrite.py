@@ -1,10 +1,9 @@
 """Rewriting a base file with rows replaced, dropped and appended (``HoodieWriteMergeHandle``, ``HoodieConcatHandle``;
 Hudi 1.2.0).
 
-The work names base rows by position. Which incoming rows win is settled by :mod:`hudi_fast.merging.matched_rows`, the
-file is
-walked by :mod:`hudi_fast.merging.base_merge`: what reads and compaction do with log entries is done here with incoming
-rows. Rows that change get new meta columns; all others keep theirs, the file's name aside. Tables with change data
+The work names base rows by position. :mod:`hudi_fast.merging.matched_rows` resolves which incoming rows win, and
+:mod:`hudi_fast.merging.base_merge` iterates over the file: it merges incoming rows here as reads and compaction merge
+log entries. Changed rows get new meta columns; all others keep theirs, except the file name. Tables with change data
 capture get a change log beside the file (:mod:`hudi_fast.writing.change_log`).
 """
 
@@ -96,11 +95,11 @@ def _append(
         first += len(part)
 
 
-# ---- what wins
+# ---- merging
 
 
 def _resolve(plan: WritePlan, work: FileGroupWork, incoming: Incoming, reader: BaseFileReader) -> BaseRowUpdates:
-    """Decide over the rows that the work names; a stored row whose key moves to another partition goes."""
+    """Merge the rows that the work names; a stored row whose key moves to another partition is deleted."""
     base_rows, sources = work.base_rows, work.incoming_rows
     deletes = _deletes(incoming, sources)
     if work.moved is not None:
@@ -124,7 +123,7 @@ def _deletes(incoming: Incoming, sources: Rows) -> Flags:
 
 
 def _stored_ordering(plan: WritePlan, reader: BaseFileReader, base_rows: Rows) -> tuple[pa.ChunkedArray, ...]:
-    """Ordering columns of the stored rows in today's types; null in a file that is older than the column."""
+    """Ordering columns of the stored rows in the table's current types; null in a file older than the column."""
     roots = sorted({name.split(".")[0] for name in plan.rules.ordering_fields})
     wanted = pa.schema([plan.schema.field(name).with_nullable(True) for name in roots])
     return ordering_columns(plan.rules, gather(stored_table(reader, wanted), base_rows))
@@ -134,15 +133,15 @@ def _stored_ordering(plan: WritePlan, reader: BaseFileReader, base_rows: Rows) -
 
 
 class _Updates:
-    """Makes the rows that take the place of stored ones.
+    """Builds the rows that replace stored ones.
 
     Args:
         plan: the write.
         work: the file group.
         incoming: rows of the write.
-        changes: what they do to the file.
+        changes: their changes to the file.
         name: the new file's name.
-        schema: columns to make: those that differ from row to row.
+        schema: columns to build: those that differ from row to row.
     """
 
     def __init__(
@@ -154,8 +153,8 @@ class _Updates:
         name: str,
         schema: pa.Schema,
     ) -> None:
-        self.kept = 0  # stored rows that stayed as they were, for the incoming row had nothing to add
-        self.gone = 0  # stored rows that the user's function let go
+        self.kept = 0  # stored rows left unchanged by the incoming row
+        self.gone = 0  # stored rows deleted by the user's merger
         self._plan, self._work, self._incoming, self._changes = plan, work, incoming, changes
         self._name, self._schema = name, schema
 

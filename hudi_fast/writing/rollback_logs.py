@@ -1,11 +1,11 @@
-"""Taking log blocks back before table version 8: a command block in a log file of its own says to pass over them.
+"""Invalidates log blocks before table version 8, with a command block in a new log file.
 
 ::
 
     slice ─► its log files ─► the next version ─► marker ─► log file with one command block
 
-A rollback that is carried out again finds by their markers what it made before: such a file is whole, it does, and the
-metadata table may list it already.
+A repeated rollback finds the files of its earlier attempt by their markers: such a file is complete and valid, and the
+metadata table may already list it.
 
 Source: ``RollbackHelperV1`` (Hudi 1.2.0).
 """
@@ -33,8 +33,8 @@ def take_back(
 
     Args:
         storage: the table's storage.
-        rollback: requested time of the rollback; its marker folder is there.
-        failed: requested time of the instant whose blocks are passed over from now on.
+        rollback: requested time of the rollback; its marker folder exists.
+        failed: requested time of the instant whose blocks are invalidated.
         partition: partition path.
         slices: file id and base instant of each.
         marked: files that the rollback announced before.
@@ -49,7 +49,7 @@ def take_back(
         version = max((log.version for log in logs if (log.file_id, log.instant) == (file_id, base)), default=0) + 1
         name = log_file_name(file_id, base, version, _TOKEN)
         path = check_relative(f"{partition}/{name}" if partition else name)
-        with contextlib.suppress(FileExistsError):  # an earlier attempt came as far as that
+        with contextlib.suppress(FileExistsError):  # written by an earlier attempt
             create_marker(storage, rollback, path, "APPEND")
         storage.create_exclusive(path, block)
         made[path] = len(block)

@@ -1,17 +1,17 @@
-"""Which files undoing an instant touches: the plan of its rollback.
+"""Plans a rollback: the files of the instant that is rolled back.
 
 ::
 
-    completed    files that its own commit metadata names
-    inflight     files that its markers announce; where it left none, all folders are listed for its files
-    requested    none: it made no file
+    completed    files that its commit metadata names
+    inflight     files that its markers announce; without markers, all folders are listed for its files
+    requested    no files
                                     ─► from table version 8: each is deleted
-                                    ─► before: log files that were added to an older slice are to be answered
+                                    ─► before: log files added to an older slice get a command block
 
-So the cost is that of the write and not of the table, but for a write that died before it opened its marker folder.
-Before table version 8 log files are named after the slice that they are on top of. Those on top of a completed
-instant's files go with these: nothing counts in them, since whatever was logged there is undone already. A write that
-logs there still goes the same way afterwards: were its log files left, answered, they would be a file group again.
+The cost depends on the write and not on the table, except for a write that failed before it created its marker folder.
+Before table version 8 log files are named after the slice below them. Log files on top of a completed instant's files
+are deleted with these files: their writes are already rolled back, so they hold no valid rows. Log files of a write
+that still logs there are deleted by its own rollback: with a command block they would form a file group again.
 
 Sources: ``MarkerBasedRollbackStrategy``, ``ListingBasedRollbackStrategy`` (Hudi 1.2.0).
 """
@@ -47,19 +47,19 @@ __all__ = [
 
 
 def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, restoring: bool = False) -> RollbackPlan:
-    """What undoing an instant does; nothing is written.
+    """Plan the rollback of an instant; nothing is written.
 
     Args:
         storage: the table's storage.
         config: its configuration.
         instant: a commit, delta commit, replace commit, clustering, compaction or log compaction in any state.
-        restoring: whether a restore takes it back, which has taken back what was logged on top of a compaction too.
+        restoring: the rollback is part of a restore, which has also rolled back the logs on top of a compaction.
 
     Returns:
         The plan; it names files by absolute path.
 
     Raises:
-        CorruptTableError: the metadata of a completed instant, or a marker, cannot be understood.
+        CorruptTableError: the metadata of a completed instant, or a marker, cannot be parsed.
     """
     deleted: list[RollbackRequest] = []
     appended: dict[tuple[str, str, str], dict[str, int]] = {}
@@ -82,12 +82,12 @@ def plan_rollback(storage: Storage, config: TableConfig, instant: Instant, resto
 
 
 def log_of(path: str) -> LogFile | None:
-    """The log file that a path names; None when it names something else."""
+    """The log file at a path; None for other files."""
     return parse_log_file(FileStat(path, 0, 0, False))
 
 
 def _files_of(storage: Storage, config: TableConfig, instant: Instant, restoring: bool) -> set[str]:
-    """Files that the instant made, or may have made."""
+    """Files that the instant wrote, or may have written."""
     if instant.is_completed:
         found = set(_named_by(_metadata_of(storage, config, instant)))
     else:
@@ -139,7 +139,7 @@ def _listed(storage: Storage, config: TableConfig, failed: Instant) -> Iterator[
     for partition in lister.partitions():
         for entry in lister.files(partition):
             base, log = parse_base_file(entry), parse_log_file(entry)
-            # Logs of rows that are named after a compaction (table version 6) are those of writers that went on.
+            # Logs of rows named after a compaction (table version 6) belong to writers that ran concurrently with it.
             own_log = log if log is not None and (failed.action != "compaction" or log.is_cdc) else None
             named = base or own_log
             if named is not None and named.instant == failed.requested:
@@ -149,7 +149,7 @@ def _listed(storage: Storage, config: TableConfig, failed: Instant) -> Iterator[
 
 
 def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> frozenset[tuple[str, str, str]]:
-    """Partition path, file id and base instant of the slices that the write was about to log to, by its own account."""
+    """Partition path, file id and base instant of the slices that the inflight file announces for logging."""
     path = f"{config.timeline_folder}/{failed.file_name}"
     try:
         profile = decode_commit_metadata(read_instant_body(storage, config, failed), path)
@@ -158,7 +158,7 @@ def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> f
     return frozenset((stat.partition_path, stat.file_id, stat.prev_commit) for stat in profile.write_stats())
 
 
-# ---- slices that go as a whole
+# ---- slices that are deleted as a whole
 
 
 def _planned_partitions(storage: Storage, config: TableConfig, compaction: Instant) -> set[str]:
@@ -175,7 +175,7 @@ def _logs_on_top(storage: Storage, partitions: Iterable[str], begins: str) -> It
 
 
 def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set[str]:
-    """Instants whose slices are gone: rollbacks and restores of a timeline took them back, or are about to.
+    """Instants without slices: rollbacks and restores of a timeline have removed them, or are about to.
 
     Args:
         storage: the table's storage.
@@ -185,12 +185,12 @@ def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set
     there = {one.requested for one in timeline.instants}
     found = set(undone_instants(storage, config, timeline))
     plans = (plan for _, plan in pending_rollbacks(storage, config, timeline))
-    # A compaction is requested again: what was logged on top of it counts.
+    # A rolled-back compaction is requested again: logs on top of it stay valid.
     return found - there | {plan.instant for plan in plans if plan.action != "compaction"}
 
 
 def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[str]:
-    """What completed rollbacks and restores of a timeline undid; what cannot be understood of them is left out.
+    """Instants undone by completed rollbacks and restores of a timeline; unreadable ones are left out.
 
     Args:
         storage: the table's storage.
@@ -208,11 +208,11 @@ def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -
                 yield from (requested for requested, _ in decode_restore_metadata(body).instants)
 
 
-# ---- rollbacks that are there
+# ---- pending rollbacks
 
 
 def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:
-    """The plan of a pending rollback; None when it was cut off while it was requested: nothing was done then.
+    """The plan of a pending rollback; None when its requested file is truncated: it has not started then.
 
     Args:
         storage: the table's storage.
@@ -229,7 +229,7 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
 def pending_rollbacks(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Pending rollbacks with their plans, oldest first; those whose plan was cut off are left out.
+    """Pending rollbacks with their plans, oldest first; those with a truncated plan are left out.
 
     Args:
         storage: the table's storage.
@@ -245,12 +245,12 @@ def pending_rollbacks(
 def rollback_of(
     storage: Storage, config: TableConfig, rollbacks: Iterable[Instant], instants: Container[str]
 ) -> tuple[Instant, str] | None:
-    """The first of some rollbacks that takes one of these instants back, and which; None when none does.
+    """The first rollback of one of these instants, and the instant; None without a match.
 
     Args:
         storage: the table's storage.
         config: its configuration.
-        rollbacks: which to look at, one after the other.
+        rollbacks: in the order of the search.
         instants: requested times.
     """
     for one in rollbacks:
@@ -261,7 +261,7 @@ def rollback_of(
 
 
 def pending_rollback_of(storage: Storage, config: TableConfig, timeline: Timeline, instant: str) -> Instant | None:
-    """The pending rollback that is to take an instant back; None when there is none.
+    """The pending rollback of an instant; None without one.
 
     Args:
         storage: the table's storage.

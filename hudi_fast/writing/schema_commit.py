@@ -1,11 +1,11 @@
-"""What a commit says of the table's schema, and the schema commit beside it on tables with a schema history.
+"""The schema in commit metadata, and the schema commit of tables with a schema history.
 
 ::
 
     FilePlan ─► extra metadata: ``schema`` (Avro), ``latest_schema`` (internal)
          └─────► .hoodie/.schema/<instant>: all internal schemas, newest first; before the commit is visible
 
-Every commit leaves the whole history behind, so that it outlives the archiving of those that altered the schema.
+Every commit stores the whole history, so it remains after the commits that altered the schema are archived.
 
 Source: ``BaseHoodieWriteClient.saveInternalSchema``, ``FileBasedInternalSchemaStorageManager`` (Hudi 1.2.0).
 """
@@ -27,13 +27,13 @@ from hudi_fast.writing.plan import FilePlan
 __all__ = ["BY_THIS_COMMIT", "avro_of_columns", "record_schema", "schema_metadata", "stored_columns"]
 
 BY_THIS_COMMIT = -1
-"""Version of an internal schema that a commit makes whose instant is not known yet."""
+"""Version of an internal schema of a commit without an instant yet."""
 
 _LATEST = "latest_schema"
 
 
 def stored_columns(schema: pa.Schema, config: TableConfig) -> pa.Schema:
-    """The columns that files hold. A table may keep its partition columns in the path only."""
+    """The columns in data files. A table may keep its partition columns in the path only."""
     dropped = config.partition_fields if config.drop_partition_columns else ()
     return pa.schema([field for field in schema if field.name not in dropped])
 
@@ -44,7 +44,7 @@ def avro_of_columns(columns: pa.Schema, table_name: str) -> str:
 
 
 def schema_metadata(plan: FilePlan) -> dict[str, str]:
-    """The extra metadata of a commit that tell of the schema.
+    """The schema entries of a commit's extra metadata.
 
     Args:
         plan: of the write or service, with its instant.
@@ -55,14 +55,14 @@ def schema_metadata(plan: FilePlan) -> dict[str, str]:
 
 
 def record_schema(state: TableState, plan: FilePlan, clock: InstantClock) -> None:
-    """Write the schema commit of a write that is about to become visible; nothing for a table without history.
+    """Write the schema commit of a write right before it becomes visible; does nothing without a schema history.
 
-    Schema commits of writes that came to nothing go, and old ones: each holds all that was before it.
+    Deletes schema commits of failed writes, and old ones: each schema commit holds the whole history.
 
     Args:
         state: the table before the write.
         plan: of the write, with its instant.
-        clock: gives the completion time.
+        clock: source of the completion time.
     """
     internal = _internal(plan)
     if internal is None:
@@ -91,7 +91,7 @@ def _write(storage: Storage, instant: Instant, layout: int, body: bytes) -> None
 
 
 def _clean(state: TableState) -> None:
-    """Delete schema commits that do not count any more; the newest that does stays."""
+    """Delete obsolete schema commits; keep the newest valid one."""
     complete = {instant.requested for instant in state.timeline.writes()}
     newest = newest_schema_commit(state.storage, state.config, state.timeline)
     for entry in state.storage.list_dir(SCHEMA_FOLDER):

@@ -1,7 +1,7 @@
-"""Which files inserts go to (``UpsertPartitioner``, ``AverageRecordSizeEstimator``; Hudi 1.2.0). Pure arithmetic.
+"""Assigns inserts to files by size (``UpsertPartitioner``, ``AverageRecordSizeEstimator``; Hudi 1.2.0).
 
-First the small files of the partition are filled up to the maximum file size, in listing order; what is left goes to
-new file groups of as many records as fit one file.
+First the small files of the partition are filled up to the maximum file size, in listing order; the remaining records
+form new file groups of as many records as fit one file.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class SizingSettings:
     small_file_candidates: int = 1
 
     def records_per_new_file(self, average: int) -> int:
-        """Records of ``average`` bytes that a new file takes."""
+        """Number of records of ``average`` bytes in a new file."""
         return max(1, math.ceil(self.max_file_size / average)) if self.auto_split else self.split_size
 
 
 @dataclass(frozen=True, slots=True)
 class SmallFile:
-    """A file that may take more records: its file group and present size in bytes."""
+    """A file below the size limit: its file group and current size in bytes."""
 
     file_id: str
     size: int
@@ -68,9 +68,8 @@ def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSetti
     """Bytes per record, from the newest commit that wrote enough to be trusted.
 
     Args:
-        commits: newest first, replace commits left out; read no further than needed. Of a delta commit the base files
-            count alone.
-        settings: thresholds and the estimate to fall back to.
+        commits: newest first, without replace commits; read lazily. Only base files of a delta commit count.
+        settings: thresholds and the fallback estimate.
     """
     threshold = settings.estimation_threshold * settings.small_file_limit
     for seen, commit in enumerate(commits):
@@ -88,7 +87,7 @@ def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSetti
 def assign_inserts(
     inserts: int, small_files: Sequence[SmallFile], average: int, settings: SizingSettings
 ) -> list[InsertAssignment]:
-    """Where ``inserts`` records of one partition go, in the order in which they are dealt out.
+    """Assign ``inserts`` records of one partition to files, in order.
 
     Args:
         inserts: number of records.

@@ -250,7 +250,7 @@ def test_what_is_logged_on_a_compaction_that_was_taken_back_does_not_land(tmp_pa
 
     engine = InterleavedEngine if done else LateEngine
     write = engine(plain_rows([2], text="mine"), others)
-    with pytest.raises(CommitConflictError, match=f"compaction {planned.instant}, .* taken back"):
+    with pytest.raises(CommitConflictError, match=f"compaction {planned.instant}, .* rolled back"):
         write_engine(write, Storage(path), settings, "append")
     assert "older" in str(table_rows(path)["k00002"])
     write_to(Storage(path), plain_rows([2], text="new"), settings)

@@ -252,7 +252,7 @@ def test_files_of_lost_attempts_are_gone_when_the_write_is_visible(table: Path) 
 
 def test_a_task_that_was_left_behind_must_not_write(table: Path) -> None:
     result = hf.write(plain_rows([2], ts=2), table, OPTIONS)
-    with pytest.raises(hf.CommitError, match=f"The write {result.instant} .* has ended already"):
+    with pytest.raises(hf.CommitError, match=f"The write {result.instant} .* has already ended"):
         create_marker(Storage(table), result.instant, "p0/x.parquet", "CREATE")
     assert_tidy(table)
 

@@ -1,1 +1,1 @@
-"""Several writers at once: which of them may land."""
+"""Conflict checks between concurrent writers."""

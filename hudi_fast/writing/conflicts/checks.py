@@ -1,16 +1,15 @@
-"""The last look before a commit of one of several writers: is anybody in its way?
+"""Conflict checks right before a commit, by concurrency mode.
 
 ========================================  ===================================================================
-mode                                      what is looked at
+mode                                      checked
 ========================================  ===================================================================
 ``OPTIMISTIC_CONCURRENCY_CONTROL``        file groups, and the schema
-``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; all file groups of bulk inserts, overwrites, and changes that
-                                          follow from what the table holds; others log beside each other into
-                                          file groups that are known beforehand, and readers merge, but none of
-                                          these may have been ended since
+``NON_BLOCKING_CONCURRENCY_CONTROL``      the schema; all file groups of bulk inserts, overwrites and DML; other writes
+                                          log concurrently into known file groups, which readers merge, and only
+                                          conflict when such a file group was replaced
 ========================================  ===================================================================
 
-(Apache Hudi looks at nothing but bulk inserts there: what is logged to a file group that an overwrite ended is lost.)
+(Apache Hudi checks only bulk inserts in that mode: rows logged to a file group that an overwrite replaced are lost.)
 
 Source: ``TransactionUtils.resolveWriteConflictIfAny``, ``HoodieWriteConfig#needResolveWriteConflict`` (Hudi 1.2.0).
 """
@@ -45,11 +44,12 @@ _LOGGED = frozenset({"upsert", "insert", "delete"})
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """The table that a write works from.
+    """The table state that a write pins.
 
     Attributes:
         state: as it was when the write began.
-        columns: its data columns, where others may change them; looked up then, for their commit may be archived since.
+        columns: its data columns, where other writers may change them; read at the start, because the commit that
+            holds them may be archived later.
     """
 
     state: TableState
@@ -57,15 +57,15 @@ class Pinned:
 
 
 def pin(state: TableState, options: WriteOptions) -> Pinned:
-    """What a write has to know of the table when it lands; under the table's lock, right before it begins."""
+    """The table state that conflict checks need at commit time; called under the table's lock before the write."""
     return Pinned(state, table_schema(state) if options.lock.is_shared and options.lock.merges_schemas else None)
 
 
 def check_mode(plan: WritePlan, options: WriteOptions) -> None:
-    """Refuse a concurrency mode that the table cannot have.
+    """Refuse a concurrency mode that the table does not support.
 
     Raises:
-        ConfigError: non-blocking writes to a table whose file groups are not known beforehand.
+        ConfigError: non-blocking writes to a table whose file groups do not follow from the record key.
     """
     if options.lock.mode != _NON_BLOCKING:
         return
@@ -110,18 +110,18 @@ def require_no_conflicts(
     plan: WritePlan,
     options: WriteOptions,
 ) -> None:
-    """Make sure that a write is in nobody's way; under the table's lock.
+    """Check a write for conflicts; called under the table's lock.
 
     Args:
         instant: the write, inflight.
-        metadata: what it did.
-        pinned: the table that it was pinned to.
-        now: the table as it is.
+        metadata: its commit metadata.
+        pinned: the table state that it pinned.
+        now: the current table state.
         plan: of the write.
         options: mode and strategy.
 
     Raises:
-        CommitConflictError: others changed its file groups, or took away what it saw, or might have seen.
+        CommitConflictError: other writers changed its file groups, or removed files that it read or may have read.
     """
     _require_what_it_saw(instant, pinned, now)
     _require_its_slices(instant, metadata, pinned, now)
@@ -135,9 +135,9 @@ def require_no_conflicts(
 
 
 def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) -> None:
-    """Rows of a complete write that was rolled back since would come back with the files that were made of its own.
+    """Refuse the write if a completed write that it read was rolled back: its files would restore those rows.
 
-    Apache Hudi looks at commits alone, and lands.
+    Apache Hudi checks only commits, and completes such a write.
     """
     seen = {one.requested for one in pinned.timeline.writes()}
     left = seen & {one.requested for one in now.timeline.writes()}
@@ -156,9 +156,9 @@ def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) 
 
 
 def _require_its_slices(instant: Instant, metadata: CommitMetadata, pinned: TableState, now: TableState) -> None:
-    """Before table version 8 what is logged on top of a pending compaction is named after the slice that it begins.
+    """Before table version 8 log files on top of a pending compaction are named after the slice that it begins.
 
-    When the compaction is taken off the timeline, or completed and rolled back, nobody reads that.
+    If the compaction is removed from the timeline, or completed and rolled back, no query reads those log files.
     """
     logs = (log_of(stat.path) for stat in metadata.write_stats() if stat.path)
     begun = {log.instant for log in logs if log is not None}
@@ -170,24 +170,25 @@ def _require_its_slices(instant: Instant, metadata: CommitMetadata, pinned: Tabl
     ]
     if gone:
         raise CommitConflictError(
-            f"{now.storage.uri}: the compaction {gone[0]}, on top of which {instant.requested} logged, was taken back "
-            "in the meantime. The changes of this write are withdrawn; run the operation again.",
+            f"{now.storage.uri}: the compaction {gone[0]}, on top of which {instant.requested} logged, was rolled "
+            "back in the meantime. The changes of this write are withdrawn; run the operation again.",
             instant.requested,
             gone[0],
         )
 
 
 def _require_what_it_listed(instant: Instant, pinned: TableState, now: TableState) -> None:
-    """Keys in a slice that a newer one followed, and that was cleaned, before folders were listed are not found there.
+    """Refuse the write if a clean removed slices that it may have needed for tagging without a metadata table.
 
-    The write would add them once more. It says nothing of what it did not find, so a slice of any partition that it may
-    have looked into counts.
+    A folder listing after such a clean does not show the slice. Its keys are not found, and the write would insert
+    them again. Commit metadata does not record missed keys, so slices of every partition that the write may have
+    searched count.
     """
     for removed in cleaned_since(pinned, now.timeline):
         raise CommitConflictError(
             f"{now.storage.uri}: the clean {removed.clean.requested} removed {removed.path}, in which "
             f"{instant.requested} may have looked for keys, in the meantime. Its changes are withdrawn; run the "
-            "operation again. A table with a metadata table (hoodie.metadata.enable) knows what was there before.",
+            "operation again. A metadata table (hoodie.metadata.enable) avoids this conflict.",
             instant.requested,
             removed.clean.requested,
             ((removed.partition, removed.file_id),),
@@ -195,13 +196,13 @@ def _require_what_it_listed(instant: Instant, pinned: TableState, now: TableStat
 
 
 def require_nobody_else(instant: Instant, pinned: TableState) -> None:
-    """Make sure that rows which follow from what the table holds still do, where no other writer is expected.
+    """Refuse DML in single-writer mode if another writer has committed since the table state was pinned.
 
-    The lock keeps writers of this machine away, others do not ask for it.
+    The lock excludes other writers on this machine; writers on other machines do not take it.
 
     Args:
         instant: the write, inflight.
-        pinned: the table that its rows were worked out from.
+        pinned: the table state that its rows were computed from.
 
     Raises:
         CommitConflictError: another writer has committed since.
@@ -210,8 +211,8 @@ def require_nobody_else(instant: Instant, pinned: TableState) -> None:
     others = _writes(now, pinned.config.is_mor) - _writes(pinned.timeline, pinned.config.is_mor) - {instant.requested}
     if others:
         raise CommitConflictError(
-            f"{pinned.storage.uri} was written to ({', '.join(sorted(others))}) while {instant.requested} worked out "
-            "what it changes. Its changes are withdrawn; run the operation again.",
+            f"{pinned.storage.uri} was written to ({', '.join(sorted(others))}) while {instant.requested} computed its "
+            "changes. They are withdrawn; run the operation again.",
             instant.requested,
             max(others),
         )

@@ -1,19 +1,19 @@
-"""Conflicts that show before a file group is written: somebody who began earlier has announced a file of it.
+"""Early conflict detection: finds an earlier writer's marker before a file group is written.
 
 ::
 
-    .hoodie/.temp  ─► instants before ours ─► with signs of life ─► pending writes ─┐
-    their markers in the partition ─────────────────────────────────────────────────┼─► of our file group: give up now
-    writes completed since, if that is wanted ─► their write stats ─────────────────┘
+    .hoodie/.temp  ─► instants before ours ─► with a live heartbeat ─► pending writes ─┐
+    their markers in the partition ────────────────────────────────────────────────────┼─► of our file group: conflict
+    writes completed since, if enabled ─► their write stats ───────────────────────────┘
 
-A look at the markers costs one listing as long as nobody else is at work, and for each other writer two or three more.
-It is not remembered: what others announced since is what matters. Of two writers the later one gives way, and two that
-look at the same moment miss each other: the last word is had when a write lands
-(:mod:`hudi_fast.writing.conflicts.resolve`). Compactions, clusterings and other replace commits are not looked at.
+A check costs one listing when no other writer is active, and two or three more for each other writer. Results are not
+cached, because only new markers matter. Of two writers the later one fails. Two writers that check at the same moment
+miss each other; the check at commit time is final (:mod:`hudi_fast.writing.conflicts.resolve`). Compactions,
+clusterings and other replace commits are not checked.
 
 Sources: ``SimpleDirectMarkerBasedDetectionStrategy``, ``DirectMarkerBasedDetectionStrategy``, ``MarkerUtils`` (Hudi
-1.2.0). Two things differ from there: an instant must be pending, since markers of a completed one may be left over, and
-with a bucket index file groups of one bucket are one, as they are when the write lands.
+1.2.0). Two differences: an instant must be pending, because markers of a completed one may remain; and with a bucket
+index all file groups of one bucket count as one, as at commit time.
 """
 
 from __future__ import annotations
@@ -38,29 +38,29 @@ _WRITES = ("commit", "deltacommit")
 
 @dataclass(frozen=True, slots=True)
 class EarlyDetection:
-    """How conflicts are looked for while a write is at work; travels with its plan.
+    """Settings of early conflict detection; part of the write plan.
 
     Attributes:
-        heartbeat: which signs of life count.
-        by_bucket: whether file groups are told apart by the bucket that their file ids begin with.
+        heartbeat: heartbeat settings.
+        by_bucket: identify file groups by the bucket prefix of their file ids.
         seen: requested times of the writes that were complete when the table was pinned; None: completed writes are
-            not looked at.
+            not checked.
     """
 
     heartbeat: HeartbeatRule
     by_bucket: bool = False
     seen: frozenset[str] | None = None
     _changed: dict[str, frozenset[FileGroup]] = field(default_factory=dict, compare=False, repr=False)
-    """By requested time, what completed writes changed: that stays as it is, and is read once per task."""
+    """File groups changed by completed writes, by requested time; immutable, so read once per task."""
 
 
 def early_detection(options: WriteOptions, pinned: Timeline, has_buckets: bool) -> EarlyDetection | None:
-    """As the options of a write have it; None when they do not want it.
+    """Early conflict detection from the options of a write; None when disabled.
 
     Args:
         options: of the write.
-        pinned: the timeline that it was pinned to.
-        has_buckets: whether the index of the table is one of buckets.
+        pinned: its pinned timeline.
+        has_buckets: whether the table uses a bucket index.
     """
     if not options.lock.detects_conflicts_early:
         return None
@@ -74,17 +74,17 @@ def early_detection(options: WriteOptions, pinned: Timeline, has_buckets: bool) 
 def require_nobody_ahead(
     detection: EarlyDetection, storage: Storage, config: TableConfig, instant: str, group: FileGroup
 ) -> None:
-    """Make sure that nobody who began earlier is about to change a file group; right before it is announced.
+    """Check a file group for earlier writers, right before its marker is created.
 
     Args:
-        detection: what to look at.
+        detection: settings.
         storage: the table's storage.
         config: its configuration.
         instant: requested time of the write.
         group: its file group.
 
     Raises:
-        CommitConflictError: somebody is, or has done so since the write began.
+        CommitConflictError: an earlier writer announced the file group, or a write completed since changed it.
     """
     others = [one for one in marker_instants(storage) if one < instant]
     others = [one for one in others if is_fresh(storage, one, detection.heartbeat)]
@@ -94,7 +94,7 @@ def require_nobody_ahead(
     pending = {one.requested for one in timeline.pending_writes if one.action in _WRITES}
     for other in others:
         if other in pending and _is_announced(detection, storage, other, group):
-            raise _conflict(storage, instant, group, other, "which is still at work")
+            raise _conflict(storage, instant, group, other, "which is still running")
     for done in _completed_since(detection, timeline, config.is_mor):
         if _is_changed(detection, storage, config, done, group):
             raise _conflict(storage, instant, group, done.requested, "which was completed since")
@@ -109,7 +109,7 @@ def _is_announced(detection: EarlyDetection, storage: Storage, other: str, group
 
 
 def _completed_since(detection: EarlyDetection, timeline: Timeline, is_mor: bool) -> list[Instant]:
-    """On merge-on-read tables ``commit`` is a compaction, beside which anybody may log."""
+    """On merge-on-read tables ``commit`` is a compaction, which does not conflict with log appends."""
     if detection.seen is None:
         return []
     found = (one for one in timeline.writes() if one.requested not in detection.seen)
@@ -132,8 +132,8 @@ def _conflict(storage: Storage, instant: str, group: FileGroup, other: str, what
     name = "/".join(filter(None, group))
     return CommitConflictError(
         f"Early conflict detected but cannot resolve conflicts for overlapping writes to {storage.uri}: {instant} is "
-        f"about to change file group {name}, and so does {other}, {what}. Nothing of it is visible; run it again, once "
-        "the other one is done.",
+        f"about to change file group {name}, and so does {other}, {what}. Nothing of it is visible; run it again "
+        "after the other one has ended.",
         instant,
         other,
         (group,),

@@ -1,31 +1,31 @@
-"""May a write land, given what others did since it began? First to complete wins.
+"""Checks a write for conflicts at commit time. The first write to complete wins.
 
 ::
 
     timeline at the beginning ─┐
     timeline now ──────────────┴─► candidates ─► their file groups ─┐
-    own write stats ─► own file groups ─────────────────────────────┴─► none in common, or CommitConflictError
+    own write stats ─► own file groups ─────────────────────────────┴─► disjoint, or CommitConflictError
 
-Candidates are all writes that were completed since the table was pinned, whatever their requested times are: what they
-wrote the write has not seen. (Apache Hudi takes the last completed write after its own instant is made, and may miss
-one that comes between; a candidate more only makes a write be done again.) Beside them count, by strategy:
+Candidates are all writes completed since the table was pinned, whatever their requested times: this write has not read
+their changes. (Apache Hudi determines the last completed write after it creates its own instant, and may miss a write
+that completes in between. An extra candidate only causes a retry.) Further candidates, by strategy:
 
 =============  =====================================================================================================
 strategy       pending instants
 =============  =====================================================================================================
 simple         clusterings; replace commits requested later; before table version 8 compactions requested later
-bucket         the same; file groups are compared by the bucket that their file ids begin with
-prefer_writer  none: pending clusterings find out for themselves when they complete
-non_blocking   none, and of those that are completed replace commits alone, which ended file groups
+bucket         the same; file groups are compared by the bucket prefix of their file ids
+prefer_writer  none: pending clusterings check for conflicts when they complete
+non_blocking   none; of the completed instants only replace commits, which replaced file groups
 =============  =====================================================================================================
 
-On merge-on-read tables of version 8 and later a compaction conflicts with no write: log files that were written beside
-it belong to the slice that it makes. Writes that only add file groups conflict with nobody: of two inserts of one new
-key both land.
+On merge-on-read tables of version 8 and later a compaction never conflicts with a write: log files written during it
+belong to the slice that it creates. Writes that only add file groups never conflict: two concurrent inserts of one new
+key both complete.
 
-A write that the table had when this one began, and has no more, was rolled back: its rows may have gone into this
-one's, so that is a conflict whatever the file groups are. (Apache Hudi does not look.) So is a write that was pending
-then and has been completed and archived since, which takes a score of commits beside this one.
+A write that was on the pinned timeline and is missing now was rolled back. Its rows may be part of this write's, so
+this is a conflict for any file groups. (Apache Hudi does not check.) The same holds for a write that was pending then
+and has been completed and archived since, which takes about twenty commits during this write.
 
 Sources: ``SimpleConcurrentFileWritesConflictResolutionStrategy``, ``BucketIndexConcurrentFileWrites...``,
 ``PreferWriterConflictResolutionStrategy``, ``TransactionUtils`` (Hudi 1.2.0).
@@ -56,12 +56,12 @@ _FIRST_WITH_COMPLETION_TIMES = 8
 
 @dataclass(frozen=True, slots=True)
 class OwnWrite:
-    """A write that is about to land.
+    """A write that is about to complete.
 
     Attributes:
         instant: inflight.
         operation: as commit metadata names it.
-        groups: file groups that it wrote to or ended.
+        groups: file groups that it wrote to or replaced.
     """
 
     instant: Instant
@@ -72,7 +72,7 @@ class OwnWrite:
 def require_no_conflict(
     storage: Storage, config: TableConfig, own: OwnWrite, before: Timeline, now: Timeline, strategy: str
 ) -> None:
-    """Make sure that nobody else changed the file groups of a write since it began; under the table's lock.
+    """Check that no other writer changed the file groups of a write since it began; called under the table's lock.
 
     Args:
         storage: the table's storage.
@@ -83,8 +83,8 @@ def require_no_conflict(
         strategy: ``simple``, ``bucket``, ``prefer_writer`` or ``non_blocking``.
 
     Raises:
-        CommitConflictError: somebody did.
-        CorruptTableError: what an instant did cannot be understood.
+        CommitConflictError: another writer changed them.
+        CorruptTableError: the metadata of an instant cannot be parsed.
     """
     _require_all_there(storage, own, before, now)
     _require_none_archived(storage, config, own, before, now)
@@ -104,7 +104,7 @@ def _require_all_there(storage: Storage, own: OwnWrite, before: Timeline, now: T
     if gone:
         raise CommitConflictError(
             f"The {gone[-1].action} {gone[-1].requested} of {storage.uri} was rolled back since {own.operation} "
-            f"{own.instant.requested} began, which may rest on it. Nothing of it is visible; run it again.",
+            f"{own.instant.requested} began, which may have read it. Nothing of it is visible; run it again.",
             own.instant.requested,
             gone[-1].requested,
         )
@@ -113,7 +113,7 @@ def _require_all_there(storage: Storage, own: OwnWrite, before: Timeline, now: T
 def _require_none_archived(
     storage: Storage, config: TableConfig, own: OwnWrite, before: Timeline, now: Timeline
 ) -> None:
-    """What was pending and is on the timeline no more was rolled back, or else completed and archived."""
+    """Refuse the write if a formerly pending instant left the timeline completed and archived, not rolled back."""
     gone = {one.requested for one in before.pending_writes if now.find(one.requested) is None}
     if not gone:
         return
@@ -132,7 +132,7 @@ def _require_none_archived(
 def candidates(
     storage: Storage, config: TableConfig, own: Instant, before: Timeline, now: Timeline, strategy: str
 ) -> list[Instant]:
-    """The instants that a write may be in conflict with, by requested time.
+    """The instants that may conflict with a write, by requested time.
 
     Args:
         storage: the table's storage, for the plans of pending replace commits.

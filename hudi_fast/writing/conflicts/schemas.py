@@ -1,13 +1,13 @@
-"""The schema of a commit when others evolved the table since it began.
+"""The schema of a commit when other writers evolved the table since it began.
 
-With S0 the table's columns when the write began, S1 those it has now and W those of the write:
+With S0 the table's columns when the write began, S1 its current columns and W those of the write:
 
 =========================================  ================================================================
-S1 is S0, or W is S1                       the commit says W
-W is S0, and S1 is not                     the commit says S1: it changed nothing
-W is another one than S1, and somebody     the write is refused: the columns of a table are those of its newest
-who began later has landed                 commit by requested time, and it would not be that
-otherwise                                  both changed them: the write is refused
+S1 = S0, or W = S1                         the commit records W
+W = S0, S1 ≠ S0                            the commit records S1: the write changed no columns
+W ≠ S1, and a write that began later       the write is refused: the newest commit by requested time defines
+has completed                              the columns of the table, and this one is not the newest
+otherwise                                  both changed the columns: the write is refused
 =========================================  ================================================================
 
 Source: ``SimpleSchemaConflictResolutionStrategy`` (Hudi 1.2.0).
@@ -25,7 +25,7 @@ __all__ = ["merged_schema"]
 
 
 def merged_schema(then: pa.Schema | None, before: Timeline, now: TableState, own: pa.Schema, instant: str) -> pa.Schema:
-    """The data columns of the table once a write has landed; under the table's lock.
+    """The data columns of the table after a write completes; called under the table's lock.
 
     Args:
         then: data columns of the table that the write was pinned to; None for none yet.

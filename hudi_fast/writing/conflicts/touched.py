@@ -1,11 +1,11 @@
-"""What an instant of the timeline did, or plans to do, to which file groups.
+"""The file groups that an instant changed or plans to change.
 
 =======================================  ====================================================
 instant                                  its file groups
 =======================================  ====================================================
-completed write, compaction, clustering  of its write stats, and those that it ended
-pending compaction or clustering         of its plan, the requested file, inflight or not
-pending replace commit without a plan    of its inflight file, as far as that names any
+completed write, compaction, clustering  those of its write stats, and those that it replaced
+pending compaction or clustering         those of its plan in the requested file, inflight or not
+pending replace commit without a plan    those of its inflight file, if it names any
 =======================================  ====================================================
 
 Source: ``ConcurrentOperation`` (Hudi 1.2.0).
@@ -28,7 +28,7 @@ FileGroup = tuple[str, str]
 
 
 def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroup]:
-    """The file groups that a commit wrote to or ended."""
+    """The file groups that a commit wrote to or replaced."""
     written = {(stat.partition_path, stat.file_id) for stat in metadata.write_stats()}
     ended = metadata.partition_to_replace_file_ids or {}
     return frozenset(written | {(partition, one) for partition, file_ids in ended.items() for one in file_ids})
@@ -43,7 +43,7 @@ def touched_groups(storage: Storage, config: TableConfig, instant: Instant) -> f
         instant: a write, compaction or clustering, completed or pending.
 
     Raises:
-        CorruptTableError: what it did or plans cannot be understood.
+        CorruptTableError: its metadata or plan cannot be parsed.
     """
     if instant.state is State.COMPLETED:
         return groups_of_commit(read_commit(storage, config, instant))
@@ -58,7 +58,7 @@ def touched_groups(storage: Storage, config: TableConfig, instant: Instant) -> f
 
 
 def _profiled_groups(storage: Storage, config: TableConfig, instant: Instant) -> frozenset[FileGroup]:
-    """The file groups that a writer said it would write to; the inflight file is empty where it did not say."""
+    """The file groups that the inflight file announces; the file is empty where it announces none."""
     if instant.state is not State.INFLIGHT:
         return frozenset()
     body = read_instant_body(storage, config, instant)
