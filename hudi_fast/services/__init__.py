@@ -1,1 +1,1 @@
-"""Table services: each plans its work as a value, then carries the plan out."""
+"""Table services: each plans its work as a value, then executes the plan."""

@@ -1,13 +1,13 @@
-"""Files that are about to go: a plan that named them could never be carried out.
+"""Files that pending rollbacks will delete. A plan that named them could never be executed.
 
 ::
 
     pending rollbacks          ─► the files that their plans delete
-    before table version 8     ─► log files on top of what was taken back, while writes are pending: one that had begun
-                                  before that left them, and its rollback is going to delete them
+    before table version 8     ─► log files on top of a rolled back slice, while writes are pending: a write that
+                                  is still pending made them, and its rollback will delete them
 
-Under the table's lock nobody is at a rollback; but one whose process died a moment ago is left alone until its signs of
-life have ceased. (Apache Hudi plans with such files.)
+No rollback runs under the table's lock, but an abandoned one stays pending until its heartbeat expires. Apache Hudi
+includes such files in plans.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["PendingDeletes"]
 
 @dataclass(frozen=True)
 class PendingDeletes:
-    """What is about to go from a table; it is looked up when the first slice is asked for.
+    """The files of a table that pending rollbacks will delete, computed on first use.
 
     Attributes:
         state: the table, under its lock.
@@ -34,7 +34,7 @@ class PendingDeletes:
     state: TableState = field(repr=False)
 
     def has(self, slice_: FileSlice) -> bool:
-        """Whether a file of the slice is about to go.
+        """Whether a pending rollback will delete a file of the slice.
 
         Args:
             slice_: a newest slice of the state.
@@ -44,9 +44,9 @@ class PendingDeletes:
         """
         if any(file.path in self._files for file in slice_.files):
             return True
-        return slice_.base_file is None and self._rests_on_nothing(slice_.base_instant)
+        return slice_.base_file is None and self._has_no_base(slice_.base_instant)
 
-    def _rests_on_nothing(self, begin: str) -> bool:
+    def _has_no_base(self, begin: str) -> bool:
         timeline = self.state.timeline
         if self.state.config.layout_version > 1 or not timeline.pending_writes or timeline.find(begin) is not None:
             return False

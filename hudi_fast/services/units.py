@@ -1,4 +1,4 @@
-"""What the units of a service plan weigh."""
+"""The cost of the units of a service plan."""
 
 from __future__ import annotations
 

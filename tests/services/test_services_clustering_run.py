@@ -170,7 +170,7 @@ def test_a_plan_is_carried_out_once(version: str, tmp_path: Path) -> None:
     rows = table_rows(tmp_path)
     with pytest.raises(hf.CommitConflictError, match="it was completed"):
         services(tmp_path).cluster(plan=planned)
-    with pytest.raises(hf.CommitConflictError, match="taken off the timeline"):
+    with pytest.raises(hf.CommitConflictError, match="removed from the timeline"):
         services(tmp_path).cluster(plan=ScheduledClustering("20990101000000000", planned.plan))
     assert table_rows(tmp_path) == rows
 

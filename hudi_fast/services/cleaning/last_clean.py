@@ -1,15 +1,14 @@
-"""What earlier cleans leave for the next one to know: where they ended, and what they could not delete.
+"""The state that earlier cleans leave to the next one: what they retained, and files that they could not delete.
 
 ::
 
-    completed cleans, newest first ─► the last one ─► what it retained, the savepoints that it saw
-                                   └► files that could not be deleted, up to the first clean that had taken over
-                                      those before it
+    completed cleans, newest first ─► the last one ─► its earliest retained commit, the savepoints at that time
+                                   └► files that could not be deleted, back to the first clean that took over
+                                      those of earlier cleans
 
-A clean of this library takes over what cleans before it failed to delete: it tries again, and what fails once more is
-in its own metadata. ``hudi_fast.clean`` in its extra metadata says that it did (``all``), and whether it passed
-partitions over (``some``), so that the next one must not begin where it ends. Apache Hudi's cleans take nothing over,
-so they are read through.
+A clean of this library tries files again that earlier cleans failed to delete, and lists those that fail again in its
+own metadata. Its extra metadata has ``hudi_fast.clean``: ``all``, or ``some`` if it skipped partitions; then the next
+clean must not begin where this one ended. Apache Hudi's cleans take nothing over, so all of them are read.
 
 Source: ``CleanPlanner#getPartitionPathsForCleanByCommits``, ``CleanActionExecutor`` (Hudi 1.2.0).
 """
@@ -27,23 +26,23 @@ from hudi_fast.timeline.plans import CleanMetadata, decode_clean_metadata
 __all__ = ["SAVEPOINTS_KEY", "TAKEN_OVER_KEY", "LastClean", "last_clean", "savepoints_of"]
 
 SAVEPOINTS_KEY = "savepointed_timestamps"
-"""In a clean's extra metadata: the savepoints that there were, as a comma list."""
+"""In a clean's extra metadata: the savepoints at that time, as a comma-separated list."""
 
 TAKEN_OVER_KEY = "hudi_fast.clean"
-"""In a clean's extra metadata: which partitions it looked at: ``all`` that it had to, or ``some``."""
+"""In a clean's extra metadata: ``all`` if it examined all partitions that it had to, else ``some``."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastClean:
-    """What earlier cleans leave.
+    """The state that earlier cleans leave.
 
     Attributes:
-        instant: requested time of the newest completed clean; empty when there is none on the timeline.
-        earliest: what it retained; empty where its policy has none.
+        instant: requested time of the newest completed clean; empty without a clean on the timeline.
+        earliest: its earliest retained commit; empty for a policy without one.
         last_completed: newest complete write when it was planned.
-        savepoints: those that there were.
-        is_partial: it passed partitions over.
-        failed: partition path to names of files that could not be deleted, by whichever clean.
+        savepoints: the savepoints at that time.
+        is_partial: it skipped partitions.
+        failed: partition path to names of files that no clean could delete.
     """
 
     instant: str = ""
@@ -55,10 +54,10 @@ class LastClean:
 
 
 def last_clean(storage: Storage, config: TableConfig, timeline: Timeline) -> LastClean:
-    """What the cleans on the active timeline leave; one body is read, more after cleans of Apache Hudi.
+    """The state that the cleans on the active timeline leave; reads one body, more after cleans of Apache Hudi.
 
     Raises:
-        CorruptTableError: a clean's metadata cannot be understood.
+        CorruptTableError: a clean's metadata is damaged.
     """
     newest: CleanMetadata | None = None
     failed: dict[str, dict[str, None]] = {}
@@ -67,7 +66,7 @@ def last_clean(storage: Storage, config: TableConfig, timeline: Timeline) -> Las
         if not instant.is_completed:
             continue
         body = read_instant_body(storage, config, instant)
-        if not body:  # cut off; Apache Hudi takes such a clean off the timeline
+        if not body:  # truncated; Apache Hudi removes such a clean from the timeline
             continue
         metadata = decode_clean_metadata(body, f"{config.timeline_folder}/{instant.file_name}")
         newest = newest or metadata
@@ -91,5 +90,5 @@ def last_clean(storage: Storage, config: TableConfig, timeline: Timeline) -> Las
 
 
 def savepoints_of(extra_metadata: Mapping[str, str]) -> frozenset[str]:
-    """The savepoints that a clean's plan or metadata names."""
+    """The savepoints in a clean's plan or metadata."""
     return frozenset(one for one in extra_metadata.get(SAVEPOINTS_KEY, "").split(",") if one)

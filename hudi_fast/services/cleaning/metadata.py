@@ -1,12 +1,12 @@
-"""The metadata table in the life of a clean: kept up like by a write, but without what only rows would need.
+"""Metadata-table updates of a clean: those of a write, without the parts that need rows.
 
 ::
 
-    before anything is deleted   settled; what cannot be kept up, or is not to be trusted, goes or is built anew
-    before it is completed       files ─► deleted; statistics and bloom filters of them ─► deleted
+    before anything is deleted   partitions that cannot be updated or trusted are dropped or built again
+    before it is completed       files ─► deleted; their statistics and bloom filters ─► deleted
 
-A clean merges no rows, so tables can be cleaned that cannot be written to. It makes no metadata table where there is
-none. Source: metadata reference 2.7.
+A clean merges no rows, so it works on tables that cannot be written to. It never creates a metadata table.
+Source: metadata reference 2.7.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def ensure_metadata_of_clean(session: TableSession, checked: bool = False) -> Ta
 
     Args:
         session: the call; failed writes were rolled back.
-        checked: whether it was found able to since the clean began.
+        checked: whether that was checked since the clean began.
 
     Raises:
         HudiError: it could not be built again; nothing was deleted.
@@ -93,7 +93,7 @@ def record_clean(
 
 
 def _can_keep_up(state: TableState, table: MetadataTable, options: MetadataOptions) -> bool:
-    """Whether each of its partitions is of a kind that a clean can be recorded in, and whole."""
+    """Whether a clean can be recorded in each of its partitions: a known kind, fully built."""
     probe = change_of_clean(table.timeline.newest_time or "", {"": ("file",)})
     names = [*table.partitions, *table.building]
     try:

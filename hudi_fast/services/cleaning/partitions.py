@@ -1,14 +1,14 @@
-"""Which partitions a clean has to look into.
+"""Selects the partitions that a clean examines.
 
 ::
 
-    commits in [what the last clean retained, what this one retains)  ─► their partitions     (incremental)
+    commits in [earliest retained by the last clean, earliest retained now)   ─► their partitions     (incremental)
     ... and older ones that were completed after the last clean
-    no clean yet and nothing archived: all commits before what is retained ─► their partitions
-    else                                                              ─► all partitions
+    no clean yet and nothing archived: all commits before the earliest retained ─► their partitions
+    else                                                                      ─► all partitions
 
-A slice goes out of date when a later one comes, or when its file group is replaced; both are told by the commit that
-did it, and a commit that only made new file groups did neither.
+A slice becomes outdated when a commit adds a later slice or replaces its file group. Commits record both; a commit that
+only adds file groups makes no slice outdated.
 
 Source: ``CleanPlanner#getPartitionPathsToClean`` (Hudi 1.2.0).
 """
@@ -41,18 +41,18 @@ def touched_partitions(
     last: LastClean,
     earliest: Instant | None,
 ) -> set[str] | None:
-    """The partitions in which something may have gone out of date since the last clean; None for all of them.
+    """The partitions that may have slices outdated since the last clean; None for all partitions.
 
     Args:
         storage: the table's storage.
         config: its configuration.
         timeline: its active timeline.
         options: of the clean.
-        last: what the last clean left.
-        earliest: earliest commit to retain; None for a policy that has none.
+        last: state that earlier cleans left.
+        earliest: earliest commit to retain; None for a policy without one.
 
     Raises:
-        CorruptTableError: a commit cannot be understood.
+        CorruptTableError: a commit is damaged.
     """
     if earliest is None or not options.incremental or not _follows(storage, config, timeline, last):
         return None
@@ -66,7 +66,7 @@ def touched_partitions(
 
 
 def chosen_partitions(partitions: Iterable[str], options: CleanOptions) -> list[str]:
-    """Those of some partitions that the options let a clean look into, sorted."""
+    """The given partitions that the options select for a clean, sorted."""
     found = sorted(partitions)
     if options.partitions_selected:
         found = [name for name in found if name in options.partitions_selected]
@@ -76,7 +76,7 @@ def chosen_partitions(partitions: Iterable[str], options: CleanOptions) -> list[
 
 
 def _follows(storage: Storage, config: TableConfig, timeline: Timeline, last: LastClean) -> bool:
-    """Whether commits that are still on the timeline tell everything that happened since the last clean."""
+    """Whether the active timeline has every commit since the last clean."""
     saved = {one.requested for one in timeline.of_action("savepoint") if one.is_completed}
     if not last.instant:
         return not storage.list_dir(config.history_folder)

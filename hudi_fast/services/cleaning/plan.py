@@ -2,11 +2,11 @@
 
 ::
 
-    timeline alone ─► may one be due? ─► last clean: is it? what does it leave? ─► earliest commit to retain
-        ─► partitions ─► slices of each ─► outdated by the policy, and held by nothing ─► <instant>.clean.requested
+    timeline alone ─► may one be due? ─► last clean: is it due? its failed files ─► earliest commit to retain
+        ─► partitions ─► slices of each ─► outdated by the policy, not protected ─► <instant>.clean.requested
 
-Looking for files takes no lock: an outdated slice stays outdated whatever writers do, and files that a savepoint or a
-service starts to need in between are found when the plan is executed. There is one plan at a time. A plan that deletes
+Finding files takes no lock: an outdated slice stays outdated whatever writers do, and the execution of the plan finds
+files that a savepoint or a service has started to need. There is one plan at a time. A plan that deletes
 nothing is not written, unless ``hoodie.write.empty.clean.interval.hours`` asks for it.
 
 Sources: ``CleanPlanActionExecutor``, ``CleanPlanner`` (Hudi 1.2.0).
@@ -42,18 +42,18 @@ __all__ = ["clean_may_be_due", "pending_cleans", "read_clean_plan", "schedule_cl
 
 _LISTING_THREADS = 8
 _FEW_FOLDERS = 16
-"""So many folders are listed sooner than threads are started; with a metadata table none are listed."""
+"""Listing up to this many folders is faster than starting threads; with a metadata table no folder is listed."""
 _MS_OF_HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class _Outlook:
-    """What a clean is to do, before any file is looked for.
+    """The scope of a clean, before files are listed.
 
     Attributes:
-        earliest: earliest commit to retain; None for a policy that has none.
-        touched: partitions to look into; None for all.
-        last: what the last clean left.
+        earliest: earliest commit to retain; None for a policy without one.
+        touched: partitions to examine; None for all.
+        last: state that earlier cleans left.
         is_checkpoint: write the plan down even if it deletes nothing.
     """
 
@@ -65,7 +65,7 @@ class _Outlook:
 
 @dataclass(frozen=True, slots=True)
 class _PartitionPlan:
-    """What a clean deletes in one partition: paths relative to the table, with their sizes."""
+    """Files that a clean deletes in one partition: paths relative to the table, with their sizes."""
 
     partition: str
     files: tuple[tuple[str, int], ...]
@@ -73,7 +73,7 @@ class _PartitionPlan:
 
 
 def clean_may_be_due(config: TableConfig, timeline: Timeline, options: CleanOptions) -> bool:
-    """Whether a clean is worth looking into, as far as the timeline alone tells.
+    """Whether a clean may be due, by the timeline alone.
 
     Args:
         config: the table's configuration.
@@ -129,10 +129,10 @@ def pending_cleans(state: TableState) -> list[ScheduledClean]:
 
 
 def read_clean_plan(storage: Storage, config: TableConfig, instant: Instant) -> CleanPlan | None:
-    """The plan of a pending clean; None for one that was cut off while it was planned.
+    """The plan of a pending clean; None for one whose planning was abandoned.
 
     Raises:
-        CorruptTableError: it is gone or cannot be understood.
+        CorruptTableError: the plan is missing or damaged.
     """
     body = read_requested_body(storage, config, instant)
     path = f"{config.timeline_folder}/{instant.requested}.clean.requested"
@@ -140,11 +140,11 @@ def read_clean_plan(storage: Storage, config: TableConfig, instant: Instant) -> 
         return decode_clean_plan(body, path) if body else None
 
 
-# ---- what is to be done
+# ---- the scope
 
 
 def _look_ahead(state: TableState, options: CleanOptions, if_due: bool) -> _Outlook | None:
-    """What is to be done, from the timeline and its bodies; None when nothing is."""
+    """The scope of a clean, from the timeline and its bodies; None when there is nothing to do."""
     storage, config, timeline = state.storage, state.config, state.timeline
     if not timeline.writes():
         return None
@@ -156,7 +156,7 @@ def _look_ahead(state: TableState, options: CleanOptions, if_due: bool) -> _Outl
         return None
     earliest = earliest_to_retain(timeline, options, now, config.timezone, last.earliest or None)
     if options.policy != BY_VERSIONS and (earliest is None or earliest.requested < last.earliest):
-        return None  # more is retained than before: what an earlier clean gave up does not come back
+        return None  # more is retained than before, but files that an earlier clean deleted stay deleted
     touched = touched_partitions(storage, config, timeline, options, last, earliest)
     is_checkpoint = earliest is not None and _is_checkpoint_due(config, options, last, earliest.requested, now)
     if touched is not None:
@@ -172,7 +172,7 @@ def _is_due(timeline: Timeline, options: CleanOptions, last: LastClean) -> bool:
 
 
 def _is_checkpoint_due(config: TableConfig, options: CleanOptions, last: LastClean, earliest: str, now: int) -> bool:
-    """Whether a clean is to be recorded that has nothing to delete."""
+    """Whether to record a clean that deletes nothing."""
     if options.empty_clean_hours < 1 or not options.incremental or earliest <= last.earliest:
         return False
     if not last.instant:
@@ -184,7 +184,7 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-# ---- which files
+# ---- the files
 
 
 def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[CleanPlan, dict[str, int]]:
@@ -192,13 +192,13 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
     storage, earliest = state.storage, outlook.earliest
     everything = state.view.lister.partitions() if outlook.touched is None else outlook.touched
     partitions = chosen_partitions({*everything, *outlook.last.failed}, options)
-    held = retained_files(state)
+    protected = retained_files(state)
 
     def look(name: str) -> _PartitionPlan:
         return _plan_partition(
             state,
             name,
-            held,
+            protected,
             options,
             None if earliest is None else earliest.requested,
             outlook.last.failed.get(name, ()),
@@ -228,17 +228,17 @@ def _plan(state: TableState, outlook: _Outlook, options: CleanOptions) -> tuple[
 def _plan_partition(
     state: TableState,
     partition: str,
-    held: RetainedFiles,
+    protected: RetainedFiles,
     options: CleanOptions,
     earliest: str | None,
     failed: Sequence[str],
 ) -> _PartitionPlan:
-    """What goes in one partition; ``failed``: names that an earlier clean could not delete."""
+    """The files to delete in one partition; ``failed``: names that an earlier clean could not delete."""
     groups = past_slices(state.view, partition)
-    found = outdated(partition, groups, state.view.replaced, held, options, earliest)
+    found = outdated(partition, groups, state.view.replaced, protected, options, earliest)
     files = {file.path: file.size for one in found.slices for file in one.files()}
     if failed:
-        kept = kept_names(partition, groups, state, held)
+        kept = kept_names(partition, groups, state, protected)
         for name in failed:
             path = f"{partition}/{name}" if partition else name
             entry = None if path in files or name in kept else state.storage.stat(path)
@@ -249,7 +249,7 @@ def _plan_partition(
 
 
 def _holds_nothing_else(state: TableState, partition: str, files: set[str]) -> bool:
-    """Whether a partition is there, as a folder or in the metadata table, and is empty once ``files`` are gone."""
+    """Whether a partition exists, as a folder or in the metadata table, and is empty without ``files``."""
     entries = state.storage.list_dir(partition)
     others = [one for one in entries if one.name not in PARTITION_MARKERS and not one.name.endswith(".crc")]
     if any(one.path not in files for one in others):

@@ -1,12 +1,12 @@
-"""What a clean may not delete: files that savepoints keep, that pending services are to read, that queries need.
+"""Files that a clean must not delete: savepoints, pending services or queries need them.
 
 ::
 
-    savepoints, plans of pending services ─► retained_files ─► RetainedFiles           asked while a clean is planned
-    a plan and the table as it is now ─► check_plan ─► CheckedPlan        asked again before it is carried out
+    savepoints, plans of pending services ─► retained_files ─► RetainedFiles           checked when a clean is planned
+    a plan and the table as it is now ─► check_plan ─► CheckedPlan        checked again before it is executed
 
-Between plan and run the table may have changed: a savepoint was made, a compaction was planned, a commit was rolled
-back so that an outdated slice is the newest again.
+The table may change between planning and execution: a new savepoint, a new compaction plan, or a rollback that makes an
+outdated slice the newest again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["CheckedPlan", "check_plan", "kept_names", "relative_paths", "retaine
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """What of a plan may be carried out.
+    """The part of a plan that can be executed.
 
     Attributes:
         paths: partition path to the files to delete, relative to the table.
-        kept: relative path to why a file of the plan must stay.
-        sizes: bytes of the files that are there, by relative path.
+        kept: relative path to the reason why a file of the plan must stay.
+        sizes: bytes of existing files, by relative path.
     """
 
     paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -43,10 +43,10 @@ class CheckedPlan:
 
 
 def retained_files(state: TableState) -> RetainedFiles:
-    """What savepoints and pending services lay hold of.
+    """The files that savepoints and pending services need.
 
     Raises:
-        CorruptTableError: a savepoint or a plan cannot be understood.
+        CorruptTableError: a savepoint or a plan is damaged.
     """
     storage, config, timeline = state.storage, state.config, state.timeline
     saved: dict[str, set[str]] = {}
@@ -69,20 +69,20 @@ def retained_files(state: TableState) -> RetainedFiles:
 
 
 def kept_names(
-    partition: str, groups: Mapping[str, list[PastSlice]], state: TableState, held: RetainedFiles
+    partition: str, groups: Mapping[str, list[PastSlice]], state: TableState, protected: RetainedFiles
 ) -> dict[str, str]:
-    """Names of files in a partition that must stay whatever a plan says, to why.
+    """Names of files in a partition that no plan may delete, and the reason for each.
 
     Args:
         partition: its path.
         groups: slices of each of its file groups, newest first.
         state: the table now.
-        held: what savepoints and services hold.
+        protected: files that savepoints and services need.
     """
-    kept = dict.fromkeys(held.saved.get(partition, ()), "a savepoint keeps it")
+    kept = dict.fromkeys(protected.saved.get(partition, ()), "a savepoint keeps it")
     for file_id, slices in groups.items():
         for number, one in enumerate(slices):
-            reason = held.reason(partition, file_id, one)
+            reason = protected.reason(partition, file_id, one)
             if not reason and number == 0 and (partition, file_id) not in state.view.replaced:
                 reason = "it is of the newest slice of its file group"
             if reason:
@@ -91,7 +91,7 @@ def kept_names(
 
 
 def check_plan(state: TableState, plan: CleanPlan, where: str) -> CheckedPlan:
-    """What of a plan may still be carried out, now.
+    """The part of a plan that can still be executed.
 
     Args:
         state: the table now, under its lock.
@@ -99,9 +99,9 @@ def check_plan(state: TableState, plan: CleanPlan, where: str) -> CheckedPlan:
         where: file of the plan, for messages.
 
     Raises:
-        CorruptTableError: the plan names a file that is outside the table, or none of Hudi's data files.
+        CorruptTableError: the plan names a file that is outside the table, or is not a Hudi data file.
     """
-    held = retained_files(state)
+    protected = retained_files(state)
     pending = {one.requested for one in state.timeline.pending() if one.action != "clean"}
     paths: dict[str, tuple[str, ...]] = {}
     kept: dict[str, str] = {}
@@ -109,7 +109,7 @@ def check_plan(state: TableState, plan: CleanPlan, where: str) -> CheckedPlan:
     for partition, named in relative_paths(state.storage, plan, where).items():
         entries = state.view.lister.files(partition) if named else []
         sizes.update((entry.path, entry.size) for entry in entries)
-        reasons = kept_names(partition, past_slices(state.view, partition, entries), state, held)
+        reasons = kept_names(partition, past_slices(state.view, partition, entries), state, protected)
         found = {path: reasons.get(path.rpartition("/")[2]) or _pending_reason(path, pending) for path in named}
         kept.update((path, reason) for path, reason in found.items() if reason)
         paths[partition] = tuple(path for path, reason in found.items() if not reason)
@@ -120,7 +120,7 @@ def relative_paths(storage: Storage, plan: CleanPlan, where: str) -> dict[str, t
     """The files of a plan by partition path, relative to the table.
 
     Raises:
-        CorruptTableError: a file is outside the table or its partition, or none of Hudi's data files.
+        CorruptTableError: a file is outside the table or its partition, or is not a Hudi data file.
     """
     bases = tuple(f"{prefix}{storage.uri}/" for prefix in ("", "file:", "file://"))
     found: dict[str, tuple[str, ...]] = {}

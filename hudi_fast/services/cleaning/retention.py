@@ -1,18 +1,18 @@
-"""What the policies of cleaning keep: pure functions of a timeline, and of the slices of a partition.
+"""The cleaning policies: pure functions of a timeline, and of the slices of a partition.
 
 ::
 
     timeline ─► earliest_to_retain      queries of that commit and of later ones stay possible
-    slices of a partition ─► outdated   slices that the policy gives up and that nothing else holds
+    slices of a partition ─► outdated   slices that the policy does not retain and that are not protected
 
 ==========================  ========================================================================================
-KEEP_LATEST_COMMITS         no slice that begins at the earliest retained commit or later; of those before it the
-KEEP_LATEST_BY_HOURS        newest stays: it is what that commit sees. File groups that were replaced before it go
-KEEP_LATEST_FILE_VERSIONS   all but the newest slices of each file group; file groups that were replaced go
+KEEP_LATEST_COMMITS         deletes slices before the earliest retained commit, except the newest of them, which that
+KEEP_LATEST_BY_HOURS        commit reads; and file groups that were replaced before it
+KEEP_LATEST_FILE_VERSIONS   deletes all but the newest slices of each file group, and replaced file groups
 ==========================  ========================================================================================
 
-No policy touches the newest slice of a file group, what a savepoint names, what a pending service is to read, and
-files of writes that are not complete.
+No policy deletes the newest slice of a file group, files of a savepoint, files that a pending service reads, or files
+of pending writes.
 
 Source: ``CleanPlanner``, ``CleanerUtils#getEarliestCommitToRetain`` (Hudi 1.2.0).
 """
@@ -36,13 +36,13 @@ _MS_OF_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class RetainedFiles:
-    """What may not be deleted, whatever the policy.
+    """Files that no policy may delete.
 
     Attributes:
         saved: partition path to names of files that savepoints keep.
-        compacted: (partition path, file id) of groups in a pending compaction or log compaction to where the slice
-            begins that it reads: that one and later ones stay.
-        clustered: partition path to names of files that pending clusterings are to read.
+        compacted: (partition path, file id) of groups in a pending compaction or log compaction to the base instant of
+            the slice that it reads: that slice and later ones stay.
+        clustered: partition path to names of files that pending clusterings read.
     """
 
     saved: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class RetainedFiles:
     clustered: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def reason(self, partition: str, file_id: str, slice_: PastSlice) -> str:
-        """Why a slice may not be deleted, in words; empty when it may."""
+        """Why a slice must not be deleted; empty when it may be."""
         begins = self.compacted.get((partition, file_id))
         if begins is not None and slice_.begins >= begins:
             return "a pending compaction reads it"
@@ -65,11 +65,11 @@ class RetainedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """What the policy gives up in one partition.
+    """The slices of one partition that the policy does not retain.
 
     Attributes:
         slices: to be deleted.
-        is_empty: no file group is left to queries from the earliest retained commit on.
+        is_empty: queries from the earliest retained commit on read no file group.
     """
 
     slices: tuple[PastSlice, ...] = ()
@@ -83,10 +83,10 @@ def earliest_to_retain(
 
     Args:
         timeline: the active timeline.
-        options: the policy and what it retains.
+        options: the policy and its retention.
         now_ms: milliseconds since the epoch.
         zone: of instant times, ``LOCAL`` or ``UTC``.
-        last: what the last clean retained, if it did: ``max_commits_to_clean`` counts from there.
+        last: earliest retained commit of the last clean, if any: ``max_commits_to_clean`` counts from there.
     """
     writes = timeline.writes()
     if options.policy == BY_VERSIONS:
@@ -105,7 +105,7 @@ def earliest_to_retain(
 
 
 def _before_pending(timeline: Timeline, writes: Sequence[Instant], nth: Instant) -> Instant | None:
-    """``nth``, or the last complete write before the first pending one, which may read or replace what it sees."""
+    """``nth``, or the last complete write before the first pending one, which may read or replace its files."""
     pending = min(
         (one.requested for one in timeline.pending() if comparable_action(one.action) in WRITE_ACTIONS), default=None
     )
@@ -118,19 +118,19 @@ def outdated(
     partition: str,
     groups: Mapping[str, Sequence[PastSlice]],
     replaced: Mapping[tuple[str, str], str],
-    held: RetainedFiles,
+    protected: RetainedFiles,
     options: CleanOptions,
     earliest: str | None,
 ) -> Outdated:
-    """What a clean deletes in a partition.
+    """The slices that a clean deletes in a partition.
 
     Args:
         partition: its path.
         groups: slices of each file group, newest first.
-        replaced: (partition path, file id) to the instant of the replace commit that took the group away.
-        held: what has to stay.
+        replaced: (partition path, file id) to the instant of the replace commit that replaced the group.
+        protected: files that must stay.
         options: the policy.
-        earliest: earliest commit to retain; None for a policy that has none.
+        earliest: earliest commit to retain; None for a policy without one.
     """
     gone: list[PastSlice] = []
     is_empty = True
@@ -144,12 +144,12 @@ def outdated(
         else:
             is_empty = False
             given_up = (
-                _old_versions(partition, file_id, slices, held, options.versions_retained)
+                _old_versions(partition, file_id, slices, protected, options.versions_retained)
                 if (earliest is None)
                 else _before(slices, earliest)
             )
         for one in given_up:
-            if held.reason(partition, file_id, one):
+            if protected.reason(partition, file_id, one):
                 is_empty = False
             else:
                 gone.append(one)
@@ -157,7 +157,7 @@ def outdated(
 
 
 def _before(slices: Sequence[PastSlice], earliest: str) -> Sequence[PastSlice]:
-    """Slices that were out of date at the earliest retained commit: all before the newest that began before it."""
+    """Slices that were outdated at the earliest retained commit: all before the newest that began before it."""
     if len(slices) < 2:
         return ()
     seen = next((number for number, one in enumerate(slices) if one.begins < earliest), len(slices))
@@ -165,10 +165,10 @@ def _before(slices: Sequence[PastSlice], earliest: str) -> Sequence[PastSlice]:
 
 
 def _old_versions(
-    partition: str, file_id: str, slices: Sequence[PastSlice], held: RetainedFiles, retained: int
+    partition: str, file_id: str, slices: Sequence[PastSlice], protected: RetainedFiles, retained: int
 ) -> Sequence[PastSlice]:
-    """All but the newest slices; one that a pending compaction reads stands for one of them."""
-    begins = held.compacted.get((partition, file_id))
+    """All but the newest slices; a slice that a pending compaction reads counts as one of them."""
+    begins = protected.compacted.get((partition, file_id))
     if begins is None:
         return slices[retained:]
     return [one for one in slices if one.begins < begins][max(0, retained - 1) :]

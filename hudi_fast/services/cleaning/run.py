@@ -52,7 +52,7 @@ __all__ = ["clean", "clean_after_write", "clean_before_write", "clean_has_work",
 
 _ACTION = "clean"
 _NO_PLAN = CleanPlan("")
-"""Stands for a plan that is on the timeline."""
+"""Placeholder for a plan that is stored on the timeline."""
 _LAYOUT_WITH_PLAN_INFLIGHT = 1
 """Readers of layout 1 expect the plan in the inflight file."""
 
@@ -182,7 +182,7 @@ def _clean_beside_write(session: TableSession) -> CleanResult | None:
 
 
 def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> FinishedClean | None:
-    """Execute a plan under the lock of cleans; None for a plan that was cut off, and is removed then.
+    """Execute a plan under the lock of cleans; None for a truncated plan, which is removed.
 
     A plan without an instant is put on the timeline; that of a pending instant is read.
     """
@@ -317,7 +317,7 @@ def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedC
 
 
 def _parts(begun: _Begun, failed: set[str], gone_partitions: list[str]) -> tuple[CleanPartition, ...]:
-    """What was done in each partition of the plan; files that had to stay count as failed."""
+    """Deleted and failed files of each partition of the plan; files that had to stay count as failed."""
     kept: dict[str, list[str]] = {}
     for path in begun.checked.kept:
         folder, _, name = path.rpartition("/")

@@ -1,9 +1,9 @@
-"""The values that a clean is made of.
+"""The values of a clean.
 
 ::
 
-    ScheduledClean    a plan on the timeline (or, of a dry run, in memory alone), with what its files weigh
-    CleanResult       what a caller gets to see
+    ScheduledClean    a plan on the timeline (of a dry run: in memory only), with the sizes of its files
+    CleanResult       the result of a call
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ __all__ = ["CleanResult", "FinishedClean", "ScheduledClean", "combined_result"]
 
 @dataclass(frozen=True, slots=True)
 class ScheduledClean:
-    """A clean that stands on the timeline and waits to be carried out.
+    """A pending clean.
 
     Attributes:
-        instant: its requested time; empty for one that was only looked at.
-        plan: what it deletes.
-        sizes: bytes of its files, by their absolute paths; files that are gone are left out.
+        instant: its requested time; empty after a dry run.
+        plan: the files that it deletes.
+        sizes: bytes of its existing files, by absolute path.
     """
 
     instant: str
@@ -39,11 +39,11 @@ class ScheduledClean:
 
     @property
     def bytes(self) -> int:
-        """What they weigh together."""
+        """Their total size."""
         return sum(self.sizes.values())
 
     def to_arrow(self) -> pa.Table:
-        """One row for each file: ``partition``, ``file`` (name), ``bytes`` (null for one that is gone)."""
+        """One row for each file: ``partition``, ``file`` (name), ``bytes`` (null for a missing file)."""
         rows = [(partition, path) for partition, paths in sorted(self.plan.files.items()) for path in paths]
         return pa.table(
             {
@@ -56,12 +56,12 @@ class ScheduledClean:
 
 @dataclass(frozen=True, slots=True)
 class FinishedClean:
-    """One clean that was completed.
+    """One completed clean.
 
     Attributes:
         instant: its requested time.
-        metadata: what it did.
-        bytes_deleted: what the files weighed that it deleted.
+        metadata: its clean metadata.
+        bytes_deleted: size of the files that it deleted.
     """
 
     instant: str
@@ -71,16 +71,16 @@ class FinishedClean:
 
 @dataclass(frozen=True, slots=True)
 class CleanResult:
-    """What a call deleted.
+    """The result of a call that cleaned.
 
     Attributes:
-        instant: requested time of the newest clean that was completed; empty when there was nothing to do.
-        files_deleted: files that are gone.
+        instant: requested time of the newest completed clean; empty when there was nothing to do.
+        files_deleted: number of deleted files.
         files_failed: files that could not be deleted; the next clean tries again.
-        bytes_deleted: what the deleted files weighed.
-        partitions_deleted: paths of partitions that are wholly gone.
-        earliest_retained: the newest clean's earliest retained commit: no state of the table before it can be read any
-            more; empty where the policy has none.
+        bytes_deleted: size of the deleted files.
+        partitions_deleted: paths of partitions that were deleted as a whole.
+        earliest_retained: the newest clean's earliest retained commit: earlier states of the table can no longer be
+            read; empty for a policy without one.
         instants: requested times of all cleans that were completed, oldest first.
         seconds: from call to return.
     """
@@ -100,7 +100,7 @@ def combined_result(done: Iterable[FinishedClean], seconds: float) -> CleanResul
 
     Args:
         done: oldest first.
-        seconds: what the call took.
+        seconds: duration of the call.
     """
     finished = list(done)
     parts = [part for one in finished for part in one.metadata.partitions]

@@ -28,7 +28,7 @@ from hudi_fast.writing.conflicts.touched import touched_groups
 from hudi_fast.writing.markers import marked_files
 from hudi_fast.writing.session import TableSession
 
-__all__ = ["changed_groups", "require_nobody_at_work", "require_unchanged"]
+__all__ = ["changed_groups", "require_no_active_writer", "require_unchanged"]
 
 _SHOWN = 5
 
@@ -76,7 +76,7 @@ def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan)
     )
 
 
-def require_nobody_at_work(session: TableSession, instant: Instant, plan: ClusteringPlan) -> None:
+def require_no_active_writer(session: TableSession, instant: Instant, plan: ClusteringPlan) -> None:
     """Let writers that are at work on file groups of a plan go first, where the options prefer them.
 
     Args:

@@ -27,7 +27,7 @@ from hudi_fast.index.consistent import has_hashing
 from hudi_fast.locking.machine import service_lock_path
 from hudi_fast.services.clustering.bucket_plans import planned_resizes
 from hudi_fast.services.clustering.bucket_resize import execute_resizes, resize_buckets
-from hudi_fast.services.clustering.conflicts import changed_groups, require_nobody_at_work, require_unchanged
+from hudi_fast.services.clustering.conflicts import changed_groups, require_no_active_writer, require_unchanged
 from hudi_fast.services.clustering.parameters import options_of_plan
 from hudi_fast.services.clustering.plan import (
     ScheduledClustering,
@@ -181,7 +181,7 @@ def _begin(
     resizes = planned_resizes(state, instant, plan) if how == CONSISTENT else []
     work = _work(session, instant, plan, how)
     require_unchanged(state, instant, plan)
-    require_nobody_at_work(session, instant, plan)
+    require_no_active_writer(session, instant, plan)
     for group in plan.groups:
         slices_of(session.storage, group)
     if instant.state is State.INFLIGHT:
@@ -234,7 +234,7 @@ def _execute(transaction: Transaction, work: ClusteringWork, plan: ClusteringPla
     stats = session.backend.map_units(work.plan, plan.groups, weights, partial(rewrite_group, work))
     with session.locked() as state:  # writers continued
         require_unchanged(state, instant, plan)
-        require_nobody_at_work(session, instant, plan)
+        require_no_active_writer(session, instant, plan)
         commit_service(transaction, work.plan, _metadata(work, plan, stats))
     return Finished(instant.requested, sum(len(group.slices) for group in plan.groups), tuple(stats))
 

@@ -100,8 +100,8 @@ def _locks(inspection: Inspection) -> Iterator[Finding]:
             yield Finding("lock", "", entry.path, entry.size, False, advice)
         elif entry.path == _LEASE and (until := _dangling_until(inspection, entry)) is not None:
             advice = (
-                f"Apache Hudi's storage lock was not released, but expired {(inspection.now_ms - until) // 1000} s ago. "
-                "The next writer takes it over; no action is needed."
+                f"Apache Hudi's storage lock was not released, but expired {(inspection.now_ms - until) // 1000} s "
+                "ago. The next writer takes it over; no action is needed."
             )
             yield Finding("lock", "", entry.path, entry.size, False, advice)
 

@@ -1,11 +1,11 @@
-"""Which services wait on a table's timeline, and which of them somebody is carrying out now.
+"""Lists pending services, and whether a live process runs them.
 
 ::
 
-    timeline ─► pending instants of services ─► plans: how many file groups ─► signs of life, locks ─► PendingService
+    timeline ─► pending instants of services ─► plans: how many file groups ─► heartbeats, locks ─► PendingService
 
-A service that is inflight without being alive died; whoever runs services next takes it over. Pending writes are none:
-the next writer, or clean, rolls back what is left of them.
+An inflight service that is not alive is abandoned; the next run of services executes it. Pending writes are not listed:
+the next write or clean rolls abandoned ones back.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ _SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class PendingService:
-    """A service that is planned or has begun.
+    """A requested or inflight service.
 
     Attributes:
         instant: on the timeline.
-        service: the verb that carries it out: ``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``,
+        service: the verb that executes it: ``compact``, ``log_compact``, ``cluster``, ``clean``, ``index``,
             ``rollback`` or ``restore``.
-        file_groups: that it is about; None where plans are not made of them.
-        alive: whether somebody is carrying it out now.
+        file_groups: number of file groups in its plan; None for plans without file groups.
+        alive: whether a live process runs it.
         seconds: since it was requested.
     """
 
@@ -80,14 +80,14 @@ class PendingService:
 
 
 def pending_services(state: TableState, settings: Settings) -> list[PendingService]:
-    """Services that are pending, oldest first.
+    """Pending services, oldest first.
 
     Args:
         state: the table.
-        settings: for how long a sign of life counts.
+        settings: when a heartbeat expires.
 
     Raises:
-        CorruptTableError: a plan cannot be understood.
+        CorruptTableError: a plan is damaged.
     """
     rule, now = settings.failed_writes.heartbeat, time.time() * 1000
     planned = pending_clusterings(state.storage, state.config, state.timeline)
@@ -122,7 +122,7 @@ def pending_table(services: Sequence[PendingService]) -> pa.Table:
 
 
 def _is_alive(storage: Storage, instant: str, service: str, rule: HeartbeatRule) -> bool:
-    """Signs of life that count: another machine's or program's, or this one's while the lock is held."""
+    """Whether its heartbeat is live: one of another process, or one of this process while the lock is held."""
     if is_alive(storage, instant, rule):
         return True
     return is_fresh(storage, instant, rule) and is_held(storage, _LOCKS[service])

@@ -39,7 +39,7 @@ __all__ = ["PendingResult", "run_pending_services"]
 _Plan = TypeVar("_Plan")
 
 PendingResult = CompactionResult | ClusteringResult | CleanResult | IndexResult
-"""What the verb of a service gives."""
+"""The result of a service's verb."""
 
 
 def run_pending_services(session: TableSession, services: Collection[str] = ()) -> list[PendingResult]:

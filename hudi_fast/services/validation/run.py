@@ -259,10 +259,10 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
 def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
     """Differences but for log files of which nothing counts, and partitions of nothing else: nobody misses them."""
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
-    return rows.filter(pa.array([not _is_missed_by_nobody(validation, *each) for each in named], pa.bool_()))
+    return rows.filter(pa.array([not _is_harmless(validation, *each) for each in named], pa.bool_()))
 
 
-def _is_missed_by_nobody(validation: _Validation, what: str, key: str) -> bool:
+def _is_harmless(validation: _Validation, what: str, key: str) -> bool:
     if what == _MISSING_PARTITION:
         path = key.partition("/")[2]
         files = validation.context.view.lister.files("" if path == NON_PARTITIONED else path)
