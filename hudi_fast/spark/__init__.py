@@ -1,1 +1,1 @@
-"""The Spark engine: the only place that imports PySpark. It moves rows to the core's functions and holds none."""
+"""The Spark adapter: the only package that imports PySpark. It moves rows to the core's functions."""

@@ -1,4 +1,4 @@
-"""Between Spark DataFrames and Arrow, on PySpark 3.5 and 4.x, classic and Connect."""
+"""Converts between Spark DataFrames and Arrow, on PySpark 3.5 and 4.x, classic and Connect."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ __all__ = [
 _BATCH_ROWS = 65536
 
 ARROW_GROWTH = 2
-"""How much larger rows are in memory than Spark's estimate, which for files is their size on disk."""
+"""Ratio of the size of rows in memory to Spark's estimate, which for files is their size on disk."""
 _REFUSED_TYPES = frozenset({"variant", "geometry", "geography"})  # they reach Python as structs
 
 
 def arrow_schema(df: Any) -> pa.Schema:
-    """The Arrow schema in which ``df``'s rows reach Python.
+    """The Arrow schema of ``df``'s rows in Python.
 
     Raises:
-        UnsupportedFeatureError: a stream, or a type that would come back as another one.
+        UnsupportedFeatureError: a stream, or a type that does not survive the conversion.
     """
     if df.isStreaming:
         raise UnsupportedFeatureError(
-            "A streaming DataFrame cannot be written at once; hand its batches over: "
+            "A streaming DataFrame cannot be written at once; write its batches: "
             "stream.writeStream.foreachBatch(hudi_fast.sink(path, options)).start()."
         )
     return checked_arrow_types(df.schema)
 
 
 def checked_arrow_types(struct: Any) -> pa.Schema:
-    """The Arrow form of a Spark schema (``StructType``) in which its rows reach Python.
+    """The Arrow form of a Spark schema (``StructType``) for its rows in Python.
 
     Raises:
-        UnsupportedFeatureError: a type that would come back as another one.
+        UnsupportedFeatureError: a type that does not survive the conversion.
     """
     _refuse_types(struct, "")
     return arrow_types(struct)
@@ -75,7 +75,7 @@ def _refuse_types(kind: Any, name: str) -> None:
 
 
 def collect(df: Any) -> pa.Table:
-    """All rows on the driver; the caller has bounded them."""
+    """Collect all rows on the driver; the caller bounds them."""
     with arrow_batches_of(df.sparkSession):
         if hasattr(df, "toArrow"):  # Spark 4
             return df.toArrow()
@@ -84,13 +84,13 @@ def collect(df: Any) -> pa.Table:
 
 
 def arrow_batches_of(spark: Any, rows: int = _BATCH_ROWS) -> AbstractContextManager[None]:
-    """Let Arrow batches to Python hold that many rows; Spark's default of 10 000 doubles the cost of key columns."""
+    """Set the rows per Arrow batch to Python; Spark's default of 10 000 doubles the cost of key columns."""
     return session_conf(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": str(rows)})
 
 
 @contextmanager
 def session_conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for the time of the block; afterwards they are as they were."""
+    """Set session settings for the duration of the block."""
     before = {key: spark.conf.get(key, None) for key in settings}
     for key, value in settings.items():
         spark.conf.set(key, value)
@@ -105,10 +105,10 @@ def session_conf(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def estimated_bytes(df: Any) -> int | None:
-    """What Spark's optimizer takes the rows' size to be.
+    """Size of the rows in bytes, as estimated by Spark's optimizer.
 
-    None where it cannot be asked (Spark Connect), or does not know: rows of Python, of an RDD or of a stream's batch
-    count as ``spark.sql.defaultSizeInBytes``, eight exabytes.
+    None if unavailable (Spark Connect) or unknown: the optimizer assumes ``spark.sql.defaultSizeInBytes``, eight
+    exabytes, for rows of Python, of an RDD or of a stream's batch.
     """
     jdf = getattr(df, "_jdf", None)
     if jdf is None:
@@ -121,7 +121,7 @@ def estimated_bytes(df: Any) -> int | None:
 
 
 def parallelism(spark: Any) -> int:
-    """Tasks that run at once."""
+    """Number of tasks that run concurrently."""
     context = getattr(spark, "_sc", None)
     if context is not None:
         return max(1, int(context.defaultParallelism))

@@ -1,13 +1,13 @@
-"""Changes on Spark: the rows that a merge, an update or a delete makes of the table's, as one DataFrame.
+"""DML on Spark: the changed rows of a merge, an update or a delete, as one DataFrame.
 
 ::
 
     pinned table ─► Spark's scan, with the file of each row ─┐
-                                                             ├─ join ─► which clause ─► values ─► changed rows ─► write
+                                                             ├─ join ─► clause of each row ─► values ─► changed rows
     source ──────────────────────────────────────────────────┘
 
-The session computes conditions and values as it computes any query. Into the table's types they are brought by ANSI
-casts: a value that does not fit is refused.
+The session computes conditions and values as in any query. ANSI casts convert values to the table's types: a value that
+does not fit is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hudi_fast.dml.statement import BY_SOURCE, MATCHED, NOT_MATCHED, Clause, Mer
 from hudi_fast.dml.target import check_columns, identity_columns, names_rows, roots
 from hudi_fast.errors import ConfigError, InvalidDataError, UnsupportedFeatureError
 from hudi_fast.reading.scan import ScanQuery, plan_scan
-from hudi_fast.reading.skipping.filter_terms import Anything, Column, Condition, In
+from hudi_fast.reading.conditions import Anything, Column, Condition, In
 from hudi_fast.spark.arrow import arrow_schema, estimated_bytes, session_conf
 from hudi_fast.spark.reading.filters import understand_filter
 from hudi_fast.spark.reading.scan import scan_slices
@@ -56,15 +56,15 @@ _ANSI = {"spark.sql.ansi.enabled": "true"}
 
 @dataclass(frozen=True)
 class _Change:
-    """What is the same for all rows of a change.
+    """Common state of a DML statement.
 
     Attributes:
         plan: the write.
-        spec: the merge; of an update or a delete one without a source.
-        source: columns of the source; none without one.
-        columns: data columns that updated rows bring.
-        rows: the rows that clauses are about, by the number of their clause (:data:`_CLAUSE`).
-        alias: what stands before a column of the table.
+        spec: the merge; an update or a delete is a merge without a source.
+        source: columns of the source; empty without a source.
+        columns: data columns of updated rows.
+        rows: the selected rows, with the number of their clause (:data:`_CLAUSE`).
+        alias: prefix of the table's columns.
     """
 
     plan: WritePlan
@@ -124,10 +124,10 @@ def _select(spark: Any, session: TableSession, clause: Clause, where: Any) -> Wr
 
 
 def _check_spoken(spec: MergeSpec) -> None:
-    """Refuse conditions and values that Spark does not understand.
+    """Refuse conditions and values that Spark does not accept.
 
     Raises:
-        ConfigError: naming the clause.
+        ConfigError: with the clause.
     """
     said = [("on", spec.condition)]
     for clause in spec.clauses:
@@ -137,8 +137,8 @@ def _check_spoken(spec: MergeSpec) -> None:
         large = isinstance(value, int) and not -(2**63) <= value < 2**63
         if isinstance(value, pc.Expression) or large:
             raise ConfigError(
-                f"{where}: {value!r} is nothing that Spark computes. With a session conditions and values are SQL text "
-                "or Columns, and values literals, too; pyarrow.compute expressions are for changes without Spark."
+                f"{where}: Spark cannot compute {value!r}. With a session use SQL text or Columns for conditions and "
+                "values, or literals for values; pyarrow.compute expressions are for DML without Spark."
             )
 
 
@@ -148,18 +148,18 @@ def _set_by(clause: Clause) -> Iterable[tuple[str, Any]]:
 
 @contextmanager
 def _fitting(session: TableSession) -> Iterator[None]:
-    """A cast that fails is about the rows."""
+    """Raise a failed cast as an error of the rows."""
     try:
         yield
     except PySparkException as error:
         if not any(name in str(error) for name in _MISFITS):
             raise
         raise InvalidDataError(
-            f"A value for {session.storage.uri} does not fit the column that it is for; the table is as before. {error}"
+            f"A value for {session.storage.uri} does not fit its column; the table is as before. {error}"
         ) from error
 
 
-# ---- which rows
+# ---- selecting rows
 
 
 def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
@@ -189,7 +189,7 @@ def _merged(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
 
 
 def _upserted(plan: WritePlan, spec: MergeSpec, source: Any) -> Any:
-    """The rows of a merge that sets all columns, whether a row is there or not: the source's."""
+    """The rows of a merge that sets all columns of matched and unmatched rows: the source's rows."""
     given = source.alias(spec.aliases[1])
     values = assigned(spec.of_kind(NOT_MATCHED)[0], plan.config, plan.schema.names, source.columns, spec)
     kinds = {field.name: field.dataType for field in spark_schema(plan.schema).fields}
@@ -215,7 +215,7 @@ def _selected(spark: Any, plan: WritePlan, spec: MergeSpec, where: Any) -> Any:
 
 @contextmanager
 def _refusing(what: str) -> Iterator[None]:
-    """What Spark refuses to plan is an error of the caller's."""
+    """Raise Spark's analysis errors as ConfigError."""
     try:
         yield
     except PySparkException as error:
@@ -245,8 +245,8 @@ def _stored_rows(spark: Any, plan: WritePlan, columns: Sequence[str], condition:
     alone = [one for one in scan.slices if one.base_file is None]
     if alone and not meta:
         raise UnsupportedFeatureError(
-            f"{plan.storage.uri} has file groups of log files alone and no meta columns: on Spark their rows cannot be "
-            "told apart. Compact the table first."
+            f"{plan.storage.uri} has file groups without a base file and no meta columns: on Spark their rows cannot "
+            "be identified. Compact the table first."
         )
     if not scan.slices:
         schema = spark_schema(scan.scan.output).add(GROUP, "string")
@@ -263,7 +263,7 @@ def _stored_rows(spark: Any, plan: WritePlan, columns: Sequence[str], condition:
 
 
 def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
-    """The record keys that a small source matches, to leave files out by."""
+    """The record keys of a small source, for data skipping."""
     fields = plan.config.record_key_fields
     sources = dict(spec.pairs)
     bound = estimated_bytes(source)
@@ -277,11 +277,11 @@ def _wanted_keys(plan: WritePlan, spec: MergeSpec, source: Any) -> Condition:
     return In(Column((KEY,)), pa.array(found, pa.string())) if len(found) <= _MOST_KEYS else Anything()
 
 
-# ---- what becomes of them
+# ---- computing changed rows
 
 
 def _changed(change: _Change) -> Any:
-    """The rows as :mod:`hudi_fast.writing.dml_rows` wants them."""
+    """The changed rows in the form of :mod:`hudi_fast.writing.dml_rows`."""
     plan, spec = change.plan, change.spec
     values = {
         number: assigned(clause, plan.config, plan.schema.names, change.source, spec)
@@ -301,7 +301,7 @@ def _changed(change: _Change) -> Any:
 
 
 def _computed(change: _Change, values: Mapping[int, Mapping[str, Any]], names: list[str]) -> Any:
-    """The values of each clause in columns of their own, in the types that they come in."""
+    """The values of each clause in separate columns, before the cast."""
     columns = [F.col(_CLAUSE), *(change.stored(name).alias(name) for name in (KEY, PATH, GROUP))]
     columns += [
         change.stored(name).alias(f"{_OLD}{name}") for name in dict.fromkeys([*names, *identity_columns(change.plan)])
@@ -338,7 +338,7 @@ def _typed(change: _Change, raw: Any, values: Mapping[int, Mapping[str, Any]], n
 
 
 def _moved(change: _Change, rows: Any, names: list[str], places: list[str]) -> Any:
-    """Updated rows that belong to another partition now twice: a delete where they are, an insert where they go."""
+    """Split updated rows that change partition: a delete in the old partition, an insert into the new one."""
     plan = change.plan
     path = partition_text(rows, plan.key_config, plan.schema)
     differs = reduce(

@@ -1,4 +1,4 @@
-"""What the other folders call of the Spark adapter; see :func:`hudi_fast.writing.backend.spark_adapter`."""
+"""The interface of the Spark adapter to other packages; see :func:`hudi_fast.writing.backend.spark_adapter`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Where a session's tables are: what Spark was told about an object store holds for this library too.
+"""Storage of a session's tables: uses Spark's object store settings.
 
 ::
 
     storage_options of the call ──────────────────────────────┐
-    options of a read or write: hudi_fast.storage.*, fs.s3a.* ─┼─► the first that says anything ─► Storage
+    options of a read or write: hudi_fast.storage.*, fs.s3a.* ─┼─► the first that is not empty ─► Storage
     settings of the session: fs.s3a.*                          ─┘
 
-Nothing here is logged, and none of it reaches the table.
+These settings are neither logged nor stored in the table.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _DEFAULTS = "core-default.xml"
 
 
 def storage_of(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
-    """A table's storage as a session reaches it.
+    """A table's storage with the settings of a session.
 
     Args:
         spark: the session.
         path: base path.
-        options: storage options; None or empty for what the session says.
+        options: storage options; None or empty for the session's settings.
 
     Raises:
-        ConfigError: there is no such storage, or an option is wrong.
+        ConfigError: unknown storage, or a wrong option.
     """
     return Storage(path, options or storage_settings(spark, path))
 
 
 def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]:
-    """What a session's settings say about the storage of a path: those of S3A, and of its bucket before all others."""
+    """A session's S3A settings for a path; settings of its bucket take precedence."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     if scheme_of(text) not in _S3:
         return {}
@@ -69,7 +69,7 @@ def storage_settings(spark: Any, path: str | os.PathLike[str]) -> dict[str, str]
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of a read or write without those of the storage, and these by themselves."""
+    """Split the options of a read or write into other options and storage options."""
     own = {key: value for key, value in options.items() if not key.lower().startswith((_PREFIX, _HADOOP))}
     said = {key: value for key, value in options.items() if key not in own}
     return own, {key[len(_PREFIX) :] if key.lower().startswith(_PREFIX) else key: said[key] for key in said}
@@ -81,7 +81,7 @@ def prefixed(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reached_by_spark(spark: Any, storage: Storage) -> bool:
-    """Whether Spark's own scan finds the files: it knows the scheme, and was told the same about it."""
+    """Whether Spark's own scan reaches the files: it supports the scheme, with the same settings."""
     if storage.is_local:
         return True
     machine = getattr(spark, "_jvm", None)
@@ -96,7 +96,7 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
 
 
 def _said(hadoop: Any, key: str) -> str | None:
-    """A setting that somebody made; Hadoop has defaults for all of them."""
+    """Whether a setting differs from Hadoop's default."""
     sources = hadoop.getPropertySources(key)
     if sources is None or list(sources)[-1:] == [_DEFAULTS]:
         return None

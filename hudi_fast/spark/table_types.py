@@ -1,4 +1,4 @@
-"""The types of a table's columns as Spark knows them: times of day as numbers, fixed-size binary as binary."""
+"""Converts table types to Spark types: times of day to numbers, fixed-size binary to binary."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def spark_schema(schema: pa.Schema) -> Any:
 
 
 def spark_arrow(schema: pa.Schema) -> pa.Schema:
-    """The Arrow form of :func:`spark_schema`, in which rows are handed to Spark."""
+    """The Arrow form of :func:`spark_schema`, for rows passed to Spark."""
     return pa.schema([pa.field(field.name, _spark_kind(field.type)) for field in schema])
 
 
 def as_spark(batch: pa.RecordBatch, target: pa.Schema) -> list[pa.Array]:
-    """The columns of ``batch`` in the types of ``target``, which may go on with more columns."""
+    """Cast the columns of ``batch`` to the types of ``target``, which may have further columns."""
     return [
         column if column.type == field.type else column.cast(field.type)
         for column, field in zip(batch.columns, target, strict=False)

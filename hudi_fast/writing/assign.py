@@ -266,7 +266,7 @@ def _refuse_pending(plan: WritePlan, partition: str, updates: Iterable[str]) -> 
     may_change = plan.allows_clustering_updates and (bucket is None or bucket.engine != "CONSISTENT_HASHING")
     if blocked and not may_change:
         raise CommitConflictError(
-            f"The write changes rows of {plan.storage.uri} in file groups {blocked} of partition {partition!r}, which "
-            "a pending clustering is rewriting. Run or roll back the clustering, then write again; or let the clustering "
-            "fail, with hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy."
+            f"The write changes rows of {plan.storage.uri} in file groups {blocked} of partition {partition!r}, "
+            "which a pending clustering is rewriting. Run or roll back the clustering, then write again; or let the "
+            "clustering fail, with hoodie.clustering.updates.strategy=SparkAllowUpdateStrategy."
         )

@@ -231,7 +231,7 @@ def test_a_service_that_fails_beside_the_stream_is_a_warning(spark, tmp_path):
         sink(frame(spark, range(1, 6, 2)), 2)
         assert sink.wait(60)
 
-    with pytest.warns(hf.HudiWarning, match="A service beside the stream into .* The stream goes on"):
+    with pytest.warns(hf.HudiWarning, match="An asynchronous service of the stream into .* The stream continues"):
         compact_what_is_damaged()
     base.write_bytes(kept)
     sink(frame(spark, range(7, 8)), 3)

@@ -3,8 +3,8 @@
 Data flow: ``accelerate(spark)`` wraps the methods of PySpark's readers and writers once
 (:mod:`hudi_fast.spark.dropin.install`). For a switched-on session (:mod:`hudi_fast.spark.dropin.session`) and a Hudi
 source, the recorded calls (:mod:`hudi_fast.spark.dropin.calls`) are translated
-(:mod:`hudi_fast.spark.dropin.translate`) and executed (:mod:`hudi_fast.spark.dropin.actions`). All other calls reach the
-original method.
+(:mod:`hudi_fast.spark.dropin.translate`) and executed (:mod:`hudi_fast.spark.dropin.actions`). All other calls
+reach the original method.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A function of the core over one text column, as a Spark column of integers: rows stay where they are.
+"""Applies a function of the core to one text column, as a Spark column of integers.
 
-Only the column goes to Python and only numbers come back. An Arrow UDF where PySpark has them (4.1), a pandas UDF
-elsewhere; either way the function sees one batch after the other of a whole task, and may read ahead.
+Only this column is sent to Python and only numbers are returned. Uses an Arrow UDF from PySpark 4.1 on, a pandas UDF
+before; the function gets an iterator over all batches of a task, and may read ahead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 __all__ = ["IntFunction", "int_column"]
 
 IntFunction = Callable[[Iterator[pa.Array]], Iterator[pa.Array]]
-"""From batches of text (with nulls) to batches of as many int32 without nulls."""
+"""Maps batches of text (with nulls) to batches of int32 of the same length, without nulls."""
 
 
 def int_column(function: IntFunction, column: Any) -> Any:

@@ -1,16 +1,16 @@
-"""Filters in Spark's own terms, understood as far as files can be left out by them.
+"""Translates Spark filters to conditions for data skipping.
 
 ::
 
-    SQL text or Column ─► Spark's analyzer, over no rows ─► its expression tree ─► Condition, columns it looks at
+    SQL text or Column ─► Spark's analyzer, over no rows ─► its expression tree ─► Condition and its columns
 
-Spark applies the filter to the rows; the condition serves to leave files out before that. Whatever is not understood
-here becomes a condition of which nothing is known.
+Spark applies the filter to the rows; the condition only skips files before that. An unsupported expression becomes a
+condition that is always unknown.
 
-To Spark NaN is greater than any other number and like itself, to Arrow it is neither. A comparison with NaN is not
-understood here; ``x > 5``, which a NaN of the column passes, is: statistics of a file with NaN have no bounds, or NaN
-for the greatest value, and prove nothing. (Only where Apache Hudi takes statistics from footers that Arrow wrote are
-bounds silent about NaN; from these footers Spark itself leaves the same rows out.)
+In Spark NaN is greater than any other number and equal to itself; in Arrow it is neither. A comparison with NaN is not
+supported here. ``x > 5``, which is true for a NaN in the column, is supported: statistics of a file with NaN have no
+bounds, or NaN as the greatest value, so the file is kept. (Only where Apache Hudi takes statistics from footers written
+by Arrow do bounds ignore NaN; from these footers Spark itself skips the same rows.)
 
 Source of the names: ``org.apache.spark.sql.catalyst.expressions`` of Spark 3.5 to 4.1.
 """
@@ -29,7 +29,7 @@ from pyspark.errors import PySparkException
 
 from hudi_fast.errors import ConfigError
 from hudi_fast.reading.skipping.expressions import SPARK
-from hudi_fast.reading.skipping.filter_terms import (
+from hudi_fast.reading.conditions import (
     And,
     Anything,
     Cast,
@@ -81,8 +81,8 @@ class SparkFilter:
     """A filter of a Spark query.
 
     Attributes:
-        condition: what it says, as far as it is understood.
-        columns: top-level columns that it looks at.
+        condition: for data skipping.
+        columns: top-level columns that it uses.
     """
 
     condition: Condition
@@ -90,11 +90,11 @@ class SparkFilter:
 
 
 class _Unknown(Exception):
-    """A value that is not understood."""
+    """Raised for an unsupported value."""
 
 
 def understand_filter(spark: Any, schema: Any, filter_: Any) -> SparkFilter:
-    """What a filter says of rows with these columns.
+    """Translate a filter on rows with these columns.
 
     Args:
         spark: the session.
@@ -249,7 +249,7 @@ def _known_type(node: Any) -> pa.DataType | None:
 
 
 def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    """A value as Spark holds it inside: days, microseconds, its own strings and decimals."""
+    """A value in Spark's internal form: days, microseconds, its own strings and decimals."""
     if value is None:
         return pa.scalar(None, kind)
     if pa.types.is_string(kind):

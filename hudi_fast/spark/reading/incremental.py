@@ -1,4 +1,4 @@
-"""Change queries as Spark DataFrames: the core's reader in Python workers, a task for about as many bytes each."""
+"""CDC queries as Spark DataFrames: the core's reader in Python workers, in tasks of about equal bytes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = 
 
     Args:
         spark: the session.
-        plan: what is read.
-        filter: which changes; None for all.
+        plan: of the CDC query.
+        filter: on changes; None for all.
     """
     schema = spark_schema(CHANGE_SCHEMA)
     if not plan.units:

@@ -1,23 +1,21 @@
-"""File slices whose log files are merged, or whose base file Spark does not read, as a Spark DataFrame.
+"""Scans file slices with log files, or with base files that Spark cannot read, as a Spark DataFrame.
 
 ::
 
     the core's reader ─ slices ─► read_slice in Python workers ─► rows
 
-    beside a scan ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log leaves as they are ─┐
+    beside a scan ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log does not change ────┐
                      │                          ▲ broadcast                                                 ├─► union
-                     ├─ slices ─► hidden_rows: numbers of rows that it replaces or deletes                  │
-                     └─ slices ─► read_slice without base rows ─► rows that the log brings ─────────────────┘
+                     ├─ slices ─► hidden_rows: numbers of rows that the log replaces or deletes             │
+                     └─ slices ─► read_slice without base rows ─► rows of the log ──────────────────────────┘
 
 Beside a scan only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes filters
-down and decodes with its vectorised reader, and a pushed filter is right because these rows are as they are stored.
-Hidden rows of all slices are kept in memory by every executor, as one long each: CRC-32 of the base file's name, and
-the number of the row in the file (less than 2**32), which Spark's scan knows as well. Of slices whose names share a
-CRC-32 one goes that way. Each part looks at a slice of its own accord, and a slice is pinned by the table's state, so
-the parts agree.
+down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. Every executor
+keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and the row number in
+the file (less than 2**32), which Spark's scan also provides. Of slices whose names share a CRC-32 only one is read this
+way. Each branch reads a slice independently; the branches agree because the table state pins the slice.
 
-For one row of the log this way costs more than the core's reader, which is slower for each row of the base file:
-:func:`beside_scan` says where it is taken.
+A log row costs more this way than with the core's reader, a base row less: :func:`beside_scan` chooses.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
 
 _ROW = "__hudi_fast_row"
 _LOG_SHARE = 0.2
-"""Between 0.03, where this way is faster for all columns and for one, and 0.29, where it is so for one column only."""
+"""Between 0.03, where this way is faster for all columns and for one, and 0.29, where it is faster for one column."""
 _LOG_BYTES = 128 << 20
 _TASK_BYTES, _LIGHT_TASK_BYTES = 32 << 20, 128 << 20  # a task in Python costs some 0.05 s of its own
 
@@ -49,10 +47,10 @@ Read = Callable[[int], Iterator[pa.RecordBatch]]
 
 
 def beside_scan(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
-    """Of slices with base and log files those of :func:`scan_with_logs`; the others are for :func:`core_scan`.
+    """The slices with base and log files for :func:`scan_with_logs`; the others are for :func:`core_scan`.
 
-    The log has at most a fifth of its base file's bytes, and all these logs together have at most 128 MiB: smallest
-    shares first, so that what is hidden fits the memory of every executor. Where logs are not merged, all.
+    The log has at most a fifth of its base file's bytes, and all these logs together have at most 128 MiB, smallest
+    shares first: the hidden rows must fit into the memory of every executor. All slices where logs are not merged.
     """
     if scan.unmerged:
         return frozenset(slices)
@@ -73,9 +71,9 @@ def scan_with_logs(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], fil
 
     Args:
         spark: the session.
-        scan: what is wanted of every slice; without a filter.
+        scan: columns of every slice; without a filter.
         slices: at least one, of :func:`beside_scan`.
-        file_name: name of a further column with the base file's name; None for none.
+        file_name: name of an additional column with the base file's name; None to omit it.
     """
     more = {} if file_name is None else {file_name: F.col("_metadata.file_name")}
     brought = core_scan(spark, replace(scan, base_rows=False), slices, file_name)
@@ -92,9 +90,9 @@ def core_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_nam
 
     Args:
         spark: the session.
-        scan: what is wanted of every slice.
+        scan: columns and filter of every slice.
         slices: at least one.
-        file_name: name of a further column with the base file's name; None for none.
+        file_name: name of an additional column with the base file's name; None to omit it.
     """
     target = spark_arrow(scan.output)
     schema = spark_schema(scan.output)
@@ -125,7 +123,7 @@ def _hidden(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Any:
 
 
 def _in_workers(spark: Any, slices: Sequence[FileSlice], task_bytes: int, read: Read, schema: Any) -> Any:
-    """What ``read`` makes of the numbers of the slices; a task for that many bytes, but one for each processor."""
+    """Apply ``read`` to the numbers of the slices, in tasks of that many bytes, but at least one for each processor."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
@@ -150,7 +148,7 @@ def _file_code(one: FileSlice) -> int:
 
 
 def _log_share(one: FileSlice) -> tuple[float, str, int, FileSlice]:
-    """Bytes of the log by those of the base file, the base file, and bytes of the log."""
+    """Ratio of log bytes to base file bytes, the base file, and bytes of the log."""
     assert one.base_file is not None
     log_bytes = _log_bytes(one)
     return log_bytes / max(1, one.base_file.size), one.base_file.path, log_bytes, one

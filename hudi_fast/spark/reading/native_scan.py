@@ -1,12 +1,11 @@
-"""Base files through Spark's own vectorised Parquet scan, and which of them it reads as the table means them.
+"""Reads base files with Spark's vectorised Parquet scan, where its result equals the core's.
 
-Not: skeletons of a bootstrapped table, files from before a column changed its type in a way that Spark's scan does not
-follow, columns of types that it lacks, files whose path Spark would take for a pattern, and partition columns that are
-kept in paths which Spark cannot parse. The types in a file are known from the footer of one file of each commit,
-because a commit writes one schema.
+Excluded: skeletons of a bootstrapped table, files older than a type change that Spark's scan does not support, columns
+of types that it lacks, files whose path Spark interprets as a pattern, and partition columns stored only in paths that
+Spark cannot parse. The footer of one file of each commit gives the types, because a commit writes one schema.
 
-Files of before columns were renamed, or dropped, are a scan of their own, with the names of that time, for every set of
-names; what was done to their nested columns and types is not for Spark.
+Files from before a column was renamed or dropped form a separate scan per set of old names. Files with changed nested
+columns or types are left to the core's reader.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
 
 def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: Mapping[str, Any] | None = None) -> Any:
-    """A lazy DataFrame of ``scan.output`` and the columns ``more``: the rows of base files, whatever logs say of them.
+    """A lazy DataFrame of ``scan.output`` and the columns ``more``: the rows of base files, ignoring logs.
 
     Args:
         spark: the session.
-        scan: what is wanted; without a filter.
+        scan: columns; without a filter.
         slices: at least one, all of :func:`readable_by_spark`.
-        more: further columns by name, which may be made of ``_metadata``.
+        more: additional columns by name, which may use ``_metadata``.
     """
     groups: dict[tuple[str | None, ...], list[str]] = {}
     for one in slices:
@@ -64,13 +63,13 @@ def native_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], more: 
 def _scan_files(
     spark: Any, scan: SliceScan, files: Sequence[str], stored: Sequence[str | None], more: Mapping[str, Any]
 ) -> Any:
-    """Files that have the columns of ``scan.output`` under the names ``stored``; None stands for one that they lack."""
+    """Scan files with the columns of ``scan.output`` under the names ``stored``; None for a missing column."""
     named = zip(scan.output, stored, strict=True)
     there = pa.schema([field.with_name(name) for field, name in named if name is not None])
     reader = spark.read.options(**SCAN_OPTIONS).schema(spark_schema(there))
     if _path_columns(scan.config, scan.output):
         reader = reader.option("basePath", scan.storage.uri)
-    # Spark looks at each file; left alone it takes a task for each.
+    # Spark lists each file; by default with one task per file.
     with session_conf(spark, {LISTING_TASKS: str(4 * parallelism(spark))}):
         frame = reader.parquet(*files)
     columns = []
@@ -81,7 +80,7 @@ def _scan_files(
 
 
 def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
-    """The slices with a base file that Spark's scan reads as the table means it; looks at a footer of each commit."""
+    """The slices with a base file that Spark's scan reads correctly; reads one footer of each commit."""
     from_path = _path_columns(scan.config, scan.output)
     slices = [one for one in slices if not PATTERN & set(f"{scan.storage.uri}{one.partition}")]
     slices = [one for one in slices if one.base_file is None or not one.base_file.is_skeleton]
@@ -103,19 +102,19 @@ def readable_by_spark(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset
 
 
 def _path_columns(config: TableConfig, schema: pa.Schema) -> list[str]:
-    """Columns that only the paths hold."""
+    """Columns stored only in paths."""
     return [name for name in config.partition_fields if name in schema.names] if config.drop_partition_columns else []
 
 
 def _spark_parses(config: TableConfig, partition: str) -> bool:
-    """Whether Spark's partition discovery finds the values in a path that the table's writer put there."""
+    """Whether Spark's partition discovery parses the partition values of a path correctly."""
     values = partition_values(partition, config.partition_fields, config.hive_style, config.url_encode)
     simple = config.key_generator in ("SIMPLE", "COMPLEX") and config.hive_style and values is not None
     return simple and (config.url_encode or "%" not in partition)
 
 
 def fields_fit(stored: Iterable[pa.Field], wanted: Iterable[pa.Field]) -> bool:
-    """Whether Spark reads the columns of a file in the types that are wanted."""
+    """Whether Spark reads the columns of a file in the requested types."""
     kinds = {field.name: field.type for field in stored}
     return all(field.name not in kinds or _fits(kinds[field.name], field.type) for field in wanted)
 

@@ -1,10 +1,10 @@
-"""Reading with Spark. What to read is the core's plan; rows are read by Spark (:mod:`hudi_fast.spark.reading.scan`),
-those that log files bring by the core.
+"""Reading with Spark: the core plans the read, Spark reads base rows (:mod:`hudi_fast.spark.reading.scan`), the core
+reads log rows.
 
-Filters on partition columns leave out row groups by their statistics, not whole folders: what a path says about a
-column need not be what its rows hold (a global index may leave a row where it is when its partition column changes).
-Only where paths alone hold these columns are folders left out. A filter that is given to the read itself leaves out
-files before the scan is planned: by paths and by the indexes of the metadata table.
+Filters on partition columns skip row groups by their statistics, not whole folders: a partition path need not equal the
+stored column values (with a global index a row may stay in its partition when its partition column changes). Folders
+are skipped only where these columns are stored in paths alone. A filter argument of the read skips files before the
+scan is planned, by paths and by the indexes of the metadata table.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def read(
         storage: the table's storage.
         spark: the session.
         options: of the read.
-        columns: which columns, in this order; None for all.
-        filter: which rows: a ``pyarrow.compute`` expression, SQL text or a Spark column.
+        columns: columns to read, in this order; None for all.
+        filter: row filter: a ``pyarrow.compute`` expression, SQL text or a Spark column.
 
     Raises:
         HudiError: as the local reader.
@@ -87,10 +87,10 @@ def read(
 def _incremental(
     spark: Any, view: IncrementalView, query: ScanQuery, columns: Sequence[str] | None, filter_: Any
 ) -> Any:
-    """The rows of the view's range; Spark leaves the others out, so that its own scan can read base files.
+    """The rows of the view's range; Spark filters by range, so that its own scan can read base files.
 
-    Few rows of known columns are left to the core's reader, which decodes Parquet faster than Spark does, and hands
-    these rows alone over. It cannot leave out columns that the query will not ask for; Spark's scan can.
+    The core's reader handles small ranges with given columns: it decodes Parquet faster than Spark and returns only
+    these rows. It cannot prune columns that the query does not use; Spark's scan can.
     """
     if isinstance(filter_, pc.Expression):
         return _frame(spark, plan_incremental(view, columns, filter_, query=query))
@@ -110,7 +110,7 @@ def _incremental(
 
 
 def _changes(spark: Any, plan: CdcPlan, columns: Sequence[str] | None, filter_: Any) -> Any:
-    """What commits changed; a filter of ours is applied by the core, another one by Spark."""
+    """A CDC query; the core applies ``pyarrow.compute`` filters, Spark applies its own."""
     own = filter_ if isinstance(filter_, pc.Expression) else None
     frame = incremental_frame(spark, plan, own)
     if filter_ is not None and own is None:

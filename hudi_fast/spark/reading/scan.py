@@ -3,13 +3,13 @@
 ::
 
     slices ─┬─ base files alone ─────────────────► Spark's vectorised Parquet scan ────────────────────────────┐
-            ├─ skeletons, without meta columns ──► Spark's scan of the files that hold their data ─────────────┤
-            ├─ with a log that is small beside ──► the same, rows that the log changes left out; its rows ─────┼─► union
-            └─ the others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
+            ├─ skeletons, without meta columns ──► Spark's scan of their source files ─────────────────────────┤
+            ├─ with a relatively small log ──────► Spark's scan without rows that the log changes; log rows ───┼─► union
+            └─ all others ───────────────────────► the core's reader, in Python workers ───────────────────────┘
 
-The others: slices with large logs, those without base file, base files that Spark does not read as the table means
-them (:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a filter of ours, or of a table that
-Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
+All others: slices with large logs, slices without base file, base files that Spark's scan cannot read correctly
+(:mod:`hudi_fast.spark.reading.native_scan`), and all slices of a scan with a ``pyarrow.compute`` filter, or of a table
+that Spark itself does not reach (:mod:`hudi_fast.spark.storage`).
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def scan_slices(spark: Any, scan: SliceScan, slices: Sequence[FileSlice], file_n
 
     Args:
         spark: the session.
-        scan: what is wanted of every slice.
+        scan: columns and filter of every slice.
         slices: at least one; without a base file only where log files are merged.
-        file_name: name of a further column with the base file's name; None for none.
+        file_name: name of an additional column with the base file's name; None to omit it.
     """
     native = scan.filter is None and reached_by_spark(spark, scan.storage)
     readable = readable_by_spark(scan, slices) if native else frozenset()

@@ -1,7 +1,7 @@
-"""Skeletons whose meta columns nobody wants: Spark's own scan of the files that hold their data.
+"""Scans the source files of skeletons with Spark, for queries without meta columns.
 
-Not: files of before an ALTER, files whose types Spark's scan does not follow (each may have a schema of its own), and
-folder names that Spark's partition discovery reads otherwise than the table does.
+Excluded: files older than a schema change, files with types that Spark's scan does not support (each may have its own
+schema), and folder names that Spark's partition discovery parses differently from the table.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _META_PREFIX = "_hoodie_"
 
 @dataclass(frozen=True)
 class SourceScan:
-    """What is read that way.
+    """Slices read from their source files.
 
     Attributes:
         slices: the slices.
-        frame: their rows: the columns of ``scan.output``.
+        frame: their rows, with the columns of ``scan.output``.
     """
 
     slices: frozenset[FileSlice]
@@ -45,11 +45,11 @@ def source_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Sou
 
     Args:
         spark: the session.
-        scan: what is wanted of every slice.
-        slices: of the table; those that do not go that way are left out.
+        scan: columns of every slice.
+        slices: of the table; unsuitable ones are ignored.
 
     Raises:
-        CorruptTableError: a source file is gone or was changed, or the bootstrap index is damaged.
+        CorruptTableError: a source file is missing or was changed, or the bootstrap index is damaged.
     """
     output = scan.output
     bare = [one for one in slices if not one.log_files and _is_plain_skeleton(one)]
@@ -70,7 +70,7 @@ def source_scan(spark: Any, scan: SliceScan, slices: Sequence[FileSlice]) -> Sou
 
 
 def _is_plain_skeleton(one: FileSlice) -> bool:
-    """Whether its base file is a skeleton, whose columns have today's names."""
+    """Whether its base file is a skeleton whose columns have their current names."""
     return one.base_file is not None and one.base_file.is_skeleton and one.base_file.names is None
 
 
@@ -85,7 +85,7 @@ def _base(source: SourceFile) -> str:
 
 
 def _fits(scan: SliceScan, source: SourceFile) -> bool:
-    """Whether Spark reads the file as the table means it."""
+    """Whether Spark reads the file correctly."""
     if PATTERN & set(source.uri):
         return False
     wanted = [name for name in scan.config.partition_fields if name in scan.output.names]

@@ -1,8 +1,7 @@
-"""``spark.read.format("hudi_fast")``: parts are planned on the driver, read by workers, handed over as Arrow.
+"""``spark.read.format("hudi_fast")``: the driver plans parts, workers read them and return Arrow batches.
 
-Filters are taken from Spark only where the options ask for it (``hudi_fast.source.pushdown``): PySpark 4.1 to 4.3 plan
-a later query of the same DataFrame with the parts that were planned for the filters of an earlier one, and rows would
-be missing.
+Filter pushdown is off by default (``hudi_fast.source.pushdown``): PySpark 4.1 to 4.3 reuse the parts planned for the
+filters of an earlier query of the same DataFrame, so rows of a later query would be missing.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from hudi_fast.reading.skipping.filter_terms import Anything
+from hudi_fast.reading.conditions import Anything
 from hudi_fast.spark.source.filters import Pushed, understand
 from hudi_fast.spark.source.parts import part_batches
 from hudi_fast.spark.source.queries import TableQuery, check_columns, query_parts, table_columns
@@ -26,7 +25,7 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
 
     Args:
         query: of the table.
-        schema: ``StructType`` of the columns that are wanted.
+        schema: ``StructType`` of the requested columns.
     """
 
     def __init__(self, query: TableQuery, schema: Any) -> None:
@@ -35,7 +34,7 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
         self._pushed = Pushed(Anything(), None)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One for each part; the scan goes along, for the reader itself has been sent by then."""
+        """One partition for each part, with its scan: Spark has already pickled the reader."""
         parts = query_parts(self._query, self._target.names, self._pushed.condition, self._pushed.expression)
         return [InputPartition(part) for part in parts]
 
@@ -45,10 +44,10 @@ class TableReader(DataSourceReader):  # type: ignore[misc]
 
 
 class FilteringReader(TableReader):
-    """Reads what filters leave of a table."""
+    """Reads a table with filter pushdown."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
-        """Remember the filters; Spark applies all of them again."""
+        """Store the filters; Spark also applies all of them itself."""
         if not self._query.is_cdc:
             self._pushed = understand(filters, table_columns(self._query))
         return filters

@@ -6,8 +6,8 @@
     streamReader  stream_reader.TableStreamReader                        writer        writer.TableWriter
     streamWriter  writer.TableStreamWriter
 
-Spark makes one of these for every step of a query, in short-lived processes without a session; options arrive as
-text, their keys in lower case. Readers and writers are imported where they are made, for the class itself goes to each
+Spark creates one of these for every step of a query, in short-lived processes without a session; options arrive as
+text, their keys in lower case. Readers and writers are imported inside the methods, because the class is sent to each
 of these processes.
 """
 
@@ -49,11 +49,11 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` takes."""
+        """The name for ``format``."""
         return SOURCE_NAME
 
     def schema(self) -> Any:
-        """Columns of the table, meta columns first; of changes where these are read."""
+        """Columns of the table, meta columns first; of changes for a CDC query."""
         return spark_schema(table_columns(self._query(streams=True)))
 
     def reader(self, schema: Any) -> Any:
@@ -64,7 +64,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         return reader(self._query(streams=False), schema)
 
     def streamReader(self, schema: Any) -> Any:
-        """Reads what is committed to the table."""
+        """Reads the commits to the table as a stream."""
         from hudi_fast.spark.source.stream_reader import TableStreamReader
 
         return TableStreamReader(self._query(streams=True), SourceOptions.from_options(self._options), schema)
@@ -86,7 +86,7 @@ class HudiDataSource(DataSource):  # type: ignore[misc]
         return TableStreamWriter(self._storage(), self._options, schema, overwrite)
 
     def _query(self, streams: bool) -> TableQuery:
-        """A stream has no begin and end of its own: each of its batches is a range."""
+        """Remove begin and end: each batch of a stream is its own range."""
         options = dict(self._options)
         if streams and options.get(_TYPE_KEY, "").lower() == "incremental":
             options.setdefault(_BEGIN_KEY, "earliest")

@@ -1,4 +1,4 @@
-"""Making the data source ``hudi_fast`` known to a session."""
+"""Registers the data source ``hudi_fast`` with a session."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["register"]
 
 
 def register(spark: Any) -> None:
-    """Let ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream`` take ``format("hudi_fast")``.
+    """Register ``format("hudi_fast")`` for ``spark.read``, ``df.write``, ``spark.readStream`` and ``df.writeStream``.
 
-    Reads that ask for filters (``hudi_fast.source.pushdown``) need ``spark.sql.python.filterPushdown.enabled=true`` in
-    the session, and PySpark 4.1.
+    Filter pushdown (``hudi_fast.source.pushdown``) needs ``spark.sql.python.filterPushdown.enabled=true`` in the
+    session, and PySpark 4.1.
 
     Args:
         spark: the session.

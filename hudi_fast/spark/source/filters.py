@@ -1,13 +1,13 @@
-"""Filters that Spark hands to a data source in Python, as far as rows and files can be left out by them.
+"""Translates filters that Spark pushes down to a Python data source.
 
 ::
 
-    Filter ─┬─► Condition      files that cannot hold such rows are not read
-            └─► expression     rows that are not wanted do not leave the worker
+    Filter ─┬─► Condition      skips files without matching rows
+            └─► expression     drops other rows in the worker
 
-Spark applies every filter once more, so either may let more through than it must, and nothing that it must. To Spark
-NaN is greater than any other number and like itself: filters on floating-point columns leave out files alone, whose
-statistics do not speak of files with NaN.
+Spark applies every filter again, so both may keep too many rows, but never too few. In Spark NaN is greater than any
+other number and equal to itself, so filters on floating-point columns skip files but drop no rows; statistics of files
+with NaN have no bounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import datasource as ds
 
-from hudi_fast.reading.skipping.filter_terms import (
+from hudi_fast.reading.conditions import (
     And,
     Anything,
     Column,
@@ -49,11 +49,11 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class Pushed:
-    """What filters say.
+    """Translated filters.
 
     Attributes:
-        condition: of the rows that are wanted; files are left out by it.
-        expression: keeps all rows that are wanted, and perhaps others; None for all rows.
+        condition: for data skipping.
+        expression: keeps all matching rows, and perhaps others; None for all rows.
     """
 
     condition: Condition
@@ -61,7 +61,7 @@ class Pushed:
 
 
 def understand(filters: Iterable[Any], schema: pa.Schema) -> Pushed:
-    """What filters say that must all be true.
+    """Translate filters joined by ``and``.
 
     Args:
         filters: of :mod:`pyspark.sql.datasource`.
@@ -95,7 +95,7 @@ def _understand(one: Any, schema: pa.Schema) -> tuple[Condition, pc.Expression |
 
 
 def _expression(one: Any, field: pc.Expression, kind: pa.DataType) -> pc.Expression | None:
-    """The same in Arrow, for columns whose values compare in Arrow as they do in Spark."""
+    """The Arrow expression, for columns whose values compare in Arrow as in Spark."""
     if isinstance(one, ds.IsNull):
         return field.is_null()
     if isinstance(one, ds.IsNotNull):
@@ -103,7 +103,7 @@ def _expression(one: Any, field: pc.Expression, kind: pa.DataType) -> pc.Express
     if not _compares_alike(kind):
         return None
     if isinstance(one, ds.In):
-        # Where null is among the values Spark has null for what is not found: here false, so its negation keeps more.
+        # With a null among the values Spark yields null for a value not found. Here it is false; negation keeps more.
         return field.isin(pa.array([value for value in one.value if value is not None], kind))
     if type(one) in _TEXTS and pa.types.is_string(kind):
         return _TEXTS[type(one)](field, one.value)
@@ -131,7 +131,7 @@ def _floating(one: Any, kind: pa.DataType) -> Condition:
 
 
 def _type_of(schema: pa.Schema, path: tuple[str, ...]) -> pa.DataType | None:
-    """Type of a column, or of a field inside structs; None where there is none."""
+    """Type of a column, or of a field inside structs; None for an unknown name."""
     fields: Any = schema
     for at, name in enumerate(path):
         found = fields.get_field_index(name)

@@ -1,4 +1,4 @@
-"""What ``format`` takes for the data source."""
+"""The name of the data source for ``format``."""
 
 from __future__ import annotations
 

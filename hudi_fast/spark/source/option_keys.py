@@ -1,4 +1,4 @@
-"""Options as Spark hands them to data sources in Python: keys in lower case, its own among them."""
+"""Options that Spark passes to Python data sources: keys in lower case, Spark's own options included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PREFIXES = ("hoodie.", "_hoodie.", "hudi_fast.", "fs.s3a.", "_")
 
 
 def hudi_options(given: Mapping[str, str]) -> dict[str, Any]:
-    """The options that are ours, with their keys as they are spelt; ``path`` and Spark's own are left out.
+    """hudi_fast's options with canonical keys; without ``path`` and Spark's own.
 
     Args:
         given: keys in lower case.
@@ -28,7 +28,7 @@ def base_path(given: Mapping[str, str]) -> str:
     """The table's path.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: no path given.
     """
     path = given.get("path") or given.get("hoodie.base.path")
     if not path:

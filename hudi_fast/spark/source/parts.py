@@ -1,9 +1,9 @@
-"""What one task of a read does: file slices of a scan, or changes, as values that Spark carries to its workers.
+"""The work of one read task, file slices of a scan or changes, as picklable values.
 
 ::
 
-    ScanPlan ─► slices dealt out by weight ─► SlicesPart ──┐
-    CdcPlan  ─► units dealt out by number  ─► ChangesPart ─┴─► part_batches ─► Arrow batches in Spark's types
+    ScanPlan ─► slices divided by weight ─► SlicesPart ──┐
+    CdcPlan  ─► units divided by number  ─► ChangesPart ─┴─► part_batches ─► Arrow batches in Spark's types
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class SlicesPart:
     """Slices to read.
 
     Attributes:
-        scan: what is wanted of each.
-        slices: which.
+        scan: columns and filter for each slice.
+        slices: of this part.
     """
 
     scan: SliceScan
@@ -46,7 +46,7 @@ class ChangesPart:
     """Changes to read.
 
     Attributes:
-        plan: with the units of this part alone.
+        plan: with only the units of this part.
     """
 
     plan: CdcPlan
@@ -56,7 +56,7 @@ Part = SlicesPart | ChangesPart
 
 
 def slices_parts(plan: ScanPlan) -> list[Part]:
-    """The slices of a plan, dealt out: a part for 32 MiB, but some for each processor where there are as many."""
+    """Divide the slices of a plan: one part per 32 MiB, but several per processor if there are enough slices."""
     slices = [one for one in plan.slices if one.base_file is not None or plan.scan.merge is not None]
     if not slices:
         return []
@@ -66,17 +66,17 @@ def slices_parts(plan: ScanPlan) -> list[Part]:
 
 
 def changes_parts(plan: CdcPlan) -> list[Part]:
-    """The units of a plan, dealt out."""
+    """Divide the units of a plan."""
     bins = _dealt([1] * len(plan.units), _PARTS_PER_CORE * (os.cpu_count() or 1))
     return [ChangesPart(replace(plan, units=tuple(plan.units[number] for number in each))) for each in bins]
 
 
 def part_batches(part: Part | None, target: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a part; none for no part.
+    """The rows of a part; no rows for None.
 
     Args:
-        part: what to read.
-        target: columns in the types in which Spark wants them.
+        part: slices or changes.
+        target: columns in Spark's types.
     """
     if part is None:
         return

@@ -1,4 +1,4 @@
-"""What a read of ``format("hudi_fast")`` is about: options and the columns that are asked for.
+"""Queries of ``format("hudi_fast")``: options and requested columns.
 
 ::
 
@@ -21,7 +21,7 @@ from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, plan_cdc
 from hudi_fast.reading.incremental.query import incremental_view, plan_view
 from hudi_fast.reading.scan import ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
-from hudi_fast.reading.skipping.filter_terms import Condition
+from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.source.parts import Part, changes_parts, slices_parts
@@ -39,7 +39,7 @@ class TableQuery:
     Attributes:
         storage: the table's storage.
         settings: options of the read.
-        options: the same as they were given.
+        options: as given.
     """
 
     storage: Storage
@@ -48,15 +48,15 @@ class TableQuery:
 
     @property
     def is_cdc(self) -> bool:
-        """Whether changes are read, not rows."""
+        """Whether this is a CDC query."""
         return self.settings.query_type == "incremental" and self.settings.incremental_format == "cdc"
 
 
 def table_columns(query: TableQuery) -> pa.Schema:
-    """The columns that a read gives, in the types in which the table has them.
+    """The columns of a read, in the table's types.
 
     Raises:
-        HudiError: no table, or a state that cannot be read.
+        HudiError: no table, or an unreadable table state.
     """
     if query.is_cdc:
         return CHANGE_SCHEMA
@@ -66,14 +66,14 @@ def table_columns(query: TableQuery) -> pa.Schema:
 
 
 def check_columns(query: TableQuery, asked: Any) -> pa.Schema:
-    """The Arrow form of the columns that are asked for: a user's own schema says which columns, not which types.
+    """The Arrow form of the requested columns: a user's schema selects columns and cannot change types.
 
     Args:
         query: of the table.
         asked: ``StructType``.
 
     Raises:
-        SchemaMismatchError: the table has no such column, or has it in another type.
+        SchemaMismatchError: a requested column is missing, or has another type.
     """
     stored = {field.name: field.dataType for field in spark_schema(table_columns(query)).fields}
     for field in asked.fields:
@@ -92,13 +92,13 @@ def query_parts(
     condition: Condition | None = None,
     expression: pc.Expression | None = None,
 ) -> list[Part]:
-    """What there is to read.
+    """Plan the parts of a read.
 
     Args:
         query: of the table.
-        columns: wanted, in this order.
-        condition: of the rows that are wanted; files are left out by it.
-        expression: leaves out rows; None for none.
+        columns: requested columns, in this order.
+        condition: for data skipping.
+        expression: row filter; None for all rows.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`.
@@ -124,5 +124,5 @@ def query_parts(
 
 
 def between(query: TableQuery, begin: str, end: str) -> TableQuery:
-    """The same for the commits after ``begin`` up to ``end``."""
+    """The query for the commits after ``begin`` up to ``end``."""
     return replace(query, settings=replace(query.settings, query_type="incremental", begin=begin, end=end))

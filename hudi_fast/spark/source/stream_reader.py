@@ -2,16 +2,16 @@
 
 ::
 
-    latestOffset   newest commit that can be read, or fewer as the options limit a batch    next_offset
+    latestOffset   newest readable commit, or an earlier one if options limit a batch       next_offset
     partitions     (start, end] ─► incremental query ─► parts                               workers read them
 
-An offset is Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: completion time of a commit, of table versions
-before 8, and of changes (cdc), its requested time. A checkpoint location can be taken over from Hudi's source. The end
-of the first batch of a stream that begins with the latest commit also says where that batch began: Spark keeps ends
-only, and when the batch is run again after a crash the latest commit is another one.
+An offset is Apache Hudi's own, ``{"offsetCommitTime": "<time>"}``: the completion time of a commit; before table
+version 8, and for CDC queries, its requested time. A checkpoint location of Hudi's source can be reused. For a stream
+that begins with the latest commit, the end offset of the first batch also stores the begin of that batch: Spark keeps
+only end offsets, and after a crash the latest commit may be another one.
 
-Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0). PySpark before 4.2 does not tell a source where it
-is, so that batches cannot be limited there.
+Sources: ``HoodieSourceOffset``, ``HoodieStreamSourceV2`` (1.2.0). PySpark before 4.2 does not pass the current offset
+to a source, so batches cannot be limited there.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ _START_KEY = "hoodie.datasource.streaming.startOffset"
 
 
 class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
-    """Reads what is committed to a table.
+    """Reads the commits to a table.
 
     Args:
         query: of the table.
-        source: where to begin, and how much a batch brings.
-        schema: ``StructType`` of the columns that are wanted.
+        source: start offset and batch limits.
+        schema: ``StructType`` of the requested columns.
 
     Raises:
-        UnsupportedFeatureError: limits, and PySpark before 4.2.
+        UnsupportedFeatureError: limits with PySpark before 4.2.
     """
 
     def __init__(self, query: TableQuery, source: SourceOptions, schema: Any) -> None:
@@ -72,12 +72,12 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         self._until: str | None = None
         if self._limits.any and limits_of_spark is None:
             raise UnsupportedFeatureError(
-                "hudi_fast.stream.max.commits and hudi_fast.stream.max.bytes need PySpark 4.2: before it a source does "
-                "not learn where its stream is. Leave them out: a batch then brings all that there is."
+                "hudi_fast.stream.max.commits and hudi_fast.stream.max.bytes need PySpark 4.2: older versions do "
+                "not pass the current offset to a source. Leave them out: a batch then reads all new commits."
             )
 
     def initialOffset(self) -> dict[str, str]:
-        """Where the stream begins."""
+        """The first offset of the stream."""
         start = self._source.start
         if start.lower() == "earliest":
             self._initial = _FIRST
@@ -89,7 +89,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return {_TIME: self._initial}
 
     def getDefaultReadLimit(self) -> Any:
-        """That there is one, if there is one: the numbers are in the options."""
+        """The kind of limit, if any; the numbers are in the options."""
         if self._source.max_bytes is not None:
             return limits_of_spark.ReadMaxBytes(self._source.max_bytes)
         if self._source.max_commits is not None:
@@ -97,7 +97,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return limits_of_spark.ReadAllAvailable()
 
     def latestOffset(self, start: Mapping[str, str] | None = None, limit: Any = None) -> dict[str, str]:
-        """Where the next batch ends; ``start`` itself when there is nothing new."""
+        """The end offset of the next batch; ``start`` itself without new commits."""
         state = load_state(self._query.storage)
         if start is None:  # PySpark before 4.2
             newest = newest_readable(state, self._settings) or self._initial or _FIRST
@@ -109,17 +109,17 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return dict(start) if end == _bound(begin) else self._ending(end, begin)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Go no further than what is there now."""
+        """Stop at the newest commit of this moment."""
         state = load_state(self._query.storage)
         self._until = newest_readable(state, self._settings) or _FIRST
 
     def reportLatestOffset(self) -> dict[str, str] | None:
-        """How far the stream could be."""
+        """The newest available offset."""
         newest = newest_readable(load_state(self._query.storage), self._settings)
         return None if newest is None else {_TIME: newest}
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> Sequence[InputPartition]:
-        """What was committed after ``start`` up to ``end``."""
+        """The parts of the commits after ``start`` up to ``end``."""
         begin, until = end.get(_BEGIN, _time_of(start)), _time_of(end)
         if until <= begin:
             return [InputPartition(None)]
@@ -131,7 +131,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         return part_batches(partition.value, self._target)
 
     def commit(self, end: Mapping[str, str]) -> None:
-        """Nothing: what the stream has read belongs to the table."""
+        """Do nothing: the source keeps no data of its own."""
 
     def stop(self) -> None:
         """Nothing."""
@@ -148,5 +148,5 @@ def _time_of(offset: Mapping[str, str]) -> str:
 
 
 def _bound(time: str) -> str:
-    """A time as ranges have their begin."""
+    """A time as the begin of a range."""
     return time if time.strip("0") else EARLIEST

@@ -1,14 +1,13 @@
-"""``df.write.format("hudi_fast")`` and ``writeStream``: tasks put rows aside, the driver writes them all in one commit.
+"""``df.write.format("hudi_fast")`` and ``writeStream``: tasks spool rows, the driver writes them in one commit.
 
 ::
 
     task:    Arrow batches ─► <table>/../.<table>.spool-<id>/<attempt>.arrow ─► Spooled
-    driver:  files, mapped into memory ─► local engine ─► commit; a stream's batch once                 the spool goes
+    driver:  files, mapped into memory ─► local engine ─► commit; a stream's batch once ─► delete the spool
 
-A data source in Python has no Spark session where it commits, and its tasks cannot be given file groups; the rows pass
-through one process, whose threads write them. What that process is not to be given is refused
-(``hudi_fast.spool.max.bytes``): ``hudi_fast.write`` and ``hudi_fast.sink`` have Spark's tasks write. Rows that died
-writers left aside are deleted when they are a day old.
+A Python data source has no Spark session at commit time, and its tasks cannot be assigned file groups; threads of one
+process write all rows. Larger inputs (``hudi_fast.spool.max.bytes``) are refused: ``hudi_fast.write`` and
+``hudi_fast.sink`` write with Spark's tasks. Spool files of failed writers are deleted after a day.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ _FORGOTTEN_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Spooled(WriterCommitMessage):  # type: ignore[misc]
-    """Rows that a task has put aside.
+    """Spooled rows of a task.
 
     Attributes:
-        name: of their file.
+        name: of the spool file.
         bytes: in memory.
     """
 
@@ -55,13 +54,13 @@ class Spooled(WriterCommitMessage):  # type: ignore[misc]
 
 
 class _Spool:
-    """Rows put aside by tasks, and what writes them.
+    """The spool folder of a write, and the commit of its rows.
 
     Args:
         storage: the table's.
         options: of the write.
         schema: ``StructType`` of the rows.
-        overwrite: whether they take the place of the table.
+        overwrite: whether the rows replace the table.
     """
 
     def __init__(self, storage: Storage, options: Mapping[str, Any], schema: Any, overwrite: bool) -> None:
@@ -75,8 +74,8 @@ class _Spool:
         parent, _, name = storage.fs_path("").rpartition("/")
         if not storage.is_local and not parent:
             raise UnsupportedFeatureError(
-                f'format("hudi_fast") puts rows aside beside the table, and nothing is beside {storage.uri}: use '
-                "hudi_fast.write(df, path, options)."
+                f'format("hudi_fast") spools rows in a folder beside the table, and {storage.uri} has no parent '
+                "folder: use hudi_fast.write(df, path, options)."
             )
         self._prefix = f".{name}.spool-"
         self._neighbours = self._storage.rooted_at(parent)
@@ -99,7 +98,7 @@ class _Spool:
         return Spooled(name, size)
 
     def write(self, messages: Sequence[Any], batch: int | None) -> WriteResult | None:
-        """Called by the driver: one commit of all that was put aside; None for a batch that was there."""
+        """Called by the driver: one commit of all spooled rows; None for a batch that the table holds."""
         parts = [one for one in messages if isinstance(one, Spooled)]
         if sum(one.bytes for one in parts) > self._sink.spool_max_bytes:
             self._refuse(sum(one.bytes for one in parts))
@@ -109,7 +108,7 @@ class _Spool:
             self.discard(parts)
 
     def discard(self, messages: Sequence[Any]) -> None:
-        """Delete what was put aside, and what died writers left; tasks of a stream use one folder for all batches."""
+        """Delete this spool, and those of failed writers; tasks of a stream use one folder for all batches."""
         for one in messages:
             if isinstance(one, Spooled):
                 self._delete(one.name)
@@ -122,7 +121,7 @@ class _Spool:
                         self._neighbours.delete_dir(entry.path)
 
     def _last_use(self, folder: FileStat) -> int:
-        """Milliseconds; object stores know those of files alone."""
+        """Modification time in milliseconds; object stores have times of files only."""
         inside = [] if folder.modified_ms else self._neighbours.list_dir(folder.path)
         return max((one.modified_ms for one in inside), default=folder.modified_ms)
 
@@ -159,7 +158,7 @@ class _Spool:
         raise UnsupportedFeatureError(
             f'format("hudi_fast") was given {size:,} bytes of rows for {self._storage.uri}, more than '
             f"{self._sink.spool_max_bytes:,} (hudi_fast.spool.max.bytes), which the driver would have to write. Use "
-            "hudi_fast.write(df, path, options), or hudi_fast.sink for a stream: there Spark's tasks write."
+            "hudi_fast.write(df, path, options), or hudi_fast.sink for a stream: they write with Spark's tasks."
         )
 
 
@@ -174,7 +173,7 @@ class TableWriter(DataSourceArrowWriter):  # type: ignore[misc]
         return self._spool.put_aside(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Write them all."""
+        """Commit all spooled rows."""
         self._spool.write(messages, None)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -195,7 +194,7 @@ if hasattr(ds, "DataSourceStreamArrowWriter"):
             return self._spool.put_aside(iterator)
 
         def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-            """Write them all, unless the table holds the batch."""
+            """Commit all spooled rows, unless the table holds the batch."""
             self._spool.write(messages, batchId)
 
         def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:

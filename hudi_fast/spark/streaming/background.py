@@ -1,13 +1,14 @@
-"""Services beside a stream: a thread that carries out what is planned, and is gone when nothing waits.
+"""Asynchronous table services of a stream: a thread that executes pending plans and ends when none is left.
 
 ::
 
-    batch ─► plan on the timeline ─► Background.wake ─► thread: compactions, clusterings that wait, oldest first
-    batch ─► ...                  ─► wake: one is at work, and looks again before it ends
+    batch ─► plan on the timeline ─► Background.wake ─► thread: pending compactions, clusterings, oldest first
+    batch ─► ...                  ─► wake: the running thread checks the timeline again before it ends
 
-The stream neither waits for it nor fails with it: an error is a warning, its plan waits, and the next batch wakes the
-thread again. Without batches nothing wakes it, so it ends with the query; of a driver that dies it leaves a plan on the
-timeline, which the next one takes over. It uses half of the processors, so that batches keep theirs.
+The stream does not wait for the thread and does not fail with it: an error becomes a warning, the plan stays pending,
+and the next batch wakes the thread again. Only batches wake it, so it ends with the query. If the driver fails, the
+plan stays on the timeline and the next driver executes it. The thread uses half of the processors; batches use the
+other half.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ _THREADS_KEY = "hudi_fast.threads"
 
 
 def has_work(timeline: Timeline) -> bool:
-    """Whether a compaction or clustering may wait; in layout 1 a pending replace commit may be one."""
+    """Whether a compaction or clustering may be pending; in layout 1 a pending replace commit may be one."""
     return any(one.action in ("compaction", "clustering", "replacecommit") for one in timeline.pending())
 
 
 def with_half_of_the_threads(settings: Settings) -> Settings:
-    """The same, but for how many files are written at once, unless the options say so."""
+    """The settings with half of the parallelism, unless the options set it."""
     if _THREADS_KEY in settings.write.explicit:
         return settings
     threads = max(1, (os.cpu_count() or 2) // 2)
@@ -46,11 +47,11 @@ def with_half_of_the_threads(settings: Settings) -> Settings:
 
 @dataclass(slots=True)
 class Background:
-    """The thread, while there is one.
+    """Starts and owns the thread.
 
     Attributes:
         storage: the table's storage.
-        settings: how services work.
+        settings: of the services.
     """
 
     storage: Storage
@@ -60,7 +61,7 @@ class Background:
     _again: bool = field(default=False, repr=False)
 
     def wake(self, backend: Backend) -> None:
-        """Have carried out what waits; returns at once.
+        """Execute pending plans in the thread; returns immediately.
 
         Args:
             backend: executes them.
@@ -74,10 +75,10 @@ class Background:
                 self._thread.start()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is being carried out; whether that is so now.
+        """Wait until no service is running; returns whether that is the case.
 
         Args:
-            seconds: how long; None without a bound.
+            seconds: timeout; None for no limit.
         """
         thread = self._thread
         if thread is not None:
@@ -90,8 +91,8 @@ class Background:
                 run_pending_services(TableSession(self.storage, self.settings, backend), _SERVICES)
             except Exception as error:  # Spark's own among them
                 warnings.warn(
-                    f"A service beside the stream into {self.storage.uri} failed: {type(error).__name__}: {error} "
-                    "The stream goes on, and after its next batch the service is tried again.",
+                    f"An asynchronous service of the stream into {self.storage.uri} failed: {type(error).__name__}: "
+                    f"{error} The stream continues; the service is retried after its next batch.",
                     HudiWarning,
                     stacklevel=2,
                 )

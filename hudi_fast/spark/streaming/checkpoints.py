@@ -1,13 +1,13 @@
-"""Which batch of a stream a table holds already: it stands in the commits themselves.
+"""Batch numbers of streams, stored in commits.
 
 ::
 
     batch ─► checkpoint_metadata ─► extra metadata of its commit
     timeline, newest commit first ─► archived timeline ─► find_checkpoint ─► Checkpoint
 
-A commit and the number of its batch become visible together, which is all that exactly-once takes. Key and value are
-Apache Hudi's, so that a stream can be taken over from it, and by it. Under a key of its own stands which query it was:
-numbers of batches say nothing between queries that do not share their checkpoint location.
+A commit and the number of its batch become visible together, which gives exactly-once writes. Key and value are Apache
+Hudi's, so either library can continue a stream of the other. A second key stores the query id: batch numbers of queries
+with different checkpoint locations are not comparable.
 
 Sources: ``HoodieStreamingSink.SINK_CHECKPOINT_KEY``, ``CommitUtils.getValidCheckpointForCurrentWriter`` (1.2.0).
 """
@@ -45,34 +45,34 @@ class Checkpoint:
 
 
 def checkpoint_metadata(identifier: str, batch: int, query: str | None) -> dict[str, str]:
-    """What a commit says about the batch that it holds.
+    """Extra commit metadata for a batch.
 
     Args:
         identifier: name of the stream.
         batch: its number.
         query: id of the query; None where it is not known.
     """
-    told = {CHECKPOINT_KEY: json.dumps({identifier: str(batch)}, separators=(",", ":"))}
-    return told if query is None else {**told, QUERY_KEY: query}
+    metadata = {CHECKPOINT_KEY: json.dumps({identifier: str(batch)}, separators=(",", ":"))}
+    return metadata if query is None else {**metadata, QUERY_KEY: query}
 
 
 def find_checkpoint(
     storage: Storage, config: TableConfig, timeline: Timeline, identifier: str, after: str | None = None
 ) -> Checkpoint | None:
-    """The newest batch that commits of the table tell of.
+    """The newest batch recorded in the table's commits.
 
-    Commits of services and of other writers are passed over, and so are the commits of streams with other names. When
-    no commit of the active timeline tells, the archived ones are asked.
+    Ignores commits of services, of other writers and of streams with other names. Searches the archived timeline if the
+    active one records no batch.
 
     Args:
         storage: the table's storage.
         config: its configuration.
         timeline: its active timeline.
         identifier: name of the stream.
-        after: look only at commits that completed later; the archived ones did not. None to look everywhere.
+        after: search only commits that completed later, and not the archived timeline; None to search all.
 
     Raises:
-        CorruptTableError: a commit cannot be read, or what it says cannot be understood.
+        CorruptTableError: a commit, or its checkpoint, cannot be read.
     """
     for instant in reversed(timeline.writes()):
         if after is None or (instant.completion or "") > after:
@@ -101,7 +101,7 @@ def _checkpoint_in(body: bytes, identifier: str, path: str) -> Checkpoint | None
         return None if batch is None else Checkpoint(int(batch), extra.get(QUERY_KEY))
     except (ValueError, TypeError, AttributeError) as error:
         raise CorruptTableError(
-            f"The commit says {CHECKPOINT_KEY}={extra[CHECKPOINT_KEY]!r}; expected JSON that maps names of streams to "
+            f"The commit has {CHECKPOINT_KEY}={extra[CHECKPOINT_KEY]!r}; expected JSON that maps names of streams to "
             "numbers of batches.",
             path,
         ) from error

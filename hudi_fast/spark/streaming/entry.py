@@ -1,4 +1,4 @@
-"""Streams by one call each: what a session's own ``readStream`` and ``writeStream`` come to.
+"""Entry points of streams: implement ``readStream`` and ``writeStream`` of a switched-on session.
 
 ::
 
@@ -43,15 +43,15 @@ def stream_writer(
         options: ``hoodie.*`` keys of the write and of the stream, and of the storage (``hudi_fast.storage.*``).
         output_mode: ``append``; ``complete`` and ``update`` overwrite the table with every batch, as Apache Hudi does.
         trigger: arguments of ``DataStreamWriter.trigger``; None for its default.
-        checkpoint: Spark's ``checkpointLocation``; None for what the session says.
+        checkpoint: Spark's ``checkpointLocation``; None for the session's setting.
         query_name: of the query.
-        other_options: of Spark's own for the query.
+        other_options: Spark's own options for the query.
 
     Returns:
         The running ``StreamingQuery``.
 
     Raises:
-        HudiError: an option is wrong; what fails later fails the query.
+        HudiError: an option is wrong; later errors fail the query.
     """
     own, storage = split_options(options or {})
     target = sink(path, own, _mode_of(output_mode), storage or storage_settings(df.sparkSession, path))
@@ -66,7 +66,7 @@ def stream_writer(
 
 
 def stream_reader(spark: Any, path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Any:
-    """A streaming DataFrame of what is committed to a table.
+    """A streaming DataFrame of the commits to a table.
 
     Args:
         spark: the session.

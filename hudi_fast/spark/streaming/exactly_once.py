@@ -2,11 +2,11 @@
 
 ::
 
-    engine ─► _ExactlyOnceEngine ─► run_write:  under the table's lock, before the write begins: is it there already?
-                                   its number goes into the commit
+    engine ─► _ExactlyOnceEngine ─► run_write:  under the table's lock, before the write begins: is the batch stored?
+                                   the commit stores its number
 
-The question is put under the lock that the commit is made under: a writer of the same stream that is still at work (a
-driver that lost its session and goes on) comes before or after, and in either case one of the two finds the batch.
+The check uses the same lock as the commit. Another running writer of the same stream (a driver that lost its session
+but still runs) therefore checks before or after it, and one of the two finds the batch.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["Batch", "is_written", "write_exactly_once"]
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Which batch.
+    """A batch of a stream.
 
     Attributes:
         identifier: name of the stream.
-        number: of the batch; numbers grow, and are the same when a batch is tried again.
-        query: id of the query; None where it is not known.
-        known: the newest batch of the stream that is known to be in the table.
-        after: completion time of its commit: only later ones need to be looked at; None to look everywhere.
+        number: of the batch; increasing, and the same when a batch is retried.
+        query: id of the query; None if unknown.
+        known: the newest batch of the stream known to be in the table.
+        after: completion time of its commit: only later ones are searched; None to search all.
     """
 
     identifier: str
@@ -55,10 +55,10 @@ def write_exactly_once(session: TableSession, engine: Engine, mode: str, batch: 
         session: the call.
         engine: holds the rows.
         mode: save mode.
-        batch: which one it is.
+        batch: the batch.
 
     Returns:
-        What was written; None when the table has the batch.
+        Result of the write; None when the table has the batch.
 
     Raises:
         ConfigError: another query uses the name of the stream.
@@ -82,7 +82,7 @@ def is_written(storage: Storage, batch: Batch) -> bool:
     """Whether the table holds a batch.
 
     Raises:
-        ConfigError: the name of the stream is that of another query.
+        ConfigError: another query uses the name of the stream.
         CorruptTableError: a commit cannot be read.
     """
     try:
@@ -93,7 +93,7 @@ def is_written(storage: Storage, batch: Batch) -> bool:
 
 
 class _Written(Exception):
-    """The table holds the batch."""
+    """Raised when the table holds the batch."""
 
 
 class _ExactlyOnceEngine:
@@ -107,7 +107,7 @@ class _ExactlyOnceEngine:
         return self._engine.input_schema()
 
     def prepare(self, plan: WritePlan) -> None:
-        """Called under the table's lock, and before that of a table that is not there yet."""
+        """Called under the table's lock; for a new table before its lock exists."""
         if _is_in(plan.storage, plan.config, self._batch):
             raise _Written
         self._engine.prepare(plan)
@@ -130,7 +130,7 @@ def _require_same_query(storage: Storage, batch: Batch, found: Checkpoint) -> No
         return
     raise ConfigError(
         f"Batch {batch.number} of the query {batch.query} cannot be written to {storage.uri}: batches up to "
-        f"{found.batch} of the stream {batch.identifier!r} were written by another query, {found.query}, and numbers "
-        "of batches mean nothing between the two. Give this stream a name of its own: "
+        f"{found.batch} of the stream {batch.identifier!r} were written by another query, {found.query}, whose "
+        "batch numbers are not comparable. Give this stream a name of its own: "
         "hoodie.datasource.write.streaming.checkpoint.identifier; or its former checkpointLocation."
     )

@@ -1,18 +1,18 @@
-"""Each batch of a streaming query, written once: what ``foreachBatch`` calls.
+"""The sink for ``foreachBatch``: writes each batch of a streaming query once.
 
 ::
 
     foreachBatch ─► Sink(df, batch id)
         before   hoodie.prewrite.cleaner.policy
-        write    write_exactly_once, tried again while that may help         the number of the batch is in the commit
-        after    clean, archive; compaction and clustering are planned         a failure is a warning
-        beside   what is planned is carried out by a thread (Background)
+        write    write_exactly_once, retried after transient errors          the commit stores the batch number
+        after    clean, archive; plan compaction and clustering              a failure is a warning
+        async    a thread executes the plans (Background)
 
-A sink is little more than path and options: Spark Connect pickles it and calls it in a process of the server.
+A sink holds path and options: Spark Connect pickles it and calls it in a process of the server.
 
-Source: ``HoodieStreamingSink`` (1.2.0). It skips batches by the number of the newest that the active timeline tells of,
-ends the whole process when a batch fails for good, and stops the stream when its asynchronous services fail; here the
-query fails, and the stream goes on.
+Source: ``HoodieStreamingSink`` (1.2.0). It skips batches by the newest number on the active timeline, ends the whole
+process when a batch fails permanently, and stops the stream when its asynchronous services fail. Here a failed batch
+fails the query, and the stream continues after failed services.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _QUERY_PROPERTY = "sql.streaming.queryId"
 
 
 class Sink:
-    """What ``foreachBatch`` calls: writes a batch to a table, once, however often it is called with it.
+    """The function for ``foreachBatch``: writes a batch to a table once, even if called repeatedly.
 
     Args:
         path: base path of the table.
@@ -79,17 +79,17 @@ class Sink:
         return type(self), (self.path, self.options, self.mode, self._storage.options)
 
     def __call__(self, df: Any, batch_id: int) -> None:
-        """Write a batch; nothing when the table holds it.
+        """Write a batch, unless the table holds it.
 
         Args:
-            df: its rows, no stream.
+            df: its rows, not a stream.
             batch_id: its number.
 
         Raises:
-            HudiError: it could not be written, though it was tried as often as the options say.
+            HudiError: the write failed after all retries that the options allow.
 
         Warns:
-            HudiWarning: a service failed; or the batch did, and the options say to go on.
+            HudiWarning: a service failed; or the batch failed, and the options skip failed batches.
         """
         if not hasattr(df, "sparkSession") or not isinstance(batch_id, int):
             raise ConfigError(
@@ -111,7 +111,7 @@ class Sink:
             if written or not self._stream.ignores_failures:  # a service failed, or failed batches count
                 raise
             warnings.warn(
-                f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed, and is left out: "
+                f"Batch {batch_id} of the stream {batch.identifier!r} into {self.path} failed and is skipped: "
                 f"{type(error).__name__}: {error}",
                 HudiWarning,
                 stacklevel=2,
@@ -123,10 +123,10 @@ class Sink:
             self._background.wake(session.backend)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until no service is being carried out beside the stream; whether that is so now.
+        """Wait until no asynchronous service is running; returns whether that is the case.
 
         Args:
-            seconds: how long; None without a bound.
+            seconds: timeout; None for no limit.
         """
         return self._background.wait(seconds)
 
@@ -147,7 +147,7 @@ class Sink:
         raise AssertionError("there is one try at least")
 
     def _remember(self, batch: Batch, instant: str) -> None:
-        """Spare the next batch a look at commits up to this one; a table that is replaced has no commits to spare."""
+        """Remember the commit, so that the next batch searches only later ones; not when the table is replaced."""
         commit = self._timeline().find(instant) if instant and self.mode == "append" else None
         if commit is not None and commit.completion is not None:
             self._known, self._after = Checkpoint(batch.number, batch.query), commit.completion
@@ -170,16 +170,16 @@ def sink(
     mode: str = "append",
     storage_options: Mapping[str, Any] | None = None,
 ) -> Sink:
-    """What to give to ``df.writeStream.foreachBatch``: every batch is one commit, made once.
+    """Create the function for ``df.writeStream.foreachBatch``: each batch becomes one commit, exactly once.
 
-    As in Apache Hudi's sink the table is cleaned and its timeline archived after a batch when that is due, and a
-    MERGE_ON_READ table is compacted beside the stream (``hoodie.datasource.compaction.async.enable``), as it is
-    clustered with ``hoodie.clustering.async.enabled``: planned after a batch, carried out by a thread of the driver.
+    As in Apache Hudi's sink, cleaning and archiving run after a batch when due. Compaction of a MERGE_ON_READ table
+    (``hoodie.datasource.compaction.async.enable``) and clustering (``hoodie.clustering.async.enabled``) are planned
+    after a batch and executed by a thread of the driver.
 
     Args:
-        path: base path of the table, which is created when there is none.
+        path: base path of the table; created if missing.
         options: ``hoodie.*`` keys of the write and of the stream.
-        mode: ``append``, or ``overwrite``: every batch takes the place of the whole table.
+        mode: ``append``, or ``overwrite``: every batch replaces the whole table.
         storage_options: how to reach the table, see docs/object-stores.md.
 
     Returns:
@@ -187,18 +187,18 @@ def sink(
 
     Raises:
         ConfigError: an option is wrong.
-        UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+        UnsupportedFeatureError: an option is not supported.
     """
     return Sink(os.fspath(path) if isinstance(path, os.PathLike) else path, options or {}, mode, storage_options)
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether trying again may help: storage, locks, other writers, tasks of Spark; not what the caller did wrong."""
+    """Whether to retry: after errors of storage, locks, other writers or Spark tasks; not after caller errors."""
     return isinstance(error, CommitError | LockError) or not isinstance(error, HudiError)
 
 
 def _query_of(spark: Any) -> str | None:
-    """Id of the streaming query whose batch this thread writes; None where that is not known (Spark Connect)."""
+    """Id of the streaming query whose batch this thread writes; None if unknown (Spark Connect)."""
     context = getattr(spark, "_sc", None)
     found = None if context is None else context.getLocalProperty(_QUERY_PROPERTY)
     return None if found is None else str(found)
