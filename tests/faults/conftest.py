@@ -24,7 +24,7 @@ def tmp_path() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def every_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The long form tries each call with all ways to fail."""
-    monkeypatch.setattr("tests.faults.test_faults_write.EVERY_WAY", request.config.getoption("--long"))
+    monkeypatch.setattr("tests.faults.calls.EVERY_WAY", request.config.getoption("--long"))
 
 
 @pytest.fixture(autouse=True)

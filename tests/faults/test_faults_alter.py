@@ -14,7 +14,7 @@ import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.alter import AlterResult, alter_table
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.sessions import session_of
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows

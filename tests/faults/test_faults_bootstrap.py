@@ -12,7 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.bootstrapping.run import BootstrapResult, run_bootstrap
 from hudi_fast.storage.base import Storage
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.bootstrap_tables import BY_REGEX, bootstrap_options, data, make_source
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 

@@ -13,7 +13,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
-from tests.faults.test_faults_write import faults
+from tests.faults.calls import faults
 from tests.support.change_logs import change_logs, entries_of, stats_by_instant
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to

@@ -16,7 +16,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import read_instant_body
 from hudi_fast.timeline.plans import decode_clean_metadata
 from hudi_fast.view.table_state import load_state
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,

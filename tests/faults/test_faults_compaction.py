@@ -13,7 +13,7 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.mor_tables import log_files, mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows

@@ -14,7 +14,7 @@ from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import State
 from hudi_fast.view.table_state import load_state
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.small_tables import options, plain_rows, rows_of, table_rows
 

@@ -14,7 +14,7 @@ from hudi_fast.services.inline import write_with_services
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.flow import WriteResult
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.sessions import session_of
@@ -106,7 +106,7 @@ def test_a_service_that_fails_does_not_keep_the_others_from_running_if_failures_
     serve_through(recorder, settings)
     broken = next(call for call in recorder.calls if ".clean.requested" in call.path)
     settings["hoodie.write.can.ignore.post.commit.failures"] = "true"
-    with pytest.warns(hf.HudiWarning, match="is committed; what failed is a service after it"):
+    with pytest.warns(hf.HudiWarning, match="is committed; a service after it failed"):
         serve_through(FaultyStorage(tmp_path / "table", at=broken.number), settings)
     actions = [one.action for one in load_state(Storage(tmp_path / "table")).timeline.instants]
     assert "clean" not in actions

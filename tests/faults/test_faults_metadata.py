@@ -16,7 +16,7 @@ import hudi_fast as hf
 from hudi_fast.metadata_table.read import scan
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.storage.base import Storage
-from tests.faults.test_faults_write import attempt, interesting
+from tests.faults.calls import attempt, interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage, StorageCall
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.mor_tables import mor_options

@@ -12,7 +12,7 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from tests.faults.test_faults_write import attempt, faults, interesting
+from tests.faults.calls import attempt, faults, interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage
 from tests.support.mor_tables import log_files, mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, rows_of, table_rows, write_to

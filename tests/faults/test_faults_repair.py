@@ -15,7 +15,7 @@ from hudi_fast.services.repairing.findings import RepairResult
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import FAULT_KINDS, FaultyStorage, RecordingStorage
 from tests.support.mor_tables import mor_options
 from tests.support.small_tables import assert_tidy, plain_rows, table_rows

@@ -16,7 +16,7 @@ import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
-from tests.faults.test_faults_write import interesting
+from tests.faults.calls import interesting
 from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,

@@ -5,29 +5,25 @@ from __future__ import annotations
 import random
 import shutil
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import hudi_fast as hf
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
+from tests.faults.calls import attempt, faults, interesting
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import (
     FAULT_KINDS,
     FaultyStorage,
     InjectedFaultError,
     RecordingStorage,
-    StorageCall,
 )
 from tests.support.small_tables import assert_tidy, options, plain_rows, rows_of, table_rows, write_to
-
-EVERY_WAY = False
-"""Whether all ways to fail are tried: with ``--long``."""
 
 CHANGE = plain_rows(range(5, 15), ts=3, text="b")
 NEXT = plain_rows([1, 40], ts=4, text="c")
@@ -52,29 +48,6 @@ def make_table(path: Path, version: str) -> None:
     hf.write(plain_rows(range(5, 20), ts=2), path, options(table_version=version))
 
 
-def interesting(calls: list[StorageCall]) -> list[StorageCall]:
-    """All calls but for the many writes to one stream: of those the first and the last."""
-    by_stream: dict[str, list[StorageCall]] = {}
-    for call in calls:
-        if call.name == "stream_write":
-            by_stream.setdefault(call.path, []).append(call)
-    kept = {each[at].number for each in by_stream.values() for at in (0, -1)}
-    return [call for call in calls if call.name != "stream_write" or call.number in kept]
-
-
-def faults(calls: list[StorageCall], survive: bool = True) -> Iterator[tuple[StorageCall, str, bool]]:
-    """Each call with a third of the ways in which it can fail, and in which the writer dies of it or not.
-
-    Calls that change nothing can only fail; of the others the answer may get lost, or a part be done.
-    """
-    chance = random.Random(len(calls))
-    for call in interesting(calls):
-        kinds = FAULT_KINDS if call.changes else FAULT_KINDS[:1]
-        ways = [(kind, die) for kind in kinds for die in (True, False) if die or survive or kind == "before"]
-        for kind, die in ways if EVERY_WAY else chance.sample(ways, -(-len(ways) // 3)):
-            yield call, kind, die
-
-
 def with_next(rows: dict[str, tuple[object, ...]]) -> dict[str, tuple[object, ...]]:
     return {**rows, **rows_of(NEXT)}
 
@@ -91,14 +64,6 @@ def check_after(path: Path, error: BaseException | None, old: dict, new: dict, s
     hf.write(NEXT, path, {**settings, "hoodie.datasource.write.operation": "upsert"})
     assert table_rows(path) == with_next(seen), where
     assert_tidy(path)
-
-
-def attempt(storage: FaultyStorage, rows: pa.Table, settings: dict[str, str], mode: str = "append") -> Exception | None:
-    try:
-        write_to(storage, rows, settings, mode)
-    except Exception as error:
-        return error
-    return None
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}-v{case.version}")

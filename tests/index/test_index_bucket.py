@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hudi_fast.errors import ConfigError, CorruptTableError, UnsupportedFeatureError
@@ -22,19 +21,10 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.slices import FileSlice
+from tests.index.stored_keys import stored_keys
 
 NOBODY = Timeline(())
 FOLDER = ".hoodie/.bucket_index/partition_bucket_index_meta/configs"
-
-
-def stored_keys(golden) -> list[tuple[str, str, pa.Array]]:
-    """Partition, file id and keys of each base file."""
-    found = []
-    for path in sorted(golden.table.rglob("*.parquet")):
-        if ".hoodie" not in path.relative_to(golden.table).parts:
-            keys = pq.read_table(path, columns=["_hoodie_record_key"], partitioning=None).column(0)
-            found.append((path.parent.name, path.name.split("_")[0], keys.combine_chunks()))
-    return found
 
 
 def test_keys_are_in_the_buckets_where_real_hudi_put_them(golden):

@@ -28,7 +28,7 @@ from hudi_fast.index.tagging import BucketSettings
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import Timeline
 from hudi_fast.timeline.instant import Instant, State
-from tests.index.test_index_bucket import stored_keys
+from tests.index.stored_keys import stored_keys
 
 SETTINGS = BucketSettings("CONSISTENT_HASHING", 4, ("id",))
 NOBODY = Timeline(())

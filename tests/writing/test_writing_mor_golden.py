@@ -13,7 +13,7 @@ import hudi_fast as hf
 from tests.support.golden import Golden, golden_names
 from tests.support.metadata_checks import assert_metadata_true
 from tests.support.rows import assert_same_rows
-from tests.writing.test_writing_golden import (
+from tests.writing.golden_rows import (
     changed_rows,
     key_and_place,
     merged_by_hand,
