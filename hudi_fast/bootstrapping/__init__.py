@@ -1,1 +1,1 @@
-"""An existing folder of Parquet files becomes a table, with or without copying its rows."""
+"""Bootstrap: turns an existing folder of Parquet files into a table, with or without copying its rows."""

@@ -1,13 +1,13 @@
-"""What a bootstrap is going to do, worked out from the folder and the options alone; nothing is written.
+"""Plans a bootstrap from the folder and the options; nothing is written.
 
 ::
 
-    options ─┬─► what they leave open, from the folder's names: partition columns, hive style ─► WriteOptions
+    options ─┬─► defaults from folder names: partition columns, hive style ─► WriteOptions
              └─► mode of each partition ─┬─ METADATA_ONLY ─► SourceFile each, with the id of its file group
     folder ────► columns ────────────────┴─ FULL_RECORD ───► files whose rows are written as by a bulk insert
 
-A file group that keeps its data in the folder must lie where later writes look for its rows: the partition path is
-compared with the one that the key generator makes of the values in the folder's name.
+A skeleton must be in the partition where later writes look up its rows: the partition path is compared with the path
+that the key generator computes from the values in the folder's name.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class CopiedFile:
     Attributes:
         path: relative to the folder.
         size: bytes.
-        values: columns that its folder names, as text.
+        values: column values from the folder names, as text.
     """
 
     path: str
@@ -59,11 +59,11 @@ class CopiedFile:
 
 @dataclass(frozen=True)
 class BootstrapPlan:
-    """What a bootstrap is going to do.
+    """A planned bootstrap.
 
     Attributes:
         source: the folder.
-        write: how files are written, and of what keys; its operation is ``bulk_insert``.
+        write: write options and keys; its operation is ``bulk_insert``.
         properties: of the new table.
         schema: data columns of the table.
         skeletons: files that get a skeleton.
@@ -83,21 +83,21 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
 
     Args:
         source: rooted at the folder of Parquet files.
-        options: ``hoodie.*`` keys: what table it becomes, and how.
+        options: ``hoodie.*`` keys of the table and of the bootstrap.
 
     Raises:
-        ConfigError: options are wrong, the folder has no Parquet files, or its partitions are not where the table's
-            key generator would put their rows.
-        SchemaMismatchError: the files' columns do not go together.
+        ConfigError: wrong options, a folder without Parquet files, or partition paths that differ from those of the
+            table's key generator.
+        SchemaMismatchError: the files' columns are incompatible.
         InvalidDataError: columns of the key, the partition path or the ordering are missing.
-        UnsupportedFeatureError: another format, a type that a table cannot have, an option that is not done.
+        UnsupportedFeatureError: another format, a type that a table cannot have, an unsupported option.
     """
     how = BootstrapOptions.from_options({**options, _OPERATION: "bulk_insert"})
     if how.base_path is not None and Storage(how.base_path, source.options).uri != source.uri:
-        raise ConfigError(f"hoodie.bootstrap.base.path={how.base_path!r} is not the folder of the call, {source.uri}.")
+        raise ConfigError(f"hoodie.bootstrap.base.path={how.base_path!r} differs from the source folder, {source.uri}.")
     here = source.stat("")
     if here is not None and not here.is_dir:
-        raise ConfigError(f"{source.uri} is a file; a table is bootstrapped from the folder that its files are in.")
+        raise ConfigError(f"{source.uri} is a file; give the folder that contains it.")
     folder = list_source(source)
     write = WriteOptions.from_options(_completed(options, how, folder))
     spec = replace(new_table_from_options(write), drop_partition_columns=False)
@@ -124,7 +124,7 @@ def bootstrap_plan(source: Storage, options: Mapping[str, Any]) -> BootstrapPlan
 
 
 def _completed(options: Mapping[str, Any], how: BootstrapOptions, folder: SourceFolder) -> dict[str, Any]:
-    """The options with what they leave open: partition columns and hive style as the folder's names have them."""
+    """Complete the options: partition columns and hive style from the folder names."""
     given = {**options, _OPERATION: "bulk_insert"}
     if not any(key in given for key in _KEY_GENERATOR):
         chosen = {f"{_W}keygenerator.class": how.keygen_class, f"{_W}keygenerator.type": how.keygen_type}
@@ -135,7 +135,7 @@ def _completed(options: Mapping[str, Any], how: BootstrapOptions, folder: Source
         given[_PARTITION_FIELDS] = ",".join(names)
     if names and _HIVE_STYLE not in given:
         given[_HIVE_STYLE] = True
-    for key in _STATISTICS:  # Apache Hudi refuses a bootstrap with them; the next write builds what it wants
+    for key in _STATISTICS:  # Apache Hudi refuses a bootstrap with them; the next write builds enabled indexes
         given.setdefault(key, False)
     return given
 
@@ -145,7 +145,7 @@ def _check_options(write: WriteOptions, spec: NewTable) -> None:
         raise ConfigError("A bootstrap stores meta columns; leave hoodie.populate.meta.fields=false out.")
     if "BUCKET" in write.index_type:
         raise UnsupportedFeatureError(
-            "A bootstrap with hoodie.index.type=BUCKET is not supported: files of a folder are no buckets."
+            "A bootstrap with hoodie.index.type=BUCKET is not supported: files of a folder are not buckets."
         )
     if spec.cdc_enabled:
         raise UnsupportedFeatureError("A bootstrap of a table with hoodie.table.cdc.enabled is not supported.")
@@ -166,7 +166,7 @@ def _check_columns(schema: pa.Schema, spec: NewTable, source: Storage) -> None:
 
 
 def _properties(spec: NewTable, source: Storage) -> dict[str, str]:
-    """Those of a bootstrapped table: Hudi reads where its data is from them, too."""
+    """Table properties of a bootstrapped table; they also locate its data for Hudi."""
     index = (
         {"hoodie.bootstrap.index.type": "HFILE"}
         if spec.version >= 8

@@ -23,7 +23,7 @@ def copied_batches(storage: Storage, file: CopiedFile, schema: pa.Schema) -> Ite
 
     Args:
         storage: rooted at the folder.
-        file: which file.
+        file: the file.
         schema: columns of the table.
 
     Raises:
@@ -44,7 +44,7 @@ def copied_batches(storage: Storage, file: CopiedFile, schema: pa.Schema) -> Ite
 
 
 def copied_rows(plan: BootstrapPlan) -> BatchSource:
-    """The rows of all files that are copied, to be read where they are written."""
+    """The rows of all copied files, read by the tasks that write them."""
     return BatchSource(plan.copied, partial(_read, plan.source.storage, plan.schema), plan.schema)
 
 

@@ -1,14 +1,14 @@
-"""THE BOOTSTRAP, top to bottom: a folder of Parquet files becomes a table.
+"""Runs a bootstrap: turns a folder of Parquet files into a table.
 
 ::
 
-    plan       folder + options ─► BootstrapPlan                                      refuses what it can
-    stage      a new table beside its place; the old one, if there is one, is locked
+    plan       folder + options ─► BootstrapPlan                                      refuses unsupported input
+    stage      a new table in a staging folder; an existing table is locked
     keep       skeletons ─► bootstrap index ─► commit 00000000000001                  METADATA_ONLY partitions
     copy       rows ─► bulk insert ─► commit 00000000000002                           FULL_RECORD partitions
-    publish    the new table is put into its place                                    visible, at once
+    publish    rename the staging folder to the base path                             the table is visible
 
-Up to *publish* nothing is to be seen of the table, so whatever fails before leaves none.
+The table is invisible before *publish*; an earlier failure leaves no table.
 
 Source: ``SparkBootstrapCommitActionExecutor`` (Hudi 1.2.0).
 """
@@ -45,7 +45,7 @@ __all__ = ["BootstrapResult", "run_bootstrap"]
 
 @dataclass(frozen=True, slots=True)
 class BootstrapResult(WriteResult):
-    """What a bootstrap did.
+    """Result of a bootstrap.
 
     Attributes:
         kept: partition paths whose data stays in the folder.
@@ -59,14 +59,14 @@ class BootstrapResult(WriteResult):
 def run_bootstrap(
     source: Storage, storage: Storage, options: Mapping[str, Any], mode: str, spark: Any = None
 ) -> BootstrapResult:
-    """Make a table from a folder of Parquet files.
+    """Create a table from a folder of Parquet files.
 
     Args:
         source: rooted at the folder.
         storage: the base path of the new table.
         options: ``hoodie.*`` keys.
         mode: ``errorifexists``, ``append``, ``overwrite`` or ``ignore``.
-        spark: a Spark session whose tasks do the work; None for this process.
+        spark: a Spark session that executes the work; None for this process.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; unless it is ``CommitStateUnknownError`` there is no table.
@@ -113,7 +113,7 @@ def run_bootstrap(
 
 
 def _keep(session: TableSession, plan: BootstrapPlan) -> list[WriteStat]:
-    """Make and commit the skeleton files of files that stay where they are."""
+    """Write and commit the skeleton files of files that are not copied."""
     storage, options = session.storage, plan.write
     with session.locked():
         draft = draft_plan(session.state, options, plan.schema)

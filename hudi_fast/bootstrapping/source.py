@@ -1,9 +1,9 @@
-"""The folder that is bootstrapped: its files, by partition, and the columns that they have together.
+"""The source folder of a bootstrap: its files by partition, and their common schema.
 
 ::
 
-    folder ─► files that count ─► SourceFolder(partitions)
-    footers of all files ─► columns by name, types widened to what holds all of them ─► columns of folder names
+    folder ─► visible files ─► SourceFolder(partitions)
+    footers of all files ─► columns by name, with widened types ─► columns of folder names
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SourcePartition:
     """A folder with files.
 
     Attributes:
-        folder: relative to the folder that is bootstrapped; ``""`` for itself.
+        folder: relative to the source folder; ``""`` for the source folder itself.
         files: by path.
     """
 
@@ -45,7 +45,7 @@ class SourcePartition:
 
 @dataclass(frozen=True, slots=True)
 class SourceFolder:
-    """What is bootstrapped.
+    """The source folder of a bootstrap.
 
     Attributes:
         storage: rooted at the folder.
@@ -62,10 +62,10 @@ class SourceFolder:
 
 
 def list_source(storage: Storage) -> SourceFolder:
-    """Find the files of a folder; those whose name, or a folder's on the way, begins with ``_`` or ``.`` do not count.
+    """Find the files of a folder; ignores files and folders whose name begins with ``_`` or ``.``.
 
     Raises:
-        ConfigError: there is no Parquet file, or the folder is a Hudi table itself.
+        ConfigError: no Parquet file, or the folder is a Hudi table.
         UnsupportedFeatureError: files of another format.
     """
     if storage.exists(".hoodie"):
@@ -88,7 +88,7 @@ def list_source(storage: Storage) -> SourceFolder:
 
 
 def named_fields(partitions: Iterable[SourcePartition]) -> tuple[str, ...] | None:
-    """The names in ``name=value`` folders, outermost first; None when not all folders have the same ones."""
+    """The names in ``name=value`` folders, outermost first; None when the names differ between folders."""
     names = {tuple(part.partition("=")[::2] for part in one.folder.split("/") if part) for one in partitions}
     fields = {tuple(name for name, _ in parts) for parts in names}
     valued = all(value for parts in names for _, value in parts)
@@ -96,14 +96,14 @@ def named_fields(partitions: Iterable[SourcePartition]) -> tuple[str, ...] | Non
 
 
 def folder_schema(source: SourceFolder, from_folders: Sequence[str]) -> pa.Schema:
-    """The columns of all files together, in types that hold the values of each; all may be null.
+    """The union of the files' columns, with types widened to hold all values; all are nullable.
 
     Args:
         source: the folder.
-        from_folders: columns that folder names give; text, behind the others, unless files have them.
+        from_folders: columns from folder names; appended as text, unless files have them.
 
     Raises:
-        SchemaMismatchError: two files have types for a column of which neither holds the other's values.
+        SchemaMismatchError: a column has incompatible types in two files.
         InvalidDataError: the files are those of a Hudi table.
         UnsupportedFeatureError: a type that a table cannot have.
         CorruptTableError: a file cannot be read as Parquet.
@@ -150,7 +150,7 @@ def _stored_schema(storage: Storage, path: str) -> pa.Schema:
 
 
 def _zoned(kind: pa.DataType, leaves: Iterator[str]) -> pa.DataType:
-    """The type with a zone where values are INT96, which are moments though nothing says so."""
+    """The type with a time zone for INT96 values, which are instants although the schema does not say so."""
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_zoned(field.type, leaves)) for field in kind])
     if pa.types.is_map(kind):

@@ -1,14 +1,14 @@
-"""A new table appears at once, complete: it is made in a folder beside its place and renamed into it.
+"""Stages a new table in a folder beside the base path, and renames it when it is complete.
 
 ::
 
-    find_place   what is there, and whether a table may be made
-    stage        .<name>.bootstrap-<id> beside it; what attempts that died left there goes
+    find_place   check the base path and the save mode
+    stage        .<name>.bootstrap-<id> beside it; leftovers of failed attempts are deleted
     (write)
-    publish      rename, or (where a table is replaced) the two change places       visible, at once
+    publish      rename, or (when replacing a table) exchange the folders           the table is visible
 
-Where nothing can be made beside it (a mount point, a read-only parent, an object store) the table is made in place:
-a crash then leaves a table without a complete commit, which the next attempt makes anew.
+Where no staging folder is possible (a mount point, a read-only parent, an object store) the table is written in place:
+a crash then leaves a table without a complete commit, which the next attempt replaces.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ __all__ = ["Place", "find_place", "staged"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the table goes.
+    """Target of a bootstrap.
 
     Attributes:
-        storage: its base path.
-        replaces: whether there is a table, which goes.
+        storage: base path.
+        replaces: whether an existing table is replaced.
     """
 
     storage: Storage
@@ -53,17 +53,17 @@ class Place:
 
 
 def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
-    """Decide whether a table may be made; None when the mode is ``ignore`` and there is one.
+    """Check the target of a bootstrap; None when the mode is ``ignore`` and the table exists.
 
     Args:
-        storage: the base path of the table to come.
+        storage: the base path of the new table.
         source: the folder of Parquet files.
-        mode: ``errorifexists``, ``append`` (the same: a bootstrap appends to nothing), ``overwrite`` or ``ignore``.
+        mode: ``errorifexists``, ``append`` (the same, because a bootstrap cannot append), ``overwrite`` or ``ignore``.
 
     Raises:
-        TableExistsError: there is a table, and the mode does not allow that.
-        ConfigError: unknown mode, files that are no table's in the place, or the one folder is inside the other.
-        UnsupportedFeatureError: a storage without conditional writes; a table in an object store is to be replaced.
+        TableExistsError: the table exists, and the mode does not allow that.
+        ConfigError: unknown mode, other files at the base path, or one folder inside the other.
+        UnsupportedFeatureError: a storage without conditional writes; replacing a table in an object store.
     """
     mode = known_mode(storage, mode)
     if source.is_local:
@@ -76,8 +76,8 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
     exists = table_exists(storage, broken_counts=mode == "overwrite")
     if exists and mode == "overwrite" and not storage.is_local:
         raise UnsupportedFeatureError(
-            f"The table {storage.uri} cannot be replaced by another: nothing is renamed in an object store. Delete the "
-            "table first, or bootstrap elsewhere."
+            f"The table {storage.uri} cannot be replaced: object stores do not rename folders. Delete the table first, "
+            "or bootstrap elsewhere."
         )
     if exists and mode == "ignore":
         return None
@@ -86,22 +86,22 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
     foreign = [] if exists else [entry.name for entry in storage.list_dir("") if entry.name != ".hoodie"]
     if foreign:
         raise ConfigError(
-            f"{storage.uri} is no Hudi table and holds {foreign[0]!r}; a bootstrap needs a new or an empty folder."
+            f"{storage.uri} is not a Hudi table and holds {foreign[0]!r}; a bootstrap needs a new or an empty folder."
         )
     return Place(storage, exists)
 
 
 @contextlib.contextmanager
 def staged(place: Place, lock: LockOptions) -> Iterator[Storage]:
-    """Where to make the table; it is in its place when the block ends, and nothing is left of it if that fails.
+    """The staging folder; published at the end of the block, deleted on failure.
 
     Args:
-        place: where the table goes.
-        lock: of the table that it replaces.
+        place: the target.
+        lock: of the replaced table.
 
     Raises:
-        TableExistsError: somebody else has made a table in the meantime.
-        CommitError: it could not be put into its place.
+        TableExistsError: another process has created a table in the meantime.
+        CommitError: publishing failed.
     """
     storage = place.storage
     with contextlib.ExitStack() as held:
@@ -150,19 +150,19 @@ def _publish(place: Place, beside: Storage) -> None:
     neighbours = storage.rooted_at(parent)
     try:
         if not table_exists(storage, broken_counts=True):
-            storage.delete_dir(".hoodie")  # of a table that died before it had properties
+            storage.delete_dir(".hoodie")  # of a failed bootstrap without table properties
         neighbours.move(beside.fs_path("").rpartition("/")[2], name)
     except OSError as error:
         if beside.exists(""):
             if table_exists(storage, broken_counts=True):
-                raise TableExistsError(f"A table was made at {storage.uri} in the meantime.") from error
+                raise TableExistsError(f"Another process created a table at {storage.uri} in the meantime.") from error
             raise CommitError(
                 f"The new table could not be put at {storage.uri}: {error}. Nothing is there; run it again."
             ) from error
         if not table_exists(storage, broken_counts=True):
             raise CommitStateUnknownError(
-                f"Putting the new table at {storage.uri} failed ({error}). Look whether it is there before anything is "
-                "run again."
+                f"Publishing the new table at {storage.uri} failed ({error}). Check whether it is there before you "
+                "run anything again."
             ) from error
 
 
@@ -183,6 +183,6 @@ def _in_place(place: Place) -> Iterator[None]:
 
 
 def _is_unfinished(storage: Storage) -> bool:
-    """Whether it is what a bootstrap left that died."""
+    """Whether it is a leftover of a failed bootstrap."""
     config = TableConfig.from_properties(load_properties(storage), storage.uri)
     return config.bootstrap_base_path is not None and not load_timeline(storage, config).completed()

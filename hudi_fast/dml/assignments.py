@@ -1,8 +1,8 @@
-"""What a change sets: columns of the table and their values, checked against the table.
+"""Assignments of a DML statement: columns of the table and their values, checked against the table.
 
-Key columns cannot be set, for the key says which row it is; a merge may name one that its condition makes equal to the
-source's. A row whose partition columns are set goes from one partition to another: it is deleted where it is and
-inserted where it belongs, in one commit.
+Key columns cannot be set, because the key identifies the row; a merge may assign one that its condition makes equal to
+the source's. A row whose partition columns change moves: it is deleted in the old partition and inserted into the new
+one, in one commit.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def assigned(
         clause: an update or an insert.
         config: of the table.
         names: columns of the table.
-        source: columns of the source; none without a source.
-        spec: the merge; of an update its pairs are empty.
+        source: columns of the source; empty without a source.
+        spec: the merge; an update has no pairs.
 
     Raises:
-        ConfigError: a column that is not there, or a key column.
+        ConfigError: an unknown column, or a key column.
     """
     where = f"when {clause.kind} {clause.effect}"
     keys = roots(config.record_key_fields)
@@ -58,16 +58,16 @@ def assigned(
     set_keys = [name for name in values if name in keys]
     if set_keys and clause.values is None:
         raise ConfigError(
-            f"{where}: `*` would set the record key columns {set_keys} of table {config.name}, which say which "
-            "row it is. Name them in `on`, as columns that are equal, or name the columns to set."
+            f"{where}: `*` would set the record key columns {set_keys} of table {config.name}, which identify "
+            "the row. Name them in `on`, as columns that are equal, or name the columns to set."
         )
     if set_keys:
         raise ConfigError(
-            f"{where}: the record key columns {set_keys} of table {config.name} cannot be set, for they say which row "
-            "it is. Delete the row and insert another, or match on these columns."
+            f"{where}: the record key columns {set_keys} of table {config.name} cannot be set, because they identify "
+            "the row. Delete the row and insert another, or match on these columns."
         )
     if not values:
-        raise ConfigError(f"{where}: there is nothing to set but the columns that the merge matches on.")
+        raise ConfigError(f"{where}: there are no columns to set besides those that the merge matches on.")
     return values
 
 
@@ -76,9 +76,9 @@ def partial_columns_of(
 ) -> list[str] | None:
     """The columns that all updated rows set, if they can be written as a partial update; None for whole rows.
 
-    As Apache Hudi's MERGE INTO does: into MERGE_ON_READ tables of version 8 and later, unless
-    ``hoodie.spark.sql.merge.into.partial.updates`` is false; here only where nothing is inserted, and where all updates
-    set the same columns.
+    As in Apache Hudi's MERGE INTO, for MERGE_ON_READ tables of version 8 and later, unless
+    ``hoodie.spark.sql.merge.into.partial.updates`` is false. Here also only without inserts, and if all updates set the
+    same columns.
     """
     updates = [clause for clause in spec.clauses if clause.effect == "update"]
     inserts = any(clause.effect == "insert" for clause in spec.clauses)
@@ -96,9 +96,9 @@ def partial_columns_of(
 
 
 def is_upsert(plan: WritePlan, spec: MergeSpec, source: Sequence[str]) -> bool:
-    """Whether a merge by key sets every column from the source, whether its row is there or not.
+    """Whether a merge by key sets every column of matched and unmatched rows from the source.
 
-    Then nothing of the table need be read. Where a row might be in another partition than the source says, it is.
+    Then the table need not be read, unless a row may be stored in another partition than the source row's.
 
     Args:
         plan: the write.
@@ -129,7 +129,7 @@ def values_of(values: Mapping[str, Any], rows: pa.Table, schema: pa.Schema, clau
 
     Args:
         values: of :func:`assigned`.
-        rows: n rows that the clause is about; texts and expressions name their columns.
+        rows: n rows selected by the clause; texts and expressions name their columns.
         schema: of the table.
         clause: for messages.
 

@@ -1,12 +1,12 @@
-"""The engine of a write whose rows follow from what the table holds.
+"""The engine of DML: its rows are computed from stored rows.
 
 ::
 
-    pinned state ─► read what is to change ─► changed rows ─► an ordinary engine writes them
+    pinned state ─► read matching rows ─► changed rows ─► an ordinary engine writes them
 
-Reading and writing see one state of the table. What others commit in the meantime refuses the change when it is about
-to become visible: any commit where one writer is all there may be, one that changed the same file groups where several
-may be at work (:mod:`hudi_fast.writing.conflicts.checks`).
+Reading and writing use one pinned table state. Conflicts with later commits are checked before the commit: in
+single-writer mode any commit of another writer conflicts; with concurrency control only commits to the same file groups
+do (:mod:`hudi_fast.writing.conflicts.checks`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["DmlEngine", "dml_schema", "pinned_state"]
 
 
 class DmlEngine:
-    """Hands the rows that a change makes to the engine that writes them.
+    """Passes the changed rows of a DML statement to the engine that writes them.
 
     Args:
-        columns: data columns that these rows bring, in the types of the table.
-        make_engine: the engine that has the rows, from the plan of the write.
+        columns: data columns of these rows, in the types of the table.
+        make_engine: creates the engine with the rows, from the plan of the write.
     """
 
     def __init__(self, columns: pa.Schema, make_engine: Callable[[WritePlan], Engine]) -> None:
@@ -38,35 +38,35 @@ class DmlEngine:
         self._inner: Engine | None = None
 
     def input_schema(self) -> pa.Schema:
-        """The columns, and the one that says what becomes of each row."""
+        """The data columns and the action column."""
         return dml_schema(self._columns)
 
     def prepare(self, plan: WritePlan) -> None:
-        """Work out what changes.
+        """Compute the changed rows.
 
         Raises:
-            CommitConflictError: the table has other columns than when the change was put together.
+            CommitConflictError: the columns of the table have changed since the statement was resolved.
         """
         known = {field.name: field.type for field in plan.schema}
         if any(known.get(field.name) != field.type for field in self._columns):
             raise CommitConflictError(
-                f"The columns of {plan.storage.uri} changed while this write waited for its turn: they are "
-                f"{plan.schema.names} now. The table is as before; run the operation again."
+                f"The columns of {plan.storage.uri} changed while this write waited for the lock: they are now "
+                f"{plan.schema.names}. The table is as before; run the operation again."
             )
         self._inner = self._make_engine(plan)
         self._inner.prepare(plan)
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write the rows."""
-        assert self._inner is not None, "prepare comes first"
+        assert self._inner is not None, "write requires prepare"
         return self._inner.execute(plan)
 
 
 def dml_schema(columns: pa.Schema) -> pa.Schema:
-    """The columns of changed rows as a write takes them."""
+    """The schema of changed rows for a write."""
     return columns.append(pa.field(ACTION, pa.int8()))
 
 
 def pinned_state(plan: WritePlan) -> TableState:
-    """The state of the table that a write is pinned to."""
+    """The table state that a write pins."""
     return TableState(plan.storage, plan.config, plan.view.timeline, plan.view)

@@ -1,11 +1,11 @@
-"""Values and conditions of a change without Spark: ``pyarrow.compute`` expressions, computed over Arrow tables.
+"""Values and conditions of DML without Spark: ``pyarrow.compute`` expressions, computed over Arrow tables.
 
 ::
 
-    literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the type that is asked for
+    literal, expression or text ─► parse_value ─► an expression ─► evaluate ─► a column in the requested type
 
 Text is a column (``source.fare``), or a literal as SQL writes it: ``'text'`` (a quote in it doubled), a number,
-``true``, ``false``, ``null``. Anything that computes is an expression.
+``true``, ``false``, ``null``. Computations need an expression.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _WORDS = {"true": True, "false": False, "null": None}
 
 
 def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression:
-    """A value of a change as an expression.
+    """A value of a DML statement as an expression.
 
     Args:
         value: a literal, an expression, or text.
-        columns: that it may name.
-        where: what it is for, for messages.
+        columns: columns that it may name.
+        where: clause and column, for messages.
 
     Raises:
-        ConfigError: text that is neither a column nor a literal, or something that is no value.
+        ConfigError: text that is neither a column nor a literal, or an unsupported value.
     """
     if isinstance(value, pc.Expression):
         return value
@@ -48,33 +48,33 @@ def parse_value(value: Any, columns: Sequence[str], where: str) -> pc.Expression
         return pc.scalar(value)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError) as error:
         raise ConfigError(
-            f"{where}: {value!r} is no value that a column can hold. Without Spark give a literal, text, "
-            "or a pyarrow.compute expression."
+            f"{where}: a column cannot hold {value!r}. Without Spark give a literal, text, or a pyarrow.compute "
+            "expression."
         ) from error
 
 
 def check_condition(condition: Any, where: str) -> pc.Expression | None:
-    """The condition, if it is one.
+    """Validate a condition.
 
     Raises:
-        ConfigError: it is no expression.
+        ConfigError: not an expression.
     """
     if condition is None or isinstance(condition, pc.Expression):
         return condition
     raise ConfigError(
-        f"{where}: {condition!r} is no condition. Without Spark a condition is a pyarrow.compute expression such as "
+        f"{where}: {condition!r} is not a condition. Without Spark a condition is a pyarrow.compute expression such as "
         "field('source.fare') > 10; SQL text and Columns are for Spark."
     )
 
 
 def mentioned(expression: pc.Expression | None, columns: Sequence[str]) -> list[str]:
-    """Columns that the expression may look at; perhaps more, never fewer."""
+    """A superset of the columns that the expression uses."""
     text = "" if expression is None else str(expression)
     return [name for name in columns if name in text]
 
 
 def true_of(condition: pc.Expression | None, rows: pa.Table, where: str) -> npt.NDArray[np.bool_]:
-    """bool[n]: rows that the condition is true of; null is not.
+    """bool[n]: rows for which the condition is true; null counts as false.
 
     Raises:
         ConfigError: the condition does not fit the columns.
@@ -95,10 +95,10 @@ def evaluate(
         rows: n rows.
         expressions: by the name of the result.
         types: of the results.
-        where: what this is for, for messages.
+        where: the clause, for messages.
 
     Raises:
-        ConfigError: an expression names a column that is not there, or computes what its operands do not allow.
+        ConfigError: an expression names an unknown column, or its operands do not allow the operation.
         InvalidDataError: a value does not fit the type.
     """
     if not expressions:
@@ -149,7 +149,7 @@ def _parse_text(text: str, columns: Sequence[str], where: str) -> pc.Expression:
 
 
 def _meant(reason: str, columns: Sequence[str]) -> str:
-    """What to say of a name that is no column's."""
+    """A hint for an unknown column name."""
     name = reason.partition("FieldRef.Name(")[2].partition(")")[0]
     if not name or not any(one.rpartition(".")[2] == name for one in _shown(columns)):
         return "there is no such column."
@@ -158,5 +158,5 @@ def _meant(reason: str, columns: Sequence[str]) -> str:
 
 
 def _shown(columns: Sequence[str]) -> list[str]:
-    """Without the columns that say where a row is stored."""
+    """Columns without those that locate a stored row."""
     return [one for one in columns if not one.rpartition(".")[2].startswith(("_hoodie_", "__hudi_fast_"))]

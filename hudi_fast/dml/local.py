@@ -1,4 +1,4 @@
-"""Changes without Spark: what a merge, an update or a delete makes of the table's rows, as Arrow.
+"""DML without Spark: computes the changed rows of a merge, an update or a delete, as Arrow.
 
 ::
 
@@ -39,14 +39,14 @@ Rows = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class _Change:
-    """What is the same for all clauses of a change.
+    """Common state of a DML statement.
 
     Attributes:
         plan: the write.
-        spec: the merge; of an update or a delete one without a source.
+        spec: the merge; an update or a delete is a merge without a source.
         source: columns of the source.
-        columns: data columns that updated rows bring.
-        prefix: what stands before a column of the table in the rows that clauses see.
+        columns: data columns of updated rows.
+        prefix: prefix of the table's columns in the rows that clauses see.
     """
 
     plan: WritePlan
@@ -57,7 +57,7 @@ class _Change:
 
 
 def merged_rows(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
-    """The changed rows of a merge, as :mod:`hudi_fast.writing.dml_rows` wants them.
+    """The changed rows of a merge, in the form of :mod:`hudi_fast.writing.dml_rows`.
 
     Raises:
         ConfigError: the merge does not fit the table or the source.
@@ -96,10 +96,10 @@ def updated_rows(plan: WritePlan, clause: Clause, where: pc.Expression | None) -
     Args:
         plan: the write.
         clause: of kind :data:`MATCHED`, without a condition.
-        where: which rows; None for all.
+        where: filter; None for all rows.
 
     Raises:
-        ConfigError: the change does not fit the table.
+        ConfigError: the statement does not fit the table.
         InvalidDataError: values do not fit.
     """
     change = _Change(plan, MergeSpec(clauses=(clause,)), (), _brought(plan), "")
@@ -107,7 +107,7 @@ def updated_rows(plan: WritePlan, clause: Clause, where: pc.Expression | None) -
     return _together(plan, change, _apply(change, (clause,), target), checked=False)
 
 
-# ---- what is read
+# ---- reading
 
 
 def _brought(plan: WritePlan) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _looked_at(change: _Change, condition: pc.Expression | None) -> list[str]:
 
 
 def _comparable(plan: WritePlan, spec: MergeSpec, source: pa.Table) -> pa.Table:
-    """The source with its join columns in the types of the table's."""
+    """The source with its join columns cast to the table's types."""
     check_columns([one for one, _ in spec.pairs], plan.schema.names, "on, columns of the table")
     check_columns([one for _, one in spec.pairs], source.column_names, "on, columns of the source")
     for one, other in spec.pairs:
@@ -160,11 +160,11 @@ def _others(count: int, taken: Rows) -> Rows:
     return np.flatnonzero(left)
 
 
-# ---- what becomes of it
+# ---- changed rows
 
 
 def _apply(change: _Change, clauses: Sequence[Clause], rows: pa.Table) -> list[pa.Table]:
-    """The changed rows that clauses make of rows; each row goes to the first clause whose condition it meets."""
+    """Apply clauses to rows; the first clause whose condition holds applies to a row."""
     parts = []
     left = np.ones(rows.num_rows, dtype=np.bool_)
     for clause in clauses:
@@ -201,7 +201,7 @@ def _acted(rows: pa.Table, action: int) -> pa.Table:
 
 
 def _inserted(plan: WritePlan, made: pa.Table) -> pa.Table:
-    """With the defaults of columns that were not named."""
+    """Add the defaults of columns that were not named."""
     for name, value in column_defaults(pinned_state(plan)).items():
         if name in plan.schema.names and name not in made.column_names:
             kind = plan.schema.field(name).type
@@ -216,7 +216,7 @@ def _inserted(plan: WritePlan, made: pa.Table) -> pa.Table:
 
 
 def _placed(change: _Change, rows: pa.Table, updated: pa.Table) -> list[pa.Table]:
-    """Updated rows; those that belong to another partition now as a delete there and an insert here."""
+    """Updated rows; rows that change partition become a delete in the old and an insert into the new partition."""
     plan = change.plan
     named = [name for name in roots(plan.config.partition_fields) if name in updated.column_names]
     moved = np.zeros(updated.num_rows, dtype=np.bool_)
@@ -241,7 +241,7 @@ def _differ(one: pa.ChunkedArray, other: pa.ChunkedArray) -> npt.NDArray[np.bool
 
 
 def _together(plan: WritePlan, change: _Change, parts: Sequence[pa.Table], checked: bool) -> pa.Table:
-    """All changed rows, in one piece."""
+    """All changed rows as one table."""
     wanted: Mapping[str, pa.DataType] = {name: plan.schema.field(name).type for name in change.columns}
     places = dict.fromkeys(PLACES, pa.string())
     schema = pa.schema({**wanted, **places, ACTION: pa.int8()})

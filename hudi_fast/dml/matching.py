@@ -1,4 +1,4 @@
-"""Which rows of the table and of the source belong together: a hash join of row numbers, then what else must hold."""
+"""Matches rows of the table and of the source: a hash join of row numbers, then the remaining condition."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["Pairs", "beside", "match_rows"]
 Rows = npt.NDArray[np.int64]
 
 _CROSSED = 1 << 20
-"""Pairs that are looked at together where no columns are equal."""
+"""Pairs evaluated together in a merge without equal columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Rows that belong together.
+    """Pairs of matched rows.
 
     Attributes:
         target: int64[m], rows of the table.
@@ -36,13 +36,13 @@ class Pairs:
 
 
 def match_rows(target: pa.Table, source: pa.Table, spec: MergeSpec, condition: pc.Expression | None) -> Pairs:
-    """The pairs of rows that the merge's condition holds for, in the order of the table's rows.
+    """The matching pairs of rows, in the order of the table's rows.
 
     Args:
         target: rows of the table.
-        source: rows of the source; its join columns are in the types of the table's.
+        source: rows of the source; its join columns have the table's types.
         spec: the merge.
-        condition: what must hold besides equal columns.
+        condition: condition beside the equal columns.
 
     Raises:
         ConfigError: the condition does not fit the columns.
@@ -60,7 +60,7 @@ def match_rows(target: pa.Table, source: pa.Table, spec: MergeSpec, condition: p
 
 
 def beside(target: pa.Table, source: pa.Table, pairs: Pairs, spec: MergeSpec) -> pa.Table:
-    """The columns of both, named as conditions and values name them, for each pair."""
+    """The columns of both rows of each pair, with the prefixes used in conditions and values."""
     left, right = gather(target, pairs.target), gather(source, pairs.source)
     names = [
         f"{alias}.{name}" for alias, one in zip(spec.aliases, (left, right), strict=True) for name in one.column_names

@@ -1,10 +1,10 @@
-"""Which columns a merge matches on, where its condition says nothing but that columns are equal.
+"""Finds the columns that a merge matches on, if its condition consists of equalities of columns.
 
 ::
 
     "t.id = s.id and t.day = s.day", or the same as an expression ─► pairs ─► rows are looked up by key, not compared
 
-As pairs they let the keys of the source leave files out, and ``*`` leave the columns alone that are equal anyway.
+Pairs allow data skipping by the keys of the source, and let ``*`` omit columns that are equal anyway.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _EQUALITY = re.compile(r"\s*\(*\s*(\w+)\.(\w+)\s*={1,2}\s*(\w+)\.(\w+)\s*\)*\s*$
 
 
 def resolved_spec(spec: MergeSpec, names: Sequence[str], source: Sequence[str]) -> MergeSpec:
-    """A merge with its equal columns as pairs, all of which are there.
+    """A merge with its equal columns as validated pairs.
 
     Args:
-        spec: what was said.
+        spec: the merge as built.
         names: columns of the table.
         source: columns of the source.
 
     Raises:
-        ConfigError: `on` names a column that is not there.
+        ConfigError: `on` names an unknown column.
     """
     if not spec.pairs:
         pairs = _equal_columns(spec.condition, spec.aliases)
@@ -45,7 +45,7 @@ def resolved_spec(spec: MergeSpec, names: Sequence[str], source: Sequence[str]) 
 
 
 def _equal_columns(condition: Any, aliases: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """(column of the table, column of the source) of a condition that is equalities joined by `and`; else none."""
+    """(column of the table, column of the source) of a condition of equalities joined by `and`; empty otherwise."""
     if not isinstance(condition, str | pc.Expression):
         return ()
     pairs = []

@@ -146,7 +146,7 @@ def _schema(state: TableState) -> pa.Schema:
 
 
 def _with_identity(state: TableState, schema: pa.Schema, partial: Sequence[str]) -> pa.Schema:
-    """Partial updates bring key, partition and ordering columns, too."""
+    """Partial updates also contain the key, partition and ordering columns."""
     config = state.config
     partitioned = config.partition_fields if config.is_partitioned else ()
     named = {*partial, *roots([*config.record_key_fields, *partitioned, *config.ordering_fields])}

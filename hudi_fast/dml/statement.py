@@ -1,10 +1,10 @@
-"""What a merge, an update or a delete says: values, before any table is looked at.
+"""DML statements as values, independent of a table.
 
 ::
 
     Merge (a builder) ─► MergeSpec ─► the engine's function
-    on                what makes a row of the table and a row of the source belong together
-    clauses           in the order they were given; of one kind the first whose condition holds decides
+    on                the match of rows of the table and of the source
+    clauses           in the given order; of one kind the first whose condition holds applies
 
 Conditions and values are those of the engine: SQL text or Columns with Spark, ``pyarrow.compute`` expressions without.
 """
@@ -22,7 +22,7 @@ from hudi_fast.writing.flow import WriteResult
 __all__ = ["BY_SOURCE", "MATCHED", "NOT_MATCHED", "Clause", "Merge", "MergeSpec", "all_columns"]
 
 MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
-"""Kinds of clauses: rows of both sides, of the source alone, of the table alone."""
+"""Kinds of clauses: matched rows, unmatched source rows, unmatched table rows."""
 
 _ALIAS = re.compile(r"[^\W\d]\w*$")
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?$")
@@ -30,12 +30,12 @@ _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)?$")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """What becomes of some rows.
+    """One clause of a statement.
 
     Attributes:
         kind: :data:`MATCHED`, :data:`NOT_MATCHED` or :data:`BY_SOURCE`.
         effect: ``update``, ``delete`` or ``insert``.
-        condition: which rows of that kind; None for all.
+        condition: selects rows of that kind; None for all.
         values: column of the table -> value; None for all columns of the source, and for deletes.
     """
 
@@ -50,10 +50,10 @@ class MergeSpec:
     """A whole merge.
 
     Attributes:
-        pairs: (column of the table, column of the source) whose values are equal in rows that belong together.
-        condition: what is true of such rows besides; None for nothing.
-        clauses: in their order.
-        aliases: what stands before a column of the table, and before one of the source.
+        pairs: (column of the table, column of the source) with equal values in matched rows.
+        condition: further condition of the match; None without one.
+        clauses: in the given order.
+        aliases: prefixes of the columns of the table and of the source.
 
     Raises:
         ConfigError: aliases that are not two different names.
@@ -83,27 +83,27 @@ class MergeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that is being put together: each method gives another one, :meth:`execute` runs it.
+    """A merge builder: each method returns a new builder, :meth:`execute` runs the merge.
 
     Attributes:
-        run: what the engine does with the whole.
-        spec: what was said so far.
+        run: the engine's function.
+        spec: the merge so far.
     """
 
     run: Callable[[MergeSpec], WriteResult]
     spec: MergeSpec = field(default_factory=MergeSpec)
 
     def on(self, columns: Any, condition: Any = None) -> Merge:
-        """Which rows of the table and of the source belong together.
+        """Set the match of rows of the table and rows of the source.
 
         Args:
             columns: name of a column that both have; a list of names; a mapping from columns of the table to columns of
                 the source; or a condition: SQL text or a Column with Spark, a ``pyarrow.compute`` expression without,
-                over columns named ``target.x`` and ``source.x``. A null is equal to nothing.
-            condition: one that holds besides.
+                over columns named ``target.x`` and ``source.x``. A null never matches.
+            condition: further condition of the match.
 
         Raises:
-            ConfigError: ``on`` was said before, or nothing was named.
+            ConfigError: ``on`` was called before, or without columns.
         """
         if self.spec.pairs or self.spec.condition is not None:
             raise ConfigError("The merge has a condition already: `on` is said once.")
@@ -113,10 +113,10 @@ class Merge:
         return replace(self, spec=replace(self.spec, pairs=pairs, condition=condition if whole is None else whole))
 
     def when_matched_update(self, set: Mapping[str, Any] | str | None = None, condition: Any = None) -> Merge:
-        """Update rows of the table that a row of the source belongs to.
+        """Update rows of the table that match a row of the source.
 
         Args:
-            set: column of the table -> value; ``"*"`` or None for every column that the source has, too. A value is a
+            set: column of the table -> value; ``"*"`` or None for every column that the source also has. A value is a
                 literal, an expression, or text: SQL with Spark; without it a column (``"source.x"``, ``"target.x"``) or
                 a literal as in SQL (``"'text'"``, ``"1.5"``, ``"null"``).
             condition: which of these rows.
@@ -124,11 +124,11 @@ class Merge:
         return self._with(MATCHED, "update", condition, _values(set))
 
     def when_matched_delete(self, condition: Any = None) -> Merge:
-        """Delete rows of the table that a row of the source belongs to."""
+        """Delete rows of the table that match a row of the source."""
         return self._with(MATCHED, "delete", condition)
 
     def when_not_matched_insert(self, values: Mapping[str, Any] | str | None = None, condition: Any = None) -> Merge:
-        """Insert rows of the source that belong to no row of the table.
+        """Insert rows of the source that match no row of the table.
 
         Args:
             values: as ``set`` of :meth:`when_matched_update`, over columns of the source; columns that are not named
@@ -138,26 +138,26 @@ class Merge:
         return self._with(NOT_MATCHED, "insert", condition, _values(values))
 
     def when_not_matched_by_source_update(self, set: Mapping[str, Any], condition: Any = None) -> Merge:
-        """Update rows of the table that no row of the source belongs to; values and condition over ``target.x``."""
+        """Update rows of the table that match no row of the source; values and condition over ``target.x``."""
         values = _values(set)
         if values is None:
             raise ConfigError("when_not_matched_by_source_update has no source to take all columns from; name columns.")
         return self._with(BY_SOURCE, "update", condition, values)
 
     def when_not_matched_by_source_delete(self, condition: Any = None) -> Merge:
-        """Delete rows of the table that no row of the source belongs to."""
+        """Delete rows of the table that match no row of the source."""
         return self._with(BY_SOURCE, "delete", condition)
 
     def execute(self) -> WriteResult:
-        """Run the merge: one commit; if nothing changes an empty one, or none (``hoodie.allow.empty.commit``).
+        """Run the merge as one commit; without changes an empty commit, or no commit (``hoodie.allow.empty.commit``).
 
         Returns:
-            what was written.
+            The result of the write.
 
         Raises:
-            ConfigError: something is missing, unknown or contradicts the table.
+            ConfigError: a part is missing, unknown or contradicts the table.
             InvalidDataError: several source rows change one row of the table, or values do not fit.
-            DuplicateKeyError: a row to insert has a key that the table holds.
+            DuplicateKeyError: the key of an insert is stored.
             CommitConflictError: another writer changed the table in the meantime.
             HudiError: see :mod:`hudi_fast.errors`.
         """
@@ -179,10 +179,10 @@ class Merge:
 
 
 def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:
-    """The columns of the table that ``*`` stands for: those that the source has.
+    """The columns of the table that ``*`` selects: those that the source also has.
 
     Raises:
-        ConfigError: there are none.
+        ConfigError: no common column.
     """
     both = [name for name in names if name in given]
     if not both:

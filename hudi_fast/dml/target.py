@@ -1,4 +1,4 @@
-"""Rows of the table, read to be changed: with the place where each is stored.
+"""Reads rows of the table for DML, with the file group of each row.
 
 ::
 
@@ -35,7 +35,7 @@ def roots(names: Iterable[str]) -> list[str]:
 
 
 def identity_columns(plan: WritePlan) -> list[str]:
-    """Columns that every changed row brings: of key, partition path and ordering value."""
+    """Columns of every changed row: those of key, partition path and ordering value."""
     ordering = [name for name in roots(plan.config.ordering_fields) if name in plan.schema.names]
     partitioned = roots(plan.config.partition_fields) if plan.config.is_partitioned else []
     return list(dict.fromkeys([*roots(plan.config.record_key_fields), *partitioned, *ordering]))
@@ -46,11 +46,11 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
 
     Args:
         plan: the write.
-        columns: data columns that are wanted.
-        filter_: which rows; None for all.
+        columns: data columns to read.
+        filter_: row filter; None for all rows.
 
     Returns:
-        the columns, and those of :data:`PLACES`.
+        The columns, and those of :data:`PLACES`.
 
     Raises:
         ConfigError: the filter does not fit the table.
@@ -77,12 +77,12 @@ def read_rows(plan: WritePlan, columns: Sequence[str], filter_: pc.Expression | 
 
 
 def key_filter(plan: WritePlan, source: pa.Table, pairs: Sequence[tuple[str, str]]) -> pc.Expression | None:
-    """A filter that all rows of the table pass whose key fields equal those of a source row.
+    """A filter for rows of the table whose key fields equal those of a source row.
 
     Args:
         plan: the write.
-        source: its columns are in the table's types already.
-        pairs: (column of the table, column of the source); they cover all key fields.
+        source: rows with columns in the table's types.
+        pairs: (column of the table, column of the source), covering all key fields.
     """
     sources = dict(pairs)
     fields = plan.config.record_key_fields
@@ -95,7 +95,7 @@ def key_filter(plan: WritePlan, source: pa.Table, pairs: Sequence[tuple[str, str
         return pc.field(fields[0]).isin(pc.unique(rows.column(0)))
     try:
         keys = record_keys(plan.key_config, rows)
-    except InvalidDataError:  # keys that cannot be stored; the join goes without the filter
+    except InvalidDataError:  # keys that cannot be stored; join without the filter
         return None
     return pc.field(KEY).isin(pc.unique(keys))
 
@@ -105,10 +105,10 @@ def _repeated(text: str, count: int) -> pa.ChunkedArray:
 
 
 def check_columns(names: Iterable[str], known: Sequence[str], where: str) -> None:
-    """Refuse columns that are not there.
+    """Refuse unknown columns.
 
     Raises:
-        ConfigError: naming them.
+        ConfigError: with their names.
     """
     unknown = [name for name in names if name not in known]
     if unknown:
@@ -116,7 +116,7 @@ def check_columns(names: Iterable[str], known: Sequence[str], where: str) -> Non
 
 
 def names_rows(plan: WritePlan, spec: MergeSpec) -> bool:
-    """Whether no unmatched row of the source can have a key that the table holds.
+    """Whether unmatched source rows are known to have keys that are not stored.
 
     Args:
         plan: the write.

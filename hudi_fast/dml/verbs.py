@@ -1,4 +1,4 @@
-"""What a table object can do to rows by what is in them."""
+"""``HudiTable``: merges and updates."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class DmlVerbs:
     def merge(
         self, source: Any, options: Mapping[str, Any] | None = None, aliases: tuple[str, str] = ("target", "source")
     ) -> Merge:
-        """Begin a merge of rows into the table; see :class:`hudi_fast.dml.statement.Merge`.
+        """Start a merge of rows into the table; see :class:`hudi_fast.dml.statement.Merge`.
 
         Args:
             source: anything with ``__arrow_c_stream__``, or a pandas DataFrame.
             options: ``hoodie.*`` keys as for a write.
-            aliases: what stands before the table's columns, and before those of the source.
+            aliases: prefixes of the columns of the table and of the source.
         """
         session, rows = self._dml_session(options), to_arrow_table(source)
         return Merge(lambda spec: merge_locally(session, rows, spec), MergeSpec(aliases=aliases))
