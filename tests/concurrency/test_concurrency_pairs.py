@@ -209,7 +209,7 @@ def test_a_clustering_gives_way_to_a_write_that_may_change_its_rows(kind: str, t
     make(tmp_path, settings)
     table = services_during(tmp_path, lambda: hf.write(plain_rows([1], 5, "B"), tmp_path, settings))
     plan = services(tmp_path).plan_cluster({**settings, **EAGER_SERVICES})
-    with pytest.raises(hf.CommitConflictError, match="does not go with the table any more"):
+    with pytest.raises(hf.CommitConflictError, match="no longer fits the table"):
         table.cluster({**settings, **EAGER_SERVICES}, spark=True, plan=plan)
     assert_sound(tmp_path, {**table_rows(tmp_path), "k00001": ("p1", 5, "B1")})
 
@@ -221,7 +221,7 @@ def test_a_clustering_gives_way_to_a_write_that_is_at_work(tmp_path: Path) -> No
     plan = services(tmp_path).plan_cluster({**settings, **EAGER_SERVICES})
 
     def others() -> None:
-        with pytest.raises(hf.CommitConflictError, match="is at work on"):
+        with pytest.raises(hf.CommitConflictError, match="writes to file groups"):
             services(tmp_path).cluster({**settings, **EAGER_SERVICES}, plan=plan)
 
     write_during(tmp_path, plain_rows([1], 5, "A"), settings, others)

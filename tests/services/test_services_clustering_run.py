@@ -264,7 +264,7 @@ def test_changes_of_planned_rows_are_refused_unless_allowed(version: str, tmp_pa
     hf.write(change, tmp_path, {**settings, **ALLOW})
     rows |= rows_of(change)
     assert table_rows(tmp_path) == rows
-    with pytest.raises(hf.CommitConflictError, match="does not go with the table any more"):
+    with pytest.raises(hf.CommitConflictError, match="no longer fits the table"):
         services(tmp_path).cluster(plan=planned)
     assert pending(tmp_path) == []
     assert table_rows(tmp_path) == rows
@@ -300,7 +300,7 @@ def test_a_change_while_the_clustering_runs_makes_it_fail_and_nothing_is_lost(ve
         hf.write(change, tmp_path, {**settings, **GIVE_WAY})  # it leaves alone a clustering that is running
         return stats
 
-    with pytest.raises(hf.CommitConflictError, match="does not go with the table any more") as caught:
+    with pytest.raises(hf.CommitConflictError, match="no longer fits the table") as caught:
         run_clustering(session_of(tmp_path, settings, PartlyBackend(meanwhile)), planned)
     assert not getattr(caught.value, "__notes__", [])
     rows |= rows_of(change)

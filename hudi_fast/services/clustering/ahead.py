@@ -1,4 +1,4 @@
-"""Working ahead in another thread: one makes what the other uses, both at the same time."""
+"""Prefetching: produces items in another thread while earlier ones are consumed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DEPTH = 2
 
 
 def ahead(items: Generator[Item], threads: int) -> Generator[Item]:
-    """The same items, made in a thread of its own while earlier ones are used.
+    """The same items, produced in another thread while earlier ones are consumed.
 
     Args:
-        items: closed at the end, or when whoever uses them gives up.
-        threads: with less than 2 nothing is made ahead.
+        items: closed at the end, or when the consumer stops.
+        threads: with less than 2 nothing is prefetched.
     """
     if threads < 2:
         yield from items
@@ -40,7 +40,7 @@ def ahead(items: Generator[Item], threads: int) -> Generator[Item]:
 
 
 def side_by_side(make: Callable[[Item], Made], items: Iterable[Item], threads: int) -> list[Made]:
-    """What is made of each item, in their order, by several threads."""
+    """The result for each item, in order, computed by several threads."""
     if threads < 2:
         return [make(item) for item in items]
     with ThreadPoolExecutor(threads, thread_name_prefix="hudi_fast") as pool:

@@ -1,12 +1,12 @@
-"""Plans of Apache Hudi that split, merge or only rewrite buckets of consistent hashing, understood.
+"""Reads plans of Apache Hudi that split, merge or rewrite buckets of consistent hashing.
 
 ::
 
-    per group of the plan: old slices, the ranges that they become   (as its strategy notes them)
-        ─► per partition: its ranges now ─► those of the plan in their place ─► what there is to rewrite
+    per group of the plan: old slices, their new ranges   (as the plan strategy stores them)
+        ─► per partition: its ranges now ─► with the new ranges in place ─► groups to rewrite
 
-While such a plan waits, Apache Hudi's writers write to the old groups and to the new ones. Then it is left to Apache
-Hudi.
+While such a plan is pending, Apache Hudi's writers write to the old groups and to the new ones. Only Apache Hudi can
+execute it after such a write.
 
 Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``HoodieSparkConsistentBucketIndex.updateLocation``,
 ``ConsistentBucketIdentifier`` (1.2.0).
@@ -35,7 +35,7 @@ _SORT_COLUMNS = "hoodie.clustering.plan.strategy.sort.columns"
 
 
 def planned_resizes(state: TableState, instant: Instant, plan: ClusteringPlan) -> list[PartitionResize]:
-    """What a plan does to each partition.
+    """The changes of a plan, by partition.
 
     Args:
         state: the table now, under its lock.
@@ -44,16 +44,16 @@ def planned_resizes(state: TableState, instant: Instant, plan: ClusteringPlan) -
 
     Raises:
         CommitConflictError: the ranges have changed since it was planned.
-        CorruptTableError: the plan cannot be understood, or a file of it is gone.
-        UnsupportedFeatureError: rows were written since, or are to be sorted.
+        CorruptTableError: the plan is damaged, or a file of it is missing.
+        UnsupportedFeatureError: rows were written since it was planned, or the plan sorts rows.
     """
     what = f"The clustering {instant.requested} of {state.storage.uri} splits and merges buckets of consistent hashing"
     if plan.strategy_params.get(_SORT_COLUMNS):
         raise UnsupportedFeatureError(f"{what}, and sorts their rows, which is not supported. Use Apache Hudi for it.")
     if changed_groups(state, instant, plan):
         raise UnsupportedFeatureError(
-            f"{what}, and rows were written to them since it was planned: by Apache Hudi to the old and to the new "
-            "ones. Use Apache Hudi to carry it out."
+            f"{what}, and Apache Hudi has written rows to the old and to the new buckets since it was planned. Use "
+            "Apache Hudi to execute it."
         )
     by_partition: dict[str, list[tuple[ClusteringGroup, dict[int, HashingNode | None]]]] = {}
     sequences: dict[str, int] = {}
@@ -74,8 +74,8 @@ def _resize(
     before = load_hashing(state.storage, state.timeline, partition)
     if before is None or before.sequence != sequence:
         raise CommitConflictError(
-            f"{what} as those of partition {partition!r} were when they had changed {sequence} times; that is no "
-            "longer so. Roll it back."
+            f"{what}, and expects that those of partition {partition!r} have changed {sequence} times; they have "
+            "changed since. Roll it back."
         )
     ring = {node.value: node for node in before.nodes}
     resized: list[ResizeGroup] = []
@@ -91,7 +91,7 @@ def _resize(
 
 
 def _noted(group: ClusteringGroup, instant: Instant) -> tuple[str, int, dict[int, HashingNode | None]]:
-    """Partition, how often its ranges had changed, and the new range for each value; None for one that goes."""
+    """Partition, how often its ranges had changed, and the new range for each value; None for a removed range."""
     noted: Mapping[str, str] = group.extra_metadata or {}
     try:
         nodes = {

@@ -1,11 +1,11 @@
-"""Which buckets of consistent hashing split and merge: pure arithmetic over ranges of hashes and sizes of groups.
+"""Decides which buckets of consistent hashing split and merge, by hash ranges and group sizes.
 
-A bucket that is too large splits in the middle of its range. Neighbours that are together small enough become one; they
-are taken from the least hash on. A bucket without files counts as one of no bytes. Groups that neither split nor merge
-keep their range and their files.
+A bucket that is too large splits in the middle of its range. Neighbours whose total size is small enough become one,
+from the smallest hash on. A bucket without files has size 0. Groups that neither split nor merge keep their range and
+their files.
 
-Source: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``ConsistentBucketIdentifier`` (Hudi 1.2.0), which lets
-runs of small buckets grow beyond the threshold by their last one.
+Source: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``ConsistentBucketIdentifier`` (Hudi 1.2.0). There the
+last bucket of a run of small buckets may exceed the threshold.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class ResizeBounds:
 
     Attributes:
         split_bytes: larger ones split.
-        merge_bytes: neighbours merge that are together no larger.
-        fewest: buckets of a partition after merging.
-        most: after splitting.
+        merge_bytes: neighbours with at most this total size merge.
+        fewest: fewest buckets of a partition after merging.
+        most: most buckets of a partition after splitting.
     """
 
     split_bytes: float
@@ -58,12 +58,12 @@ class ResizeGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartitionResize:
-    """What happens to a partition.
+    """The bucket changes of a partition.
 
     Attributes:
         before: its ranges.
         nodes: its ranges afterwards.
-        groups: what is rewritten; at least one.
+        groups: groups to rewrite; at least one.
     """
 
     before: HashingMetadata
@@ -74,11 +74,11 @@ class PartitionResize:
 def plan_partition(
     hashing: HashingMetadata, slices: Mapping[str, FileSlice], bounds: ResizeBounds
 ) -> PartitionResize | None:
-    """Which buckets of a partition split and merge; None when all stay as they are.
+    """The buckets of a partition that split and merge; None when all stay as they are.
 
     Args:
         hashing: its ranges.
-        slices: by file id, of the groups that have files.
+        slices: by file id, of groups with files.
         bounds: when buckets split and merge.
     """
     nodes = hashing.nodes
@@ -89,7 +89,7 @@ def plan_partition(
         start = -1 if number == 0 else nodes[number - 1].value
         middle = (start + node.value) // 2
         splits = sizes[number] > bounds.split_bytes and room > 0 and start < middle < node.value
-        if splits and (number or nodes[-1].value == HASH_RANGE):  # else the range of the first goes on after the last
+        if splits and (number or nodes[-1].value == HASH_RANGE):  # else the first range wraps around after the last
             new[number] = 1, (_new_node(middle), _new_node(node.value))
             room -= 1
     spare = len(nodes) + len(new) - bounds.fewest
@@ -114,7 +114,7 @@ def plan_partition(
 def _mergeable(
     sizes: Sequence[int], limit: float, taken: Mapping[int, object], spare: int
 ) -> Iterator[tuple[int, int]]:
-    """First bucket and number of each run of neighbours that are together no larger than ``limit``."""
+    """First bucket and length of each run of neighbours with a total size of at most ``limit``."""
     first = 0
     while first < len(sizes):
         end, total = first, 0

@@ -1,4 +1,4 @@
-"""Buckets of consistent hashing split and merge: large file groups become two, neighbouring small ones become one.
+"""Resizes buckets of consistent hashing: large file groups are split, neighbouring small ones merged.
 
 ::
 
@@ -81,7 +81,7 @@ def resize_buckets(session: TableSession) -> list[Finished]:
 
     Raises:
         CommitError: it failed; the table is as before.
-        ConfigError: the table is not MERGE_ON_READ, or other fields were hashed than the options name.
+        ConfigError: the table is not MERGE_ON_READ, or was written with other hash fields than the options name.
         UnsupportedFeatureError: the table does not use consistent hashing.
     """
     with session.service_lock(service_lock_path("clustering")), session.locked():
@@ -100,11 +100,11 @@ def execute_resizes(transaction: Transaction, resizes: Sequence[PartitionResize]
 
     Args:
         transaction: the replace commit or clustering, begun.
-        resizes: what happens to which partitions.
+        resizes: the changes, by partition.
 
     Raises:
         CommitError: it failed, and was rolled back.
-        ConfigError: other fields were hashed than the options name.
+        ConfigError: the table was written with other hash fields than the options name.
     """
     session, instant = transaction.session, transaction.instant.requested
     with rolled_back_on_failure(transaction):
@@ -140,7 +140,7 @@ def _require_consistent_hashing(storage: Storage) -> None:
 
 @dataclass(frozen=True)
 class _Resizing:
-    """What all groups share: the pinned table, how files are written, what is hashed."""
+    """The state that all groups share: the pinned table, how files are written, hash fields."""
 
     state: TableState
     plan: FilePlan
@@ -236,13 +236,13 @@ def _check_keys(resizing: _Resizing, resize: PartitionResize, slice_: FileSlice,
     if found - {slice_.file_id}:
         raise ConfigError(
             f"Keys in the file group {slice_.file_id} of {resizing.plan.storage.uri}, partition {slice_.partition!r}, "
-            f"do not belong to its range if {list(resizing.hashed.hash_fields)} are hashed. Give "
-            "hoodie.bucket.index.hash.field as the table was written with."
+            f"are outside its hash range with the hash fields {list(resizing.hashed.hash_fields)}. Set "
+            "hoodie.bucket.index.hash.field as the table was written."
         )
 
 
 class _RangeFile:
-    """The base file of one new range; a context manager that deletes what an error leaves behind."""
+    """Writes the base file of one new range; a context manager that deletes the unfinished file after an error."""
 
     def __init__(self, plan: FilePlan, partition: str, node: HashingNode, token: TaskToken) -> None:
         work = FileGroupWork(partition, node.file_id, None, _NO_ROWS, _NO_ROWS, None, _NO_ROWS, token)
@@ -257,7 +257,7 @@ class _RangeFile:
             self._output.footer.add(single_chunk(rows.column(RECORD_KEY)))
 
     def finish(self) -> WriteStat:
-        """Close the file and say what is in it."""
+        """Close the file; returns its write statistics."""
         size, output = self._output.close(), self._output
         return WriteStat(
             file_id=self._work.file_id,

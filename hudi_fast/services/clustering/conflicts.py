@@ -1,16 +1,16 @@
-"""Whether the file groups of a clustering plan are still as the plan has them.
+"""Detects conflicts between a clustering plan and writers.
 
-Writers go on while a clustering waits and while it runs; where they may change rows of its groups, what they changed
-would be lost with the groups. So the plan is compared with the table twice, under the table's lock: before the work,
-and before it becomes visible.
+Writers continue while a clustering is pending or runs. If they change rows of its file groups, the clustering would
+lose the changes. So the plan is compared with the table twice, under the table's lock: before the work, and before it
+becomes visible.
 
 ::
 
     files of each planned slice  ≟  its newest slice now          (base files, log files)
     completed since the plan: groups written or ended             (blocks added to a log file that was there)
 
-Where writers are preferred (``PreferWriterConflictResolutionStrategy``) it gives way to those that are at work, too:
-they say in their inflight files, or by their markers, what they write to.
+With ``PreferWriterConflictResolutionStrategy`` a clustering also yields to pending writes of live writers: their
+inflight files or markers name the file groups that they write to.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def changed_groups(state: TableState, instant: Instant, plan: ClusteringPlan) -> dict[tuple[str, str], str]:
-    """File groups of a plan that are not as it has them: (partition path, file id) to what happened.
+    """File groups of a plan that have changed since: (partition path, file id) to the change.
 
     Args:
         state: the table now, under its lock.
@@ -47,7 +47,7 @@ def changed_groups(state: TableState, instant: Instant, plan: ClusteringPlan) ->
         now = {one.file_id: one for one in latest_slices(state.view, partition)}
         for (name, file_id), slice_ in planned.items():
             if name == partition and _names(slice_) != _names_now(now.get(file_id)):
-                changed[name, file_id] = "its files are others" if file_id in now else "it has ended"
+                changed[name, file_id] = "its files have changed" if file_id in now else "it was replaced or removed"
     for later in written_since(state.config, state.timeline, instant):
         commit = read_commit(state.storage, state.config, later)
         touched = {(stat.partition_path, stat.file_id) for stat in commit.write_stats()}
@@ -58,10 +58,10 @@ def changed_groups(state: TableState, instant: Instant, plan: ClusteringPlan) ->
 
 
 def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan) -> None:
-    """Refuse to carry out, or to complete, a clustering whose file groups were changed since it was planned.
+    """Refuse to execute or complete a clustering whose file groups have changed since it was planned.
 
     Raises:
-        CommitConflictError: they were; it names them.
+        CommitConflictError: they have changed; it names them.
     """
     changed = changed_groups(state, instant, plan)
     if not changed:
@@ -71,13 +71,13 @@ def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan)
     if len(changed) > _SHOWN:
         shown += f" and {len(changed) - _SHOWN} more"
     raise CommitConflictError(
-        f"The clustering {instant.requested} of {state.storage.uri} does not go with the table any more: of the file "
-        f"groups in its plan {shown}. It is rolled back, with its plan, and no row is touched; plan another one."
+        f"The clustering {instant.requested} of {state.storage.uri} no longer fits the table: file groups of its plan "
+        f"have changed: {shown}. It is rolled back with its plan, and no row has changed; plan another one."
     )
 
 
 def require_no_active_writer(session: TableSession, instant: Instant, plan: ClusteringPlan) -> None:
-    """Let writers that are at work on file groups of a plan go first, where the options prefer them.
+    """Refuse a clustering while live writers write to its file groups, if the options prefer writers.
 
     Args:
         session: the call, under the table's lock.
@@ -85,7 +85,7 @@ def require_no_active_writer(session: TableSession, instant: Instant, plan: Clus
         plan: its plan.
 
     Raises:
-        CommitConflictError: one of them is; the plan waits.
+        CommitConflictError: a live writer does; the plan stays pending.
     """
     state, lock, rule = session.state, session.settings.write.lock, session.heartbeat_rule
     if lock.strategy != "prefer_writer":
@@ -95,19 +95,19 @@ def require_no_active_writer(session: TableSession, instant: Instant, plan: Clus
     for one in state.timeline.pending_writes:
         if one.requested in services or not is_fresh(state.storage, one.requested, rule):
             continue
-        common = planned & _at_work_on(state, one)
+        common = planned & _written_by(state, one)
         if common or (lock.yields_to_requested_writes and one.state is State.REQUESTED):
-            named = ", ".join(file_id for _, file_id in sorted(common)[:_SHOWN]) or "file groups that it does not name"
+            named = ", ".join(file_id for _, file_id in sorted(common)[:_SHOWN]) or "not yet known which"
             raise CommitConflictError(
-                f"The {one.action} {one.requested} of {state.storage.uri} is at work on file groups of the clustering "
-                f"{instant.requested}: {named}. Writers go first here; the plan waits, carry it out later.",
+                f"The {one.action} {one.requested} of {state.storage.uri} writes to file groups of the clustering "
+                f"{instant.requested}: {named}. Writers have priority; the plan stays pending, execute it later.",
                 instant.requested,
                 one.requested,
                 tuple(sorted(common)),
             )
 
 
-def _at_work_on(state: TableState, write: Instant) -> set[tuple[str, str]]:
+def _written_by(state: TableState, write: Instant) -> set[tuple[str, str]]:
     found = set(touched_groups(state.storage, state.config, write))
     for path in marked_files(state.storage, write.requested):
         file = FileStat(path, 0, 0, False)

@@ -1,14 +1,14 @@
-"""The row groups of a group's base files, copied into new ones without decoding them.
+"""Copies the row groups of a group's base files into new files without decoding them.
 
 ::
 
-    footers ─► may they be copied? ──no──► why not
+    footers ─► may they be copied? ──no──► the reason
                     │ yes
-                    ├─► row groups, in order ─► cut into files of about equal size ─► copied
-                    └─► of whole files: filters joined, ranges of keys widened; of parts of files: from their keys
+                    ├─► row groups, in order ─► split into files of about equal size ─► copied
+                    └─► whole files: filters joined, key ranges widened; parts of files: both computed from their keys
 
-A file of many small row groups would be slow to read for good, so small ones are not copied but decoded, which makes
-large ones of them, unless the work asks for copies.
+Files with many small row groups are slow to read, so small row groups are decoded and written as large ones, unless the
+work asks for copies.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _FILE_NAME = CONSTANT_META[1]
 _SMALL = "row groups are small"
 _FEW_GROUPS = 16
 _FEWEST_BYTES = 1 << 20
-"""Bytes of a row group, on average, from which on a file may have more than a few of them."""
+"""Average bytes per row group from which on a file may have many row groups."""
 
 
 @dataclass(frozen=True)
 class _Source:
-    """An old base file, and what its footer says."""
+    """An old base file with its footer."""
 
     path: str
     schema: pa.Schema
@@ -59,7 +59,7 @@ class _Source:
 
 
 _Pieces: TypeAlias = dict[int, list[RowGroup]]
-"""What goes into a new file: by the number of the source, row groups of it."""
+"""The row groups of a new file, by the number of their source."""
 
 
 def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | str:
@@ -67,10 +67,10 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
 
     Args:
         source: the group.
-        token: who writes.
+        token: the task that writes.
 
     Returns:
-        One stat for each new file group; if row groups cannot be copied, why not, and nothing is written.
+        One stat for each new file group; if row groups cannot be copied, the reason, and nothing is written.
 
     Raises:
         CorruptTableError: a file cannot be read.
@@ -82,10 +82,10 @@ def copy_row_groups(source: GroupInput, token: TaskToken) -> list[WriteStat] | s
     if source.is_merged:
         return "there are log files to merge"
     if any(one.base_file is not None and one.base_file.is_skeleton for one in source.slices):
-        return "the data of a file is in another one"
+        return "a file is a skeleton file"
     files = len(source.slices)
     sizes = sum(one.base_file.size for one in source.slices if one.base_file is not None)
-    if _are_small(source, files, sizes):  # a file has a row group at least
+    if _are_small(source, files, sizes):  # a file has at least one row group
         return _SMALL
     sources = [_source_of(source.work.plan.storage, one) for one in source.slices]
     obstacle = _obstacle(source, sources)
@@ -107,30 +107,30 @@ def _obstacle(source: GroupInput, sources: Sequence[_Source]) -> str:
         if one.schema != schema:
             return "a file has another schema than the table"
         if any([chunk.column for chunk in group.chunks] != leaves for group in one.footer.groups):
-            return "a file lays its nested columns out differently"
+            return "a file has another layout of nested columns"
     obstacle = join_obstacle([one.footer for one in sources])
     if obstacle:
         return obstacle
     sizes = [group.size for one in sources for group in one.footer.groups]
     if max(sizes, default=0) > source.work.target_bytes:
-        return "row groups are larger than files are to be"
+        return "row groups are larger than the target file size"
     return _SMALL if _are_small(source, len(sizes), sum(sizes)) else ""
 
 
 def _are_small(source: GroupInput, groups: int, size: int) -> bool:
-    """Whether so many row groups, of so many bytes together, are too small to be kept."""
+    """Whether this number of row groups, with this total size, is too small to be copied."""
     are_many = groups > _FEW_GROUPS * source.output_groups
     return are_many and size < _FEWEST_BYTES * groups and not source.work.copies
 
 
 def _files(source: GroupInput, sources: Sequence[_Source]) -> list[_Pieces]:
-    """The row groups of each new file: about equally many bytes, at most as many as a file may have."""
+    """The row groups of each new file: about equal bytes, up to the target file size."""
     groups = [(number, group) for number, one in enumerate(sources) for group in one.footer.groups]
     share = sum(group.size for _, group in groups) / source.output_groups
     files: list[_Pieces] = []
     filled, done = 0, 0
     for number, group in groups:
-        # The next share begins where the row group's larger part is beyond the end of this one.
+        # The next file begins at the row group whose larger part is beyond this file's share.
         is_next = len(files) < source.output_groups and done + group.size / 2 > share * len(files)
         if is_next or filled + group.size > source.work.target_bytes:
             files.append({})
@@ -155,8 +155,8 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, toke
             with plan.storage.open_input(sources[number].path) as opened:
                 for group in groups:
                     file.copy(opened, sources[number].footer, group)
-        told = [NAN_SAFE_BOUNDS] if all(sources[number].has_nan_safe_bounds for number in pieces) else []
-        size = file.close({**_keys(plan, sources, pieces), **dict(told)})
+        pairs = [NAN_SAFE_BOUNDS] if all(sources[number].has_nan_safe_bounds for number in pieces) else []
+        size = file.close({**_keys(plan, sources, pieces), **dict(pairs)})
     except BaseException:
         file.abort()
         raise
@@ -171,7 +171,7 @@ def _write(source: GroupInput, sources: Sequence[_Source], pieces: _Pieces, toke
 def _keys(plan: FilePlan, sources: Sequence[_Source], pieces: _Pieces) -> dict[bytes, bytes]:
     """The key-value pairs of a new file's footer.
 
-    Of files that go into it whole all is known; of others the keys of what goes into it are read.
+    Footers describe source files that are copied whole; for parts of files the copied keys are read.
     """
     if not plan.config.populate_meta_fields:
         return footer_pairs(plan.avro_schema, BaseFileFooter())

@@ -1,7 +1,7 @@
-"""File slices of a partition, put into the groups that are rewritten together: pure arithmetic over sizes.
+"""Groups the file slices of a partition that are rewritten together, by their sizes.
 
-Slices come in the order that the options ask for, largest first by default; a group that the next slice would make too
-large is closed. A slice without base file is reckoned with the size of a full one, since its rows will make one.
+The options set the order of slices, largest first by default. A group is closed when the next slice would make it too
+large. A slice without a base file counts with the size of a full one.
 
 Sources: ``PartitionAwareClusteringPlanStrategy``, ``SparkSingleFileSortPlanStrategy``,
 ``SparkStreamCopyClusteringPlanStrategy``, ``ClusteringFileSliceComparator``, ``FileSliceMetricUtils`` (1.2.0).
@@ -22,7 +22,7 @@ __all__ = ["PartitionGroups", "group_slices", "one_to_a_group", "planned_group"]
 _MIB = 1 << 20
 
 Kind = Callable[[FileSlice], object]
-"""Slices of different kinds do not share a group."""
+"""Slices of different kinds never share a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def group_slices(
         slices: those that may be clustered.
         options: limits and order.
         max_file_size: bytes reckoned for a slice without base file.
-        kind: keeps slices apart; None when any may go together.
+        kind: slices of different kinds never share a group; None when any may.
     """
     groups: list[tuple[tuple[FileSlice, ...], int]] = []
     current: list[FileSlice] = []
@@ -77,7 +77,7 @@ def one_to_a_group(slices: Sequence[FileSlice], options: ClusteringOptions) -> P
 
 
 def planned_group(storage: Storage, slices: Sequence[FileSlice], outputs: int, max_file_size: int) -> ClusteringGroup:
-    """A group as a plan has it: absolute paths, and the figures that others go by."""
+    """A group in the form of a plan: absolute paths, and metrics for other engines."""
     log_bytes = sum(log.size for one in slices for log in one.log_files)
     base_bytes = sum(one.base_file.weight for one in slices if one.base_file is not None)
     read = (base_bytes + log_bytes) // _MIB

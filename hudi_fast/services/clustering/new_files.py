@@ -1,7 +1,7 @@
-"""The file groups that a clustering's rows go to, one file after another.
+"""Writes the rows of a clustering into new file groups, one file after another.
 
-As many files as were planned get equally many rows; the last one takes what is left, and a file that reaches its size
-is followed by another of the same prefix. Rows keep commit time, sequence number, key and partition path.
+The planned number of files get equal numbers of rows; the last one takes the rest. A file that reaches its size is
+followed by another with the same prefix. Rows keep commit time, sequence number, key and partition path.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ __all__ = ["NewFiles", "new_stat"]
 _NO_ROWS = np.zeros(0, dtype=np.int64)
 _FEWEST_ROWS = 100
 _LOOKS = 16
-"""How often a file's size is looked at while it grows."""
+"""How often the size of a growing file is checked."""
 
 
 def new_stat(source: GroupInput, file_id: str, path: str, rows: int, size: int, started: float) -> WriteStat:
-    """What a new file group of a clustering says of itself.
+    """The write statistics of a new file group of a clustering.
 
     Args:
-        source: the group that its rows come from.
+        source: the group of its rows.
         file_id: of the new file group.
         path: its base file.
-        rows: how many are in it.
+        rows: number of rows.
         size: bytes of the file.
-        started: :func:`time.monotonic` when it was begun.
+        started: :func:`time.monotonic` at its start.
     """
     return WriteStat(
         file_id=file_id,
@@ -57,13 +57,13 @@ def new_stat(source: GroupInput, file_id: str, path: str, rows: int, size: int, 
 
 
 class NewFiles:
-    """Takes rows and writes them; a context manager that deletes what an error leaves behind.
+    """Writes rows into new files; a context manager that deletes unfinished files after an error.
 
     Args:
         source: the group that is rewritten.
-        token: who writes.
-        rows: how many are expected; 0 if that is not known.
-        known_keys: a filter that holds all keys; None to make the files' filters of their own keys.
+        token: the task that writes.
+        rows: the expected number; 0 if unknown.
+        known_keys: a filter that holds all keys; None to build filters from the keys of each file.
     """
 
     def __init__(self, source: GroupInput, token: TaskToken, rows: int, known_keys: BloomFilter | None = None) -> None:
@@ -96,7 +96,7 @@ class NewFiles:
                 self._finish_file()
 
     def finish(self) -> list[WriteStat]:
-        """Close the last file; what was written."""
+        """Close the last file; returns the write statistics."""
         self._finish_file()
         return self._stats
 
@@ -145,6 +145,6 @@ class _NewFile:
 
 
 def _rows_at_once(rows: pa.Table, target: int) -> int:
-    """Rows between two looks at the file's size."""
+    """Rows between two checks of the file's size."""
     bytes_per_row = max(1.0, rows.nbytes / max(1, rows.num_rows))
     return int(min(max(target / _LOOKS / bytes_per_row, _FEWEST_ROWS), BATCH_ROWS))

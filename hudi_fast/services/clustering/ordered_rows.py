@@ -1,13 +1,13 @@
-"""The rows of a group in the order of its new files, never all of them in memory if they are many.
+"""The rows of a group in the order of its new files, in bounded memory.
 
 ::
 
     no sort columns ─────────────────────────────────────────── rows as they are read ─────────────────────────┐
-    they fit ─────── all rows, read ─► order ──────────────────────────────────────────────────── gathered ────┼─► rows
-    they do not ──── sort columns, read ─► order ─► which part of it each row is in                            │
+    rows fit ─────── all rows, read ─► order ──────────────────────────────────────────────────── gathered ────┼─► rows
+    else ─────────── sort columns, read ─► order ─► the part of each row                                       │
                      all rows, read ─► each to its part on local disk ─► one part after another, gathered ─────┘
 
-Whether rows fit is known after the first batch, or when they no longer do.
+Rows turn out not to fit after the first batch, or when they exceed the memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Rows = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 16
 _PARTS_IN_MEMORY = 3
-"""A part is there as it was read, in one piece, and as gathered rows."""
+"""Copies of a part in memory: as read, in one chunk, and as gathered rows."""
 
 _MOST_PARTS = 1024
 
@@ -46,9 +46,9 @@ class OrderedRows:
     """Rows to write.
 
     Attributes:
-        count: how many; what the base files hold where that is all that is known.
-        tables: the rows, in order, in the columns that stored rows bring along.
-        spilled: whether they went over local disk.
+        count: number of rows; the number in the base files if no more is known.
+        tables: the rows, in order, with the columns that a new file takes from stored rows.
+        spilled: whether they were spilled to local disk.
     """
 
     count: int
@@ -57,7 +57,7 @@ class OrderedRows:
 
 
 def ordered_rows(source: GroupInput, expected: int, memory: int) -> OrderedRows:
-    """The rows of a group, as its new files are to have them.
+    """The rows of a group, in the order of its new files.
 
     Args:
         source: the group.
@@ -65,9 +65,9 @@ def ordered_rows(source: GroupInput, expected: int, memory: int) -> OrderedRows:
         memory: Arrow bytes of rows that may be held.
 
     Raises:
-        ConfigError: there is no column of the name of a sort column.
+        ConfigError: a sort column does not exist.
         CorruptTableError: one of the files cannot be read.
-        UnsupportedFeatureError: rows have no order by one of the sort columns.
+        UnsupportedFeatureError: the type of a sort column is not sortable.
     """
     if not source.work.ordering.columns:
         return OrderedRows(expected, (pa.Table.from_batches([batch]) for batch in read_rows(source)))
@@ -83,16 +83,16 @@ def ordered_rows(source: GroupInput, expected: int, memory: int) -> OrderedRows:
 
 
 class _Held:
-    """The rows of all slices, as long as they fit; slices may be read side by side."""
+    """The rows of all slices, as long as they fit; slices may be read in parallel."""
 
     def __init__(self, source: GroupInput, expected: int, memory: int) -> None:
-        self.too_much = 0.0  # bytes of all rows, about, once that is known to be too many
+        self.too_much = 0.0  # estimated bytes of all rows, once they exceed the memory
         self._source, self._expected, self._memory = source, expected, memory
         self._bytes = self._rows = 0
         self._lock = Lock()
 
     def read(self, number: int) -> list[pa.RecordBatch]:
-        """The rows of one slice, those that came before it was clear that there are too many."""
+        """The rows of one slice; stops when the rows of all slices exceed the memory."""
         batches: list[pa.RecordBatch] = []
         if self.too_much:
             return batches
@@ -110,7 +110,7 @@ class _Held:
 
 
 def _held(source: GroupInput, expected: int, memory: int) -> pa.Table | float:
-    """All rows, each column in one chunk; about how many bytes they take if that is too much."""
+    """All rows, each column in one chunk; or their estimated bytes if they exceed the memory."""
     held = _Held(source, expected, memory)
     read = side_by_side(held.read, range(len(source.slices)), source.threads)
     if held.too_much:
@@ -119,7 +119,7 @@ def _held(source: GroupInput, expected: int, memory: int) -> pa.Table | float:
     table = pa.Table.from_batches([batch for batches in read for batch in batches], schema)
     read.clear()
     columns = [list(table.column(number).chunks) for number in range(table.num_columns)]
-    del table  # a column's parts go as soon as they are one
+    del table  # frees the chunks of a column once they are combined
     return pa.Table.from_arrays(
         side_by_side(_joined, zip(columns, schema.types, strict=True), source.threads), schema=schema
     )
@@ -150,7 +150,7 @@ def _order(source: GroupInput) -> Rows:
 
 
 def _by_parts(source: GroupInput, order: Rows, parts: int) -> Generator[pa.Table]:
-    """Rows by way of local disk: ``order`` is int64[n], cut into ``parts`` runs of equal length."""
+    """Rows sorted with local disk: ``order`` is int64[n], cut into ``parts`` runs of equal length."""
     count = max(min(parts, _MOST_PARTS, len(order)), 1)
     bounds = np.linspace(0, len(order), count + 1).astype(np.int64)
     part_of = np.empty(len(order), np.int32)
@@ -167,7 +167,7 @@ def _by_parts(source: GroupInput, order: Rows, parts: int) -> Generator[pa.Table
         if at != len(order):
             raise CorruptTableError(
                 f"The slices of a clustering's group in partition {source.partition!r} of "
-                f"{source.work.plan.storage.uri} had {len(order)} rows when they were put in order and {at} when they "
+                f"{source.work.plan.storage.uri} had {len(order)} rows when they were sorted and {at} when they "
                 "were read. Run the clustering again."
             )
         for part in range(count):

@@ -1,16 +1,15 @@
-"""The order of a group's rows: sort columns in, row numbers out.
+"""Computes the order of a group's rows: sort columns in, row numbers out.
 
 ::
 
     LINEAR           words of the first column, then of the second ... ─────────────────────────────┐
-    ZORDER, HILBERT  a coordinate for each column ─► the row's place on the curve ─► words of it ───┴─► radix sort
+    ZORDER, HILBERT  a coordinate for each column ─► position on the curve ─► words ────────────────┴─► radix sort
                          DIRECT  its value, the range of the column spread over 64 bits
                          SAMPLE  how many values are smaller, in as many steps as the sample has rows
 
-The words of all rows are there anyway, so their places are counted rather than guessed from a sample: what differs from
-a sample of that size is that they are exact.
+``SAMPLE`` computes exact ranks instead of sampling, because the words of all rows are in memory anyway.
 
-Source: ``SpaceCurveSortingHelper``, ``RangeSampleSort`` (Hudi 1.2.0), whose curves take values as they are stored.
+Source: ``SpaceCurveSortingHelper``, ``RangeSampleSort`` (Hudi 1.2.0), whose curves use stored values.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ Rows = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 
 _ONE_CURVE_BITS = 32
-"""Bits of each coordinate that the Hilbert curve looks at, of several: cells beyond that are as good as one."""
+"""Bits of each coordinate that the Hilbert curve uses for several columns; finer cells make no difference."""
 
 
 def require_sortable(schema: pa.Schema, columns: Sequence[str]) -> None:
-    """Refuse a plan that nobody could carry out.
+    """Refuse a plan that could not be executed.
 
     Args:
         schema: of the rows.
@@ -46,7 +45,7 @@ def require_sortable(schema: pa.Schema, columns: Sequence[str]) -> None:
 
     Raises:
         ConfigError: the rows have no such column.
-        UnsupportedFeatureError: a column has a type whose values have no order here.
+        UnsupportedFeatureError: the type of a column is not sortable.
     """
     for column in columns:
         kind = _found(schema, column)[1]
@@ -58,7 +57,7 @@ def require_sortable(schema: pa.Schema, columns: Sequence[str]) -> None:
 
 
 def sort_roots(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
-    """The top-level columns that the sort columns are in.
+    """The top-level columns that contain the sort columns.
 
     Args:
         schema: of the rows.
@@ -72,7 +71,7 @@ def sort_roots(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 
 def sort_values(rows: pa.Table, columns: Sequence[str]) -> list[pa.ChunkedArray]:
-    """The values of the sort columns, n each; a null parent has a null.
+    """The values of the sort columns, n each; null for a null parent.
 
     Raises:
         ConfigError: the rows have no such column.
@@ -82,14 +81,14 @@ def sort_values(rows: pa.Table, columns: Sequence[str]) -> list[pa.ChunkedArray]
 
 
 def order_rows(values: Sequence[pa.Array | pa.ChunkedArray], ordering: Ordering) -> Rows:
-    """int64[n]: row numbers in the order of the new files; rows with equal values stay as they were.
+    """int64[n]: row numbers in the order of the new files; rows with equal values keep their order.
 
     Args:
         values: of the sort columns, n each.
-        ordering: what is made of them.
+        ordering: how to order by them.
 
     Raises:
-        UnsupportedFeatureError: a column has a type whose values have no order here.
+        UnsupportedFeatureError: the type of a column is not sortable.
     """
     if ordering.curve == "LINEAR" or len(values) == 1:
         planes = [plane for column in values for plane in sort_planes(column)]
@@ -103,7 +102,7 @@ def order_rows(values: Sequence[pa.Array | pa.ChunkedArray], ordering: Ordering)
 
 
 def _sampled(values: pa.Array | pa.ChunkedArray, sample_rows: int) -> Words:
-    """Which of ``sample_rows`` steps of equally many rows each value is in, spread over 64 bits."""
+    """Which of ``sample_rows`` quantiles each value is in, spread over 64 bits."""
     found = places(values)
     steps = max(min(sample_rows, len(found)), 1)
     step = found * np.uint64(steps) // np.uint64(max(len(found), 1))
@@ -111,7 +110,7 @@ def _sampled(values: pa.Array | pa.ChunkedArray, sample_rows: int) -> Words:
 
 
 def _found(schema: pa.Schema, column: str) -> tuple[str, pa.DataType]:
-    """The top-level column that a sort column is, or is in; and the type of its values."""
+    """The top-level column of a sort column, and the type of its values."""
     if column in schema.names:
         return column, schema.field(column).type
     name, _, rest = column.partition(".")
@@ -122,7 +121,7 @@ def _found(schema: pa.Schema, column: str) -> tuple[str, pa.DataType]:
     if kind is None:
         raise ConfigError(
             f"There is no column {column!r} to sort by; the table has {', '.join(schema.names)}. Set "
-            "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs; a clustering "
-            "that is planned with it can be rolled back."
+            "hoodie.clustering.plan.strategy.sort.columns to columns of the table, dotted within structs. A pending "
+            "clustering with this column can be rolled back."
         )
     return name, kind

@@ -1,8 +1,7 @@
-"""What a clustering plan says about how it is carried out, and how that goes together with the options of whoever does.
+"""The parameters of a clustering plan, and how they combine with the options of the call that executes it.
 
-Apache Hudi writes the sort columns into a plan and nothing else; it takes sizes and curves from the options of the
-call that carries the plan out. Ours writes those down, too, where they were given: they count unless that call gives
-others.
+Apache Hudi stores only the sort columns in a plan; sizes and curves are options of the executing call. hudi_fast stores
+those, too, if they were set: they apply unless the executing call sets others.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _FIELDS = {_TARGET_BYTES: "target_bytes", _CURVE: "curve", _BUILD: "curve_build"
 
 
 def parameters_of(options: ClusteringOptions) -> dict[str, str]:
-    """The parameters of a plan that is made with these options."""
+    """The parameters of a plan with these options."""
     found: dict[str, str] = {}
     if options.sort_columns:
         found[_SORT_COLUMNS] = ",".join(options.sort_columns)
@@ -38,14 +37,14 @@ def parameters_of(options: ClusteringOptions) -> dict[str, str]:
 
 
 def options_of_plan(plan: ClusteringPlan, options: ClusteringOptions) -> ClusteringOptions:
-    """The options that a plan is carried out with.
+    """The options to execute a plan with.
 
     Args:
-        plan: its sort columns count, whatever the options say.
-        options: of the call that carries it out.
+        plan: its sort columns override those of the options.
+        options: of the executing call.
 
     Raises:
-        ConfigError: a parameter of the plan cannot be understood.
+        ConfigError: a parameter of the plan is invalid.
     """
     given = plan.strategy_params
     changes: dict[str, Any] = {

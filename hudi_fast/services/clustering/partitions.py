@@ -1,12 +1,12 @@
-"""Which partitions a clustering plan looks at.
+"""Selects the partitions of a clustering plan.
 
 ::
 
     incremental: written since the last completed clustering, or left out by its plan   (else: all)
         ─► selected by name, or by a pattern ─► filter mode ─► in order of their names
 
-What is left out of the incremental set on the way is written down in the plan where Apache Hudi does so: the next plan
-begins with it.
+Partitions of the incremental set that are left out are stored in the plan, as in Apache Hudi; the next plan begins with
+them.
 
 Sources: ``ClusteringPlanPartitionFilter``, ``PartitionAwareClusteringPlanStrategy``,
 ``BaseTableServicePlanActionExecutor`` (1.2.0).
@@ -40,23 +40,23 @@ _HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class PlannedPartitions:
-    """Where a plan looks, and what it leaves for the next one; partition paths."""
+    """Partition paths that a plan examines, and those that it leaves to the next plan."""
 
     chosen: tuple[str, ...]
     missing: tuple[str, ...] = ()
 
 
 def select_partitions(state: TableState, options: ClusteringOptions, mode: str, now_ms: int) -> PlannedPartitions:
-    """The partitions that a plan looks at.
+    """The partitions that a plan examines.
 
     Args:
         state: the pinned table.
         options: selection, pattern, and arguments of the filter mode.
         mode: the filter mode.
-        now_ms: milliseconds since the epoch: the hour of the day, here, counts for ``DAY_ROLLING``.
+        now_ms: milliseconds since the epoch; ``DAY_ROLLING`` uses the local hour of the day.
 
     Raises:
-        ConfigError: the pattern is no regular expression.
+        ConfigError: the pattern is not a regular expression.
     """
     everything = state.view.lister.partitions()
     candidates: Sequence[str]
@@ -74,7 +74,7 @@ def select_partitions(state: TableState, options: ClusteringOptions, mode: str, 
 
 
 def filter_partitions(names: Sequence[str], options: ClusteringOptions, mode: str, hour: int) -> PlannedPartitions:
-    """Apply a filter mode; the chosen ones in order of their names.
+    """Apply a filter mode; returns the selected names, sorted.
 
     Args:
         names: candidates.
@@ -98,19 +98,19 @@ def filter_partitions(names: Sequence[str], options: ClusteringOptions, mode: st
 
 
 def last_completed_clustering(storage: Storage, config: TableConfig, timeline: Timeline) -> Instant | None:
-    """The newest completed replace commit that a clustering made; None when there is none on the timeline."""
+    """The newest completed replace commit of a clustering on the timeline; None without one."""
     replaced = (instant for instant in reversed(timeline.writes()) if instant.action == "replacecommit")
     return next((one for one in replaced if read_commit(storage, config, one).operation_type == "CLUSTER"), None)
 
 
 def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
-    """Partitions written since the last clustering was planned, and those that it left out; all of them at first."""
+    """Partitions written since the last clustering was planned, and those that it left out; all for the first one."""
     last = last_completed_clustering(state.storage, state.config, state.timeline)
     if last is None:
         return everything
     try:
         wanted = set(_left_out(state, last))
-    except CorruptTableError:  # its plan is gone: the table was cleaned up, or restored
+    except CorruptTableError:  # its plan is missing: archived, or removed by a restore
         return everything
     for instant in written_since(state.config, state.timeline, last):
         if instant.action != ("commit" if state.config.is_mor else "deltacommit"):  # no compactions
@@ -119,7 +119,7 @@ def _touched(state: TableState, everything: Sequence[str]) -> Sequence[str]:
 
 
 def _left_out(state: TableState, last: Instant | None) -> tuple[str, ...]:
-    """Partitions that the plan of a completed clustering could not take in."""
+    """Partitions that the plan of a completed clustering left out."""
     if last is None:
         return ()
     action = "clustering" if state.config.layout_version > 1 else "replacecommit"

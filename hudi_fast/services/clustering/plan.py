@@ -2,11 +2,11 @@
 
 ::
 
-    the table's lock ─► due? ─► partitions ─► slices that nobody else plans for ─► groups
+    the table's lock ─► due? ─► partitions ─► slices without another pending service ─► groups
         ─► <instant>.clustering.requested     (before table version 8: <instant>.replacecommit.requested)
 
-Writers that would change rows of a planned group are refused or have the clustering fail, as they are told; inserts go
-elsewhere. A plan without groups is not written.
+A write that would change rows of a planned group is refused or makes the clustering fail, by its options; inserts use
+other groups. A plan without groups is not written.
 
 Sources: ``ClusteringPlanActionExecutor``, ``ClusteringPlanStrategy``, ``PartitionAwareClusteringPlanStrategy``,
 ``CommitBasedClusteringPlanStrategy`` (1.2.0).
@@ -76,7 +76,7 @@ class ScheduledClustering:
 
     @property
     def file_groups(self) -> int:
-        """How many file groups it would end."""
+        """How many file groups it would replace."""
         return sum(len(group.slices) for group in self.plan.groups)
 
     def to_arrow(self) -> pa.Table:
@@ -119,8 +119,8 @@ def schedule_clustering(session: TableSession, dry_run: bool = False) -> Schedul
         The plan; None when it is not due, or there is nothing to cluster. Nothing is written then.
 
     Raises:
-        ConfigError: an option does not go with the table.
-        UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
+        ConfigError: an option does not fit the table.
+        UnsupportedFeatureError: an unknown strategy, or a table with a bucket index.
     """
     storage, settings = session.storage, session.settings
     plan_strategy_of(settings.clustering)
@@ -185,7 +185,7 @@ def plan_clustering(state: TableState, settings: Settings, now_ms: int) -> Clust
 
 
 def clustering_is_due(storage: Storage, config: TableConfig, timeline: Timeline, options: ClusteringOptions) -> bool:
-    """Whether enough writes were completed since the last clustering, for the mode that is on; always without any.
+    """Whether enough writes were completed since the last clustering, for the enabled mode; True without any mode.
 
     Args:
         storage: the table's storage.
@@ -209,7 +209,7 @@ def waiting_clusterings(state: TableState) -> list[ScheduledClustering]:
 
 
 def clustering_action(state: TableState) -> str:
-    """What a pending clustering is called on the table's timeline."""
+    """The action of a pending clustering on the table's timeline."""
     return "clustering" if state.config.layout_version > 1 else "replacecommit"
 
 
@@ -233,7 +233,7 @@ def _partition_groups(
     options, size = settings.clustering, settings.write.max_file_size
     if strategy.grouping == CONSISTENT:
         raise UnsupportedFeatureError(
-            f"{state.storage.uri} is no table of consistent hashing, so it has no buckets to split and merge. Give "
+            f"{state.storage.uri} does not use consistent hashing, so it has no buckets to split and merge. Set "
             "another hoodie.clustering.plan.strategy.class."
         )
     pending_deletes = PendingDeletes(state)
@@ -252,7 +252,7 @@ def _partition_groups(
 
 
 def _is_free(pending_deletes: PendingDeletes, slice_: FileSlice, busy: set[str]) -> bool:
-    """Whether the group stays and no other service plans for it; ``busy`` gets the partition of one that is taken."""
+    """Whether no pending delete or other service has the group; ``busy`` gets the partition of one that is taken."""
     group, view = (slice_.partition, slice_.file_id), pending_deletes.state.view
     planned = group in view.pending_groups or group in view.pending_compactions or group in view.pending_log_compactions
     taken = planned or pending_deletes.has(slice_)
@@ -269,9 +269,9 @@ def _columns_of(storage: Storage, slice_: FileSlice) -> str:
 
 
 def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], str]:
-    """Groups of the files of writes after an instant, in the order of the writes; and the last write looked at.
+    """Groups of the files of writes after an instant, in the order of the writes; and the last examined write.
 
-    A file group takes part once, as it is now, where it is first met.
+    Each file group appears once, at its first write, in its present state.
     """
     options, size = settings.clustering, settings.write.max_file_size
     if not options.earliest_commit:
@@ -306,12 +306,12 @@ def _of_commits(state: TableState, settings: Settings) -> tuple[list[_Groups], s
 
 
 def _require_no_buckets(state: TableState, settings: Settings, file_ids: Sequence[str]) -> None:
-    """Rows of a bucket index are found by the number of their bucket; in a file group of another name they are not."""
+    """Refuse tables with a bucket index: it finds rows only in the file group that is named after their bucket."""
     are_buckets = all(one.startswith("0000") and bucket_number(one) is not None for one in file_ids)
     if settings.write.index_type == "BUCKET" or are_buckets:
         raise UnsupportedFeatureError(
-            f"{state.storage.uri} has a bucket index, for example the file group {file_ids[0]}: its file groups cannot "
-            "be put together in other ones, where the index would not look. Compact the table instead, or use "
+            f"{state.storage.uri} has a bucket index, for example the file group {file_ids[0]}: its rows cannot "
+            "move to other file groups, because the index would not find them. Compact the table instead, or use "
             "hoodie.index.bucket.engine=CONSISTENT_HASHING, whose buckets split and merge."
         )
 

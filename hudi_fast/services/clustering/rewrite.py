@@ -1,12 +1,12 @@
-"""One group of a clustering becomes new file groups: the unit of work.
+"""Rewrites one group of a clustering into new file groups: the unit of work.
 
 ::
 
-    nothing to sort, nothing to merge, files that allow it ── row groups, as bytes ───────────┐
-    else: slices ─► rows, merged ─► put in order, if asked for (in memory, or over local disk) ┴─► new file groups
+    nothing to sort or merge, files can be copied ── row groups, as bytes ────────────────────┐
+    else: slices ─► merged rows ─► sorted, if asked for (in memory, or with local disk) ──────┴─► new file groups
 
-Rows stay as they are: commit time, sequence number, key and partition path; only the column that names their file is
-new. Old file groups are not touched.
+Rows keep commit time, sequence number, key and partition path; only their file name changes. Old file groups are not
+modified.
 
 Source: ``MultipleSparkJobExecutionStrategy``, ``SparkStreamCopyClusteringExecutionStrategy`` (Hudi 1.2.0).
 """
@@ -29,7 +29,7 @@ from hudi_fast.writing.plan import TaskToken
 __all__ = ["ROWS_MEMORY", "rewrite_group", "rewrite_rows"]
 
 ROWS_MEMORY = 1 << 30
-"""Arrow bytes of rows that all groups together hold while they are put in order."""
+"""Arrow bytes of rows that all groups together hold while they are sorted."""
 
 
 def rewrite_group(work: ClusteringWork, group: ClusteringGroup, token: TaskToken) -> list[WriteStat]:
@@ -38,18 +38,17 @@ def rewrite_group(work: ClusteringWork, group: ClusteringGroup, token: TaskToken
     Args:
         work: the clustering.
         group: of its plan.
-        token: who writes.
+        token: the task that writes.
 
     Returns:
-        One stat for each new file group; ``copied_row_groups`` says how many row groups came as bytes, or
-        ``decoded_because`` why none could.
+        One stat for each new file group; ``copied_row_groups`` counts row groups copied as bytes, or
+        ``decoded_because`` says why none could be.
 
     Raises:
-        CorruptTableError: a file of the group is gone.
-        CommitError: the clustering is over; this task was left behind.
-        ConfigError: there is no column of the name of a sort column.
-        CorruptTableError: a file cannot be understood.
-        UnsupportedFeatureError: rows have no order by a sort column, or the group has several partitions.
+        CommitError: the clustering has ended, and this task is outdated.
+        ConfigError: a sort column does not exist.
+        CorruptTableError: a file of the group is missing or damaged.
+        UnsupportedFeatureError: the type of a sort column is not sortable, or the group has several partitions.
     """
     source = group_input(work, group)
     copied = copy_row_groups(source, token)
@@ -65,8 +64,8 @@ def rewrite_rows(source: GroupInput, token: TaskToken, memory: int) -> list[Writ
 
     Args:
         source: the group.
-        token: who writes.
-        memory: Arrow bytes of rows that may be held to put them in order.
+        token: the task that writes.
+        memory: Arrow bytes of rows that may be held for sorting.
     """
     known = known_keys(source)
     rows = ordered_rows(source, known.rows, memory)

@@ -1,4 +1,4 @@
-"""The rows of a clustering's group, merged, and what its files say of their keys."""
+"""Reads the merged rows of a clustering's group, and the key filters of its files."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _BATCH_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class GroupInput:
-    """What a group of a clustering is made of.
+    """The input of one group of a clustering.
 
     Attributes:
         work: the clustering.
         partition: partition path of all its slices.
-        slices: what is read, in the order of the plan.
-        output_groups: file groups that its rows go to.
+        slices: file slices, in the order of the plan.
+        output_groups: number of new file groups.
     """
 
     work: ClusteringWork
@@ -48,7 +48,7 @@ class GroupInput:
 
     @property
     def threads(self) -> int:
-        """How many threads may work on this group, if others are worked on at the same time."""
+        """Threads for this group while other groups run at the same time."""
         return max(self.work.plan.files.threads // max(self.work.group_count, 1), 1)
 
 
@@ -56,7 +56,7 @@ def group_input(work: ClusteringWork, group: ClusteringGroup) -> GroupInput:
     """Find the files of a group.
 
     Raises:
-        CorruptTableError: one of them is gone.
+        CorruptTableError: one of them is missing.
         UnsupportedFeatureError: the group has slices of several partitions.
     """
     slices = tuple(slices_of(work.plan.storage, group, work.plan.view.history))
@@ -73,12 +73,12 @@ def group_input(work: ClusteringWork, group: ClusteringGroup) -> GroupInput:
 def read_rows(
     source: GroupInput, columns: pa.Schema | None = None, slices: Sequence[int] | None = None
 ) -> Generator[pa.RecordBatch]:
-    """The rows of all slices, merged, slice by slice; their order is the same every time.
+    """The rows of all slices, merged, slice by slice; their order is deterministic.
 
     Args:
         source: the group.
-        columns: which; None for all that stored rows bring into a new file.
-        slices: the numbers of those to read; None for all.
+        columns: columns to read; None for all columns that a new file takes from stored rows.
+        slices: numbers of slices to read; None for all.
 
     Raises:
         CorruptTableError: one of the files cannot be read.
@@ -93,11 +93,11 @@ def read_rows(
 
 @dataclass(frozen=True)
 class KnownKeys:
-    """What the footers of a group's base files say together.
+    """The combined footers of a group's base files.
 
     Attributes:
-        rows: how many they have.
-        filter: a bloom filter of all their keys; None where keys have to be hashed again.
+        rows: total number of rows.
+        filter: a bloom filter of all their keys; None when keys must be hashed again.
     """
 
     rows: int
@@ -105,9 +105,9 @@ class KnownKeys:
 
 
 def known_keys(source: GroupInput) -> KnownKeys:
-    """Look at the footers of the base files.
+    """Read the footers of the base files.
 
-    Their filters are joined if all rows go into one file and none is merged.
+    Their filters are joined if one file gets all rows and there are no log files.
 
     Raises:
         CorruptTableError: a file or its filter cannot be read.
@@ -126,17 +126,17 @@ def known_keys(source: GroupInput) -> KnownKeys:
     found = footers()
     joined = None if source.is_merged or source.output_groups > 1 else joined_filters(plan, found)
     for _ in found:
-        pass  # where filters do not matter, or not from here on, rows are counted all the same
+        pass  # rows are counted even if no filter is needed
     return KnownKeys(rows, joined)
 
 
 def joined_filters(plan: FilePlan, footers: Iterable[tuple[str, BaseFileFooter]]) -> BloomFilter | None:
-    """The filters of whole files as one, looked at one by one.
+    """The filters of whole files, joined one by one.
 
-    None where keys have to be hashed: filters are switched off, a file has none, or one of another size or kind.
+    None when keys must be hashed: filters are disabled, or a file has no filter, or one of another size or kind.
 
     Args:
-        plan: what filters are to be like.
+        plan: settings of filters.
         footers: of the files, with their paths.
     """
     settings = plan.files.bloom

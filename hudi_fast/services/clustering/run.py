@@ -1,4 +1,4 @@
-"""Executing a planned clustering: the rows of file groups go into new ones, and the old ones end.
+"""Executing a planned clustering: the rows of file groups are written to new ones, which replace the old ones.
 
 ::
 
@@ -119,7 +119,7 @@ def run_pending_clusterings(session: TableSession) -> list[Finished]:
 
 
 def cluster_after_write(session: TableSession) -> list[Finished]:
-    """What the options ask for after a write: cluster, or plan a clustering for another process.
+    """Cluster after a write, or plan a clustering for another process, if the options ask for it.
 
     Returns:
         What was completed; empty when nothing was asked for or due.

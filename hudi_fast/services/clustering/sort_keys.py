@@ -1,15 +1,15 @@
-"""Columns as words that sort like them: what rows are put in order by.
+"""Encodes columns as uint64 words that sort like their values.
 
 ::
 
-    integers, dates, times    two's complement with the sign turned ──────────────────────┐
-    floating-point numbers    their bits, negative ones turned; -0.0 is 0.0, NaN the last ├─► uint64 planes, the first
-    decimals                  one word, or two beyond 18 digits ──────────────────────────┤   one counts most
-    texts, bytes              their place among all values, by their bytes ───────────────┘
+    integers, dates, times    two's complement, sign bit flipped ─────────────────────────┐
+    floating-point numbers    bits, negative ones inverted; -0.0 equals 0.0, NaN is last  ├─► uint64 planes, most
+    decimals                  one word, or two beyond 18 digits ──────────────────────────┤   significant first
+    strings, bytes            rank among all values, by their bytes ──────────────────────┘
     nulls                     before all values, as in Spark
 
-A plane holds one word for each row. Places of texts are found eight bytes at a time: rows whose first eight bytes (past
-those that all texts begin with) tell them apart are done, the others are sorted by the next eight.
+A plane holds one word for each row. Strings are ranked eight bytes at a time, after their common prefix: rows that
+differ in the first eight bytes are done, the others are sorted by the next eight.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _LARGEST = (1 << 64) - 1
 _WORD = 8
 _ONE_WORD_DIGITS = 18
 _LONG_TEXT = 512
-"""Bytes past the common beginning from which on texts are compared whole."""
+"""Bytes after the common prefix from which on strings are compared as a whole."""
 
 _ONE_ARRAY = (1 << 31) - 1
-"""Most bytes that the offsets of an array reach."""
+"""Most bytes that 32-bit offsets of an array can address."""
 
 _SAMPLE = 4096
 _FEW = 4
 
 
 def is_sortable(kind: pa.DataType) -> bool:
-    """Whether rows can be put in order by columns of this type."""
+    """Whether rows can be sorted by columns of this type."""
     if pa.types.is_dictionary(kind):
         return is_sortable(kind.value_type)
     return bool(
@@ -62,17 +62,19 @@ def sort_planes(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY)
     """Words that sort as the values do, nulls first.
 
     Args:
-        values: n values of a type that is sortable.
-        one_array: bytes of text that fit one array; more are ranked by Arrow, where they are.
+        values: n values of a sortable type.
+        one_array: bytes of text that fit into one array; Arrow ranks larger columns in place.
 
     Returns:
-        uint64[n] each; a plane that says which values are null is the first one where there are nulls.
+        uint64[n] each; a column with nulls has a first plane that marks them.
 
     Raises:
-        UnsupportedFeatureError: values of this type have no order here.
+        UnsupportedFeatureError: the type is not sortable.
     """
     if _is_text(values.type) and values.nbytes > one_array:
-        ranks = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)  # from 1 on; those of nulls are last
+        ranks = (
+            pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)
+        )  # ranks start at 1; nulls have the last ones
         return [np.where(pc.is_valid(values).to_numpy(), ranks, np.uint64(0))]
     array = _plain(values)
     planes = _value_planes(array)
@@ -86,11 +88,11 @@ def places(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> W
     """uint64[n]: how many of the n values are smaller than each; nulls are the smallest.
 
     Args:
-        values: n values of a type that is sortable.
+        values: n values of a sortable type.
         one_array: as for :func:`sort_planes`.
 
     Raises:
-        UnsupportedFeatureError: values of this type have no order here.
+        UnsupportedFeatureError: the type is not sortable.
     """
     planes = sort_planes(values, one_array)
     order = radix_order(np.concatenate(planes), len(planes))
@@ -98,16 +100,16 @@ def places(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> W
 
 
 def coordinate(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) -> Words:
-    """One word per value that does not sort against them, spread over all 64 bits: for space-filling curves.
+    """One word per value, in an order consistent with the values, spread over 64 bits: for space-filling curves.
 
-    What decimals beyond 18 digits and texts have further down is left out. Nulls are the smallest.
+    The rest of decimals beyond 18 digits and of long strings is ignored. Nulls are the smallest.
 
     Args:
-        values: n values of a type that is sortable.
-        one_array: bytes of text that fit one array; of more the place among all values is taken.
+        values: n values of a sortable type.
+        one_array: bytes of text that fit into one array; larger columns use the rank among all values.
 
     Raises:
-        UnsupportedFeatureError: values of this type have no order here.
+        UnsupportedFeatureError: the type is not sortable.
     """
     if _is_text(values.type) and values.nbytes > one_array:
         return places(values, one_array) * np.uint64(_LARGEST // max(len(values), 1))
@@ -134,14 +136,14 @@ def coordinate(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY) 
 
 
 def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """One array without an encoding, of few types."""
+    """One array without dictionary encoding, cast to one of few types."""
     array = single_chunk(values)
     kind = array.type
     if pa.types.is_dictionary(kind):
         array = array.cast(kind.value_type)
         kind = array.type
     if not is_sortable(kind):
-        raise UnsupportedFeatureError(f"Rows cannot be put in order by a column of type {kind}; name other columns.")
+        raise UnsupportedFeatureError(f"Rows cannot be sorted by a column of type {kind}; choose other columns.")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return array.cast(pa.string())
     if _is_text(kind):
@@ -164,7 +166,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _value_planes(array: pa.Array) -> list[Words]:
-    """The values' words; what stands at nulls may be anything."""
+    """The values' words; undefined at nulls."""
     kind = array.type
     if _is_text(kind):
         return [_text_places(array)]
@@ -193,11 +195,11 @@ def _items(array: pa.Array, code: str) -> npt.NDArray[np.generic]:
     return np.frombuffer(buffer, np.uint8, len(array) * width, array.offset * width).view(kind)
 
 
-# ---- texts
+# ---- strings
 
 
 def _text_places(array: pa.Array) -> Words:
-    """How many of the values are smaller, for each; anything for nulls."""
+    """How many of the values are smaller than each; undefined at nulls."""
     sample = array.slice(0, _SAMPLE)
     if len(array) > _SAMPLE and len(sample.unique()) * _FEW < len(sample):
         encoded = array.dictionary_encode()
@@ -239,7 +241,7 @@ def _refined_places(buffers: VarlenBuffers, count: int, skip: int) -> Words:
 
 
 def _steps(planes: list[Words], order: Rows) -> npt.NDArray[np.bool_]:
-    """bool[n]: where, in order, a larger value begins; True for the first one."""
+    """bool[n]: positions in sorted order where a larger value begins; True for the first."""
     steps = np.zeros(len(order), np.bool_)
     steps[:1] = True
     for plane in planes:
@@ -249,7 +251,7 @@ def _steps(planes: list[Words], order: Rows) -> npt.NDArray[np.bool_]:
 
 
 def _tied(steps: npt.NDArray[np.bool_], goes_on: npt.NDArray[np.bool_]) -> Rows:
-    """Positions whose value is so far equal to a neighbour's, and not at its end."""
+    """Positions whose value equals a neighbour's so far, and has more bytes."""
     follows = np.append(~steps[1:], False) if len(steps) else steps
     return np.flatnonzero((~steps | follows) & goes_on)
 

@@ -1,7 +1,6 @@
-"""Rows on local disk, in as many parts as memory wants: what is sorted is one part after another.
+"""Spills rows to local disk in parts that fit into memory, to sort them one part at a time.
 
-Each part is an Arrow stream, compressed with LZ4. Rows wait in memory until there are enough of them for a batch worth
-reading back.
+Each part is an Arrow stream, compressed with LZ4. Rows are buffered in memory until they fill a batch.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ import pyarrow as pa
 __all__ = ["SpilledRows"]
 
 _WAITING = 2 << 20
-"""Arrow bytes of a part that wait for more."""
+"""Arrow bytes of a part that are buffered before they are written."""
 
 
 class SpilledRows:
-    """Rows in numbered parts, each in the order in which its rows came; a context manager that deletes the files.
+    """Rows in numbered parts, each in the order of arrival; a context manager that deletes the files.
 
     Args:
         schema: of the rows.
-        parts: how many parts there are.
-        folder: where the files go; None for the folder of temporary files.
+        parts: number of parts.
+        folder: of the files; None for the folder of temporary files.
     """
 
     def __init__(self, schema: pa.Schema, parts: int, folder: str | None = None) -> None:
@@ -43,7 +42,7 @@ class SpilledRows:
             self._write(part)
 
     def take(self, part: int) -> pa.Table:
-        """All rows of a part, each column in one chunk where it fits; the part's file is deleted."""
+        """All rows of a part, each column in one chunk if it fits; deletes the part's file."""
         self._write(part)
         writer, self._writers[part] = self._writers[part], None
         if writer is None:

@@ -1,6 +1,6 @@
-"""What the Java classes of clustering strategies stand for: which file groups a plan takes in, and how it is done.
+"""Maps the Java classes of clustering strategies to what they select and how they execute.
 
-Plans name the class of their execution strategy, so a plan that either side made is carried out by either side.
+Plans name the class of their execution strategy, so Apache Hudi and hudi_fast can execute each other's plans.
 
 Sources: ``ClusteringPlanStrategy.checkAndGetClusteringPlanStrategy`` and the strategies below
 ``org.apache.hudi.client.clustering`` (1.2.0).
@@ -24,14 +24,14 @@ CONSISTENT = "consistent"
 
 @dataclass(frozen=True, slots=True)
 class PlanStrategy:
-    """What a plan strategy does.
+    """A plan strategy.
 
     Attributes:
         grouping: ``size`` (several slices to a group), ``single`` (one slice to a group), ``schema`` (by size, and
             only files of the same columns together), ``commits`` (files of certain writes, by size), or
             ``consistent`` (buckets).
-        small_only: slices whose base file is large enough are left alone.
-        execution: class name of the execution strategy that plans carry.
+        small_only: slices whose base file is large enough are excluded.
+        execution: class name of the execution strategy in plans.
         partition_filter: filter mode of partitions.
     """
 
@@ -64,10 +64,10 @@ _EXECUTIONS = {
 
 
 def plan_strategy_of(options: ClusteringOptions) -> PlanStrategy:
-    """What ``hoodie.clustering.plan.strategy.class`` stands for.
+    """The plan strategy of ``hoodie.clustering.plan.strategy.class``.
 
     Raises:
-        UnsupportedFeatureError: a class that is not known, here or as an execution strategy.
+        UnsupportedFeatureError: an unknown class of a plan or execution strategy.
     """
     name = options.plan_class.rpartition(".")[2]
     found = _PLAN_CLASSES.get(name)
@@ -86,13 +86,13 @@ def plan_strategy_of(options: ClusteringOptions) -> PlanStrategy:
 
 
 def execution_of(class_name: str) -> str:
-    """What an execution strategy does: ``sort``, ``single``, ``copy`` or :data:`CONSISTENT`.
+    """The kind of an execution strategy: ``sort``, ``single``, ``copy`` or :data:`CONSISTENT`.
 
     Args:
-        class_name: with or without package; as a plan or an option has it.
+        class_name: of a plan or an option, with or without package.
 
     Raises:
-        UnsupportedFeatureError: a class that is not known.
+        UnsupportedFeatureError: an unknown class.
     """
     found = _EXECUTIONS.get(class_name.rpartition(".")[2])
     if found is None:

@@ -2,9 +2,9 @@
 
 ::
 
-    ClusteringWork      what is true for all groups; tasks receive it pickled
+    ClusteringWork      state shared by all groups; tasks receive it pickled
     slices_of           the file slices of a group, as they are in storage
-    ClusteringResult    what the caller gets
+    ClusteringResult    the result of a call
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Ordering:
     """How rows are ordered in the files that a clustering writes.
 
     Attributes:
-        columns: to sort by, dotted for nested ones; empty: rows keep the order that they have.
+        columns: to sort by, dotted for nested ones; empty: rows keep their order.
         curve: ``LINEAR`` (by the first column, then the second ...), ``ZORDER`` or ``HILBERT``.
-        build: what a curve is made of: ``DIRECT`` values, or ``SAMPLE``: their ranks in a sample.
+        build: input of a curve: ``DIRECT`` values, or ``SAMPLE``: their ranks in a sample.
         sample_rows: size of that sample.
     """
 
@@ -53,15 +53,15 @@ class Ordering:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusteringWork:
-    """What is true for all groups of a clustering.
+    """The state that all groups of a clustering share.
 
     Attributes:
-        plan: how files are made; it has the instant of the clustering.
+        plan: how files are written, and the instant of the clustering.
         merge: how file slices merge.
         group_count: groups of the clustering plan; they share memory and threads.
         ordering: of the rows.
-        target_bytes: size of a file after which the next one begins.
-        copies: whether row groups are copied as bytes where the files allow it.
+        target_bytes: file size after which the next file begins.
+        copies: whether row groups are copied as bytes if the files allow it.
     """
 
     plan: FilePlan
@@ -74,11 +74,11 @@ class ClusteringWork:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A clustering that was completed.
+    """A completed clustering.
 
     Attributes:
         instant: its requested time.
-        file_groups: that it ended.
+        file_groups: number of replaced file groups.
         stats: of the files that it wrote.
     """
 
@@ -89,18 +89,18 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringResult:
-    """What a clustering did.
+    """The result of a call that clustered.
 
     Attributes:
-        instant: requested time of the newest one that was completed; empty when there was nothing to do.
+        instant: requested time of the newest completed clustering; empty when there was nothing to do.
         operation: ``cluster``.
-        file_groups: that were rewritten, and are gone.
-        rows: of the files written.
-        files_written: how many.
+        file_groups: number of replaced file groups.
+        rows: rows of the written files.
+        files_written: number of written files.
         bytes_written: their size.
-        copied_row_groups: row groups that came into them as they were stored.
-        instants: requested times of all that were completed, oldest first.
-        seconds: from call to visible.
+        copied_row_groups: row groups that were copied without decoding.
+        instants: requested times of all completed clusterings, oldest first.
+        seconds: from the call until the rows are visible.
     """
 
     instant: str
@@ -119,7 +119,7 @@ def combined_result(done: Iterable[Finished], seconds: float) -> ClusteringResul
 
     Args:
         done: oldest first.
-        seconds: what the call took.
+        seconds: duration of the call.
     """
     finished = list(done)
     stats = [stat for one in finished for stat in one.stats]
@@ -137,7 +137,7 @@ def combined_result(done: Iterable[Finished], seconds: float) -> ClusteringResul
 
 
 def path_of(slice_: ClusteringSlice, file: str) -> str:
-    """A file of a plan, relative to the table; plans name the base path as whoever planned was given it."""
+    """A file of a plan, relative to the table; plans contain the base path in the planner's spelling."""
     name = file.rpartition("/")[2]
     return check_relative(f"{slice_.partition_path}/{name}" if slice_.partition_path else name)
 
@@ -146,7 +146,7 @@ def slices_of(storage: Storage, group: ClusteringGroup, history: SchemaHistory |
     """The file slices of a group, in the order of the plan; base files have today's names in ``history``.
 
     Raises:
-        CorruptTableError: a file of the plan is gone, or is none of Hudi's.
+        CorruptTableError: a file of the plan is missing, or is not a Hudi data file.
     """
     named = renamer(history)
     found = (_slice_of(storage, one) for one in group.slices)
@@ -173,8 +173,8 @@ def _entry(storage: Storage, planned: ClusteringSlice, file: str) -> FileStat:
     entry = storage.stat(path)
     if entry is None:
         raise CorruptTableError(
-            f"A clustering of {storage.uri} is planned for the file group {planned.file_id}, but a file of it is gone. "
-            "Restore the file, or the table to a savepoint; or roll the clustering back.",
+            f"A clustering of {storage.uri} is planned for the file group {planned.file_id}, but a file of it is "
+            "missing. Restore the file, or the table to a savepoint; or roll the clustering back.",
             path,
         )
     return entry
