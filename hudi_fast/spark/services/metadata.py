@@ -1,4 +1,4 @@
-"""Records of the metadata table on Spark: tasks read the sources, one shuffle brings records to their file groups.
+"""Records of the metadata table on Spark: tasks read the sources, one shuffle sends records to their file groups.
 
 ::
 
@@ -161,7 +161,7 @@ def _write(batches: Batches, writer: GroupWriter) -> Answer:
 
 
 def _runs(table: pa.Table, groups: np.ndarray) -> Iterator[tuple[str, int, int, int]]:
-    """Rows that follow each other and go to one file group: partition, group, first row, row after the last."""
+    """Runs of rows of one file group: partition, group, first row, row after the last."""
     names = table.column("partition").combine_chunks().dictionary_encode()
     codes = np.asarray(names.indices)
     cuts = np.flatnonzero((np.diff(groups) != 0) | (np.diff(codes) != 0)) + 1

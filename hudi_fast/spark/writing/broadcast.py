@@ -1,6 +1,6 @@
-"""The broadcast plan: few rows, sent whole to every task; each task takes the table partitions that it owns.
+"""The broadcast plan: sends few rows to every task; each task writes the table partitions that it owns.
 
-Instead of a shuffle the driver groups the rows by partition and deals partitions to tasks.
+Instead of a shuffle the driver groups the rows by partition and assigns partitions to tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["run_broadcast"]
 
 
 def run_broadcast(spark: Any, plan: WritePlan, rows: pa.Table) -> list[Any]:
-    """Deal the partitions of ``rows`` to tasks and write them there; the collected answers."""
+    """Assign the partitions of ``rows`` to tasks that write them; returns the tasks' results."""
     named = pa.schema([field for field in plan.input_schema if field.name in rows.column_names])
     paths = partition_paths(plan.key_config, conform(rows.select(named.names), named))
     names, codes = paths.dictionary.to_pylist(), np.asarray(paths.indices, dtype=np.int32)

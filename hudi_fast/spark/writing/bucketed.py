@@ -1,13 +1,13 @@
-"""The bucketed plan: where a row goes is a hash of its key, so one shuffle brings it to the task that owns the bucket.
+"""The bucketed plan: a hash of the key gives the bucket, so one shuffle sends each row to the task of its bucket.
 
 ::
 
     incoming rows ─► partition path and key as text ─► (pandas UDF, the core) the lane of its bucket
-                  ─► one shuffle ─► tasks: rows of one table partition after the other, sorted; deal to buckets, write
+                  ─► one shuffle ─► tasks: rows sorted by table partition; assign to buckets, write
 
-All rows of a bucket are in one lane, so that no two tasks write to one file group. Buckets of a partition follow each
-other over the lanes, beginning at one that depends on the partition. The ids of new file groups follow from the write,
-the partition and the bucket alone: an attempt of a task that runs again makes the same.
+All rows of a bucket are in one lane, so only one task writes to a file group. Consecutive buckets of a partition are in
+consecutive lanes, starting at a lane that depends on the partition. The write, the partition and the bucket determine
+the ids of new file groups, so a repeated attempt of a task creates the same ids.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TASKS_PER_CORE = 2
 
 
 def run_bucketed(df: Any, plan: WritePlan) -> list[Any]:
-    """Shuffle rows to the tasks that own their buckets; the collected answers."""
+    """Shuffle rows to the tasks that own their buckets; returns the tasks' results."""
     tasks, names = parallelism(df.sparkSession) * TASKS_PER_CORE, df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     placed = df.withColumn(_PATH, F.lit("") if path is None else path)
@@ -62,10 +62,10 @@ def lanes_of_buckets(
 
     Args:
         settings: of the index.
-        hashings: consistent hashing: the ranges of the partitions that have some; others begin with their first.
+        hashings: consistent hashing: the stored ranges by partition; other partitions start with the initial ranges.
         partitions: n partition paths, null for a row that will be refused.
         keys: n record keys; likewise.
-        lanes: how many there are.
+        lanes: number of lanes.
 
     Returns:
         int32[n], 0 to ``lanes - 1``; 0 for rows that will be refused.

@@ -1,15 +1,15 @@
-"""Spark columns that place rows: partition path and record key as text, exactly as the core makes them.
+"""Spark columns for routing: partition path and record key as text, equal to the core's.
 
 ::
 
     strings, integers, dates, booleans ──► Spark's own expressions
-    all else (doubles, timestamps, time-based partitions ...) ──► the few columns as text ──► pandas UDF ──► the core
+    all others (doubles, timestamps, time-based partitions ...) ──► these columns as text ──► pandas UDF ──► the core
 
-The text serves for routing alone: it is null where the core refuses the row, which goes to a task all the same, for the
-task to say what is wrong. Tasks compute the real path and key again.
+The text is used only for routing. It is null where the core refuses the row; a task then raises the error. Tasks
+compute the final path and key again.
 
-Columns cross to the UDF as text because pandas has no other form that keeps nulls, large integers, old dates and the
-session's time zone out of the way.
+Columns are passed to the UDF as text because pandas has no other form that preserves nulls, large integers and old
+dates independently of the session's time zone.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def partition_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
 
     Args:
         df: has the partition columns.
-        config: how paths are made.
-        schema: the table's columns, which tell how incoming values will be stored.
+        config: key generator settings.
+        schema: the table's columns, for the stored types of incoming values.
     """
     if config.kind in ("NON_PARTITION", "GLOBAL_DELETE") or not config.partition_fields:
         return None
@@ -66,7 +66,7 @@ def key_text(df: Any, config: KeyConfig, schema: pa.Schema) -> Any:
 
 
 def nested_column(name: str) -> Any:
-    """The column that ``name`` means: a dot leads into a struct."""
+    """The column called ``name``; a dot selects a field of a struct."""
     return F.col(".".join(f"`{part}`" for part in name.split(".")))
 
 
@@ -85,7 +85,7 @@ def _part(name: str, config: KeyConfig) -> Any:
     text = F.coalesce(F.nullif(nested_column(name).cast("string"), F.lit("")), F.lit(config.null_partition))
     if config.url_encode:
         escaped = text
-        for char in sorted(_ESCAPED, key="%".__ne__):  # the escape character itself comes first
+        for char in sorted(_ESCAPED, key="%".__ne__):  # the escape character itself must be first
             escaped = F.replace(escaped, F.lit(char), F.lit(encode(char)))
         text = F.when(text.rlike(_NEEDS_ESCAPE), escaped).otherwise(text)
     if config.hive_style:
@@ -96,7 +96,7 @@ def _part(name: str, config: KeyConfig) -> Any:
 
 
 def _all_exact(df: Any, schema: pa.Schema, names: Sequence[str]) -> bool:
-    """Whether Spark's text of these columns is the core's text of what will be stored."""
+    """Whether Spark's text of these columns equals the core's text of the stored values."""
     return all(_is_exact(_spark_type(df, name), arrow_type(schema, name)) for name in names)
 
 
@@ -115,7 +115,7 @@ def _is_exact(incoming: Any, stored: pa.DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One column on its way to the core: its dotted name, the type that comes in and the type that is stored."""
+    """One column passed to the core: its dotted name, incoming type and stored type."""
 
     name: str
     incoming: pa.DataType
@@ -152,7 +152,7 @@ def _computed(df: Any, config: KeyConfig, schema: pa.Schema, names: Sequence[str
 
 
 def _transport(name: str, kind: Any) -> Any:
-    """A column as text that loses nothing."""
+    """A column as lossless text."""
     column = nested_column(name)
     if isinstance(kind, T.TimestampType):
         return F.unix_micros(column).cast("string")
@@ -173,7 +173,7 @@ def _transport(name: str, kind: Any) -> Any:
 def _texts_of(
     config: KeyConfig, compute: Compute, leaves: Sequence[_Leaf], arrays: Sequence[pa.Array]
 ) -> list[str | None]:
-    """The core's answers; if it refuses, null for one row that it refuses, for a task to refuse the row again."""
+    """The core's results; after an error, null for the refused row, so that a task raises the error."""
     try:
         flat = pa.table([leaf.parse(array) for leaf, array in zip(leaves, arrays, strict=True)], _names(leaves))
         stored = conform(flat, pa.schema([pa.field(leaf.name, leaf.stored) for leaf in leaves]))
@@ -195,7 +195,7 @@ def _names(leaves: Sequence[_Leaf]) -> list[str]:
 
 
 def _nested(columns: dict[str, Any]) -> pa.Table:
-    """Columns with dotted names as the structs that these names describe."""
+    """Build structs from columns with dotted names."""
     return pa.Table.from_struct_array(pa.chunked_array([_struct(columns)]))
 
 
@@ -222,7 +222,7 @@ def _spark_type(df: Any, name: str) -> Any:
 
 
 def arrow_type(schema: pa.Schema, name: str) -> pa.DataType:
-    """The type of a column, or of the field inside a struct that a dotted name leads to."""
+    """The type of a column, or of a struct field by dotted name."""
     first, *inner = name.split(".")
     kind = schema.field(first).type
     for part in inner:

@@ -1,11 +1,11 @@
-"""Where rows go that were worked out from stored ones: to the file groups that they were read from.
+"""Routes DML rows to the file groups that they were read from.
 
 ::
 
     rows with a file group ──────────────────────────────► its slice
-    rows to insert ─┬─ key in a log that deletes it ─────► its slice: rows with the key are logged on
-                    ├─ key stored, where that may be ────► its slice, which refuses the row
-                    └─ the others ───────────────────────► no slice
+    rows to insert ─┬─ key deleted by a log ─────────────► its slice: new rows with the key are logged there
+                    ├─ key stored, where possible ───────► its slice, whose task refuses the row
+                    └─ all others ───────────────────────► no slice
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _BESIDE = "__hudi_fast_beside"
 
 
 def places_of_changes(rows: Any, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int]) -> Any:
-    """Rows with the number of their slice, its owner, and whether the stored row goes.
+    """Rows with the number of their slice, its owner, and whether the stored row is only deleted.
 
     Args:
-        rows: changed rows (:mod:`hudi_fast.writing.dml_rows`), with the partition path that their columns give.
+        rows: changed rows (:mod:`hudi_fast.writing.dml_rows`), with the partition path from their columns.
         plan: the write.
         slices: of the table.
         owners: the task that owns each of them.

@@ -1,18 +1,18 @@
 """The Spark engine: chooses a physical plan, then moves rows to the tasks that write them.
 
 ======== =========================================================================== ===================================
-plan     what moves                                                                  when
+plan     moved rows                                                                  used for
 ======== =========================================================================== ===================================
-driver   the rows, once, to the driver; the local engine does the rest               input below a bound, local master
+driver   all rows, to the driver; the local engine writes them                       input below a bound, local master
 broadcast the same rows, as Arrow, to tasks that own table partitions                input below a bound, on a cluster
-direct   nothing: each task writes what it reads                                     bulk_insert
-fused    full rows, one shuffle by table partition; a task tags, deals out, writes   the rest
+direct   none: each task writes the rows that it reads                               bulk_insert
+fused    full rows, one shuffle by table partition; a task tags, assigns, writes     all other writes
 routed   keys looked up or joined to stored keys, then one shuffle by file group     global index, or no partitions
-bucketed full rows, one shuffle by the bucket of the key; a task deals out, writes   bucket index, few partitions
+bucketed full rows, one shuffle by the bucket of the key; a task assigns, writes     bucket index, few partitions
 ======== =========================================================================== ===================================
 
-The full row crosses to Python once, is never returned, and the source runs once (twice if it turned out larger than
-Spark's optimizer estimated). Nothing is persisted.
+Each full row is sent to Python once and never returned. The source runs once, or twice if it is larger than Spark's
+optimizer estimated. Nothing is persisted.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ PLANS = ("auto", "driver", "broadcast", "fused", "routed")
 """Values of `hudi_fast.plan`."""
 
 DRIVER_ROWS = 262_144
-"""Rows up to which the driver may take all of them."""
+"""The driver collects at most this many rows."""
 
 TINY = 1000
-"""Input estimated at so small a part of the bound is collected without a limit, which would cost a shuffle: Spark would
-have to be wrong a thousandfold."""
+"""Input estimated below this fraction of the bound is collected without a limit, which would cost a shuffle: Spark's
+estimate would have to be wrong by a factor of a thousand."""
 
 _TAGGED = frozenset({"upsert", "delete"})
 
@@ -72,9 +72,8 @@ class SparkEngine:
 
     Args:
         df: the rows.
-        options: name the plan to force, and the bounds of the driver plan.
-        sized_by: a DataFrame that the rows are not much more than; None for ``df``, which Spark takes for huge where it
-            is a join.
+        options: physical plan to force, and the bounds of the driver plan.
+        sized_by: a DataFrame of similar size, for a join, whose size Spark overestimates; None for ``df``.
     """
 
     def __init__(self, df: Any, options: WriteOptions, sized_by: Any = None) -> None:
@@ -87,11 +86,11 @@ class SparkEngine:
         self._too_large = ""
 
     def input_schema(self) -> pa.Schema:
-        """Columns of the DataFrame, as they reach Python."""
+        """Columns of the DataFrame, in Python's types."""
         return arrow_schema(self._source)
 
     def prepare(self, plan: WritePlan) -> None:
-        """Choose the physical plan; rows that come to the driver are checked here, others by the tasks."""
+        """Choose the physical plan; rows collected on the driver are checked here, others by the tasks."""
         if self._choice is None:
             self._df = self._source.select(*[f"`{name}`" for name in columns_for(plan, self._source.columns)])
             self._choice = self._choose(plan)
@@ -101,7 +100,7 @@ class SparkEngine:
     def execute(self, plan: WritePlan) -> WriteOutcome:
         """Write all rows."""
         choice = self._choice
-        assert choice is not None, "prepare comes first"
+        assert choice is not None, "write requires prepare"
         plan = with_usable_index(plan)
         if self._local is not None and choice.name == "driver":
             return replace(self._local.execute(plan), plan=choice.name, reason=choice.reason)
@@ -135,7 +134,7 @@ class SparkEngine:
             return self._choose_for_buckets(plan, forced)
         if GROUP in self._df.columns:
             if forced == "fused":
-                raise ConfigError("hudi_fast.plan=fused cannot serve rows that were worked out; use routed.")
+                raise ConfigError("hudi_fast.plan=fused cannot serve DML rows; use routed.")
             return _Choice("routed", f"changed rows go to their file groups; {self._too_large or forced}")
         if plan.operation == "bulk_insert":
             return _Choice("direct", "bulk_insert needs no tagging")
@@ -158,7 +157,7 @@ class SparkEngine:
         return _Choice("fused", self._too_large)
 
     def _choose_for_buckets(self, plan: WritePlan, forced: str) -> _Choice:
-        """Rows go by table partition where there are enough of those: Python need not see their keys before that."""
+        """Route by table partition if there are enough partitions: this needs no keys in Python before the shuffle."""
         if forced == "routed":
             return _Choice("bucketed", f"hudi_fast.plan={forced}, and the hash of a key is its route")
         if forced == "fused":
@@ -189,7 +188,7 @@ class SparkEngine:
         reason = f"{rows.num_rows:,} rows, {rows.nbytes:,} bytes"
         located = GROUP in self._df.columns
         if forced == "broadcast" and (plan.index.is_global or located):
-            what = "rows that were worked out" if located else f"the index {plan.index.kind}"
+            what = "DML rows" if located else f"the index {plan.index.kind}"
             raise UnsupportedFeatureError(f"hudi_fast.plan=broadcast does not serve {what}.")
         spreads = not plan.index.is_global and not located and _is_partitioned(plan)
         cluster = not is_local(self._df.sparkSession) and spreads

@@ -35,11 +35,11 @@ _PATH, _ADDRESS = "__hudi_fast_path", "__hudi_fast_address"
 
 TASKS_PER_CORE = 2
 _MAPPED_PARTITIONS = 1000
-"""Above that many table partitions they are spread by hash: the expression that maps them would be slow to plan."""
+"""More table partitions are distributed by hash: an expression that maps them would be slow to plan."""
 
 
 def run_fused(df: Any, plan: WritePlan) -> list[Any]:
-    """Shuffle rows to tasks that own whole table partitions; the collected answers."""
+    """Shuffle rows to tasks that own whole table partitions; returns the tasks' results."""
     names = df.columns
     path = partition_text(df, plan.key_config, plan.input_schema)
     if path is None:
@@ -54,7 +54,7 @@ def run_fused(df: Any, plan: WritePlan) -> list[Any]:
 
 
 def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
-    """Bulk insert: each task writes the rows that it reads, in the distribution that the sort mode asks for."""
+    """Bulk insert: each task writes the rows that it reads, in the distribution of the sort mode."""
     mode = plan.sort_mode
     path = partition_text(df, plan.key_config, plan.input_schema)
     if not plan.combine and (mode == "NONE" or (path is None and mode.startswith("PARTITION_PATH"))):
@@ -77,7 +77,7 @@ def _enough_tasks(df: Any) -> int:
 
 
 def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
-    """Rows of each table partition follow each other; where rows are combined, those of one key are in one task."""
+    """Sort rows by table partition; if rows are combined, rows of one key are in one task."""
     mode = plan.sort_mode
     spread = tasks or parallelism(df.sparkSession) * TASKS_PER_CORE
     keyed = bool(plan.key_config.record_key_fields)
@@ -94,7 +94,7 @@ def _distributed(df: Any, plan: WritePlan, path: Any, tasks: int) -> Any:
 
 
 def _address(plan: WritePlan, tasks: int) -> Any:
-    """A column whose hash sends a row to its task: known partitions balanced by size, others by hash."""
+    """A column whose hash gives the task of a row: known partitions balanced by size, others by hash."""
     table = F.array(*[F.lit(number) for number in addresses(tasks)])
     spread = F.pmod(F.hash(F.col(_PATH)), F.lit(tasks))
     bins = pack_bins(_partition_sizes(plan), tasks)
@@ -116,7 +116,7 @@ def _partition_sizes(plan: WritePlan) -> dict[str, int]:
 
 
 def _write_unsorted(plan: WritePlan) -> Any:
-    """A bulk insert task whose rows come in any order of partitions."""
+    """A bulk insert task with rows in any order of partitions."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         token = task_token()

@@ -1,16 +1,16 @@
-"""Where rows of a DataFrame are stored, by the metadata table's record index: no data file is opened.
+"""Tags rows of a DataFrame with the metadata table's record index; opens no data file.
 
 ::
 
     rows + key ─► file group of the record index that has the key ─► one shuffle ─► a few tasks for each such group
-        ─► looked up there ─► rows + slice
+        ─► lookup ─► rows + slice
 
-Only keys go to Python and only numbers come back, so rows with all their columns are shuffled twice (to the index, then
-to the task of their file group) and the source runs once. A task opens the index's files for the keys that it has. Rows
-of one key meet in one task: whoever combines them needs no further shuffle.
+Only keys are sent to Python and only numbers are returned, so full rows are shuffled twice (to the index, then to the
+task of their file group) and the source runs once. A task opens the index files for its keys only. Rows of one key are
+in one task, so combining them needs no further shuffle.
 
-Where the index cannot be read, rows get :data:`UNREADABLE` for a slice: the task that is to write them reads it again
-and says what is wrong, since Spark would bury the error in its own.
+If the index cannot be read, rows get :data:`UNREADABLE` as their slice: the task that writes them reads the index again
+and raises the error, because Spark would hide it inside its own exception.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ _KEYS_AT_ONCE = 1 << 20
 
 
 def by_index_group(rows: Any, key: str, plan: WritePlan, tasks: int) -> Any:
-    """Rows shuffled to tasks that have a file group of the record index, or a part of one's keys, each.
+    """Shuffle rows to tasks; each task serves one file group of the record index, or a part of its keys.
 
     Args:
         rows: has the column ``key``.
         key: name of the column of record keys.
         plan: the write; its index is global, or its table has no partitions.
-        tasks: how many tasks.
+        tasks: number of tasks.
 
     Returns:
         The rows with a column :data:`LANE`; rows of one key are in one task and have one lane.
@@ -75,8 +75,8 @@ def with_slices(rows: Any, key: str, plan: WritePlan, slices: Sequence[FileSlice
         rows: of :func:`by_index_group`.
         key: name of the column of record keys.
         plan: the write.
-        slices: all slices of the table; their places are their numbers.
-        name: of the new column: null where the key is not stored in one of the slices.
+        slices: all slices of the table; a slice's number is its position.
+        name: of the new column; null where no slice holds the key.
     """
     table = metadata_for(plan)
     numbers = {(one.partition, one.file_id): number for number, one in enumerate(slices)}
@@ -93,7 +93,7 @@ def _group_count(table: MetadataTable) -> int:
 
 
 def _data_partition(table: MetadataTable) -> str | None:
-    """The only partition of a table without partitions, for an index that is by partition."""
+    """The only partition of a table without partitions, for a partitioned record index."""
     return "" if is_by_partition(table) else None
 
 
@@ -128,7 +128,7 @@ def _slice_of(
 
 
 def _parts(batches: Iterator[pa.Array]) -> Iterator[list[pa.Array]]:
-    """Batches in lists of many keys: each look-up may read every block of a group."""
+    """Group batches to lists of many keys: each lookup may read every block of a file group."""
     waiting: list[pa.Array] = []
     for batch in batches:
         waiting.append(batch)

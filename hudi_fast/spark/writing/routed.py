@@ -1,7 +1,7 @@
-"""The routed plan: where each row's key is stored is found first, then rows go to the task of their file group.
+"""The routed plan: tags all rows first, then sends each row to the task of its file group.
 
-For global indexes, whose keys may be stored in any partition, and for tables without partitions, where one task would
-have all the work otherwise.
+For global indexes, whose keys may be stored in any partition, and for tables without partitions, where the fused plan
+would use a single task.
 
 ::
 
@@ -11,9 +11,9 @@ have all the work otherwise.
 
     incoming rows + key ─► record index (hudi_fast.spark.writing.record_index) ─► slice of each row, or none ─► the same
 
-A row with a slice goes to the task that owns it; a row without one goes to a task by the hash of its key, and that
-task fills the small files it owns before it makes new ones. So up to one partly filled file more arises per task.
-Operations that look no keys up have no join: all their rows go by the hash of the key.
+A row with a slice is sent to the task that owns the slice; other rows are sent by the hash of their key to a task that
+fills its small files before it creates new ones. Up to one additional partly filled file results per task. Operations
+without key lookup need no join: all their rows are sent by the hash of the key.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _LOOKS_KEYS_UP = frozenset({"upsert", "delete"})
 
 
 def run_routed(df: Any, plan: WritePlan) -> list[Any]:
-    """Join, shuffle, write; the collected answers."""
+    """Join, shuffle, write; returns the tasks' results."""
     spark, names = df.sparkSession, df.columns
     tasks = parallelism(spark) * TASKS_PER_CORE
     slices = [one for name in plan.view.lister.partitions() for one in latest_slices(plan.view, name)]
@@ -77,7 +77,7 @@ def run_routed(df: Any, plan: WritePlan) -> list[Any]:
 
 
 def _spread(df: Any, plan: WritePlan) -> Any:
-    """What decides the task of a row whose key is not looked up; rows with one key meet, to be combined."""
+    """The routing column of rows without key lookup; rows with one key are sent to one task, to be combined."""
     return (
         key_text(df, plan.key_config, plan.input_schema)
         if plan.key_config.record_key_fields
@@ -93,7 +93,7 @@ def _owners(slices: list[FileSlice], tasks: int) -> list[int]:
 
 
 def _placed(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
-    """Rows with slice, owner and whether the stored row only goes because its key moves to another partition."""
+    """Rows with slice, owner, and whether the stored row is deleted because its key moves to another partition."""
     moves = plan.index.is_global and plan.index.update_partition_path and plan.operation != "delete"
     if plan.index.uses_records:
         joined = _located(rows, plan, slices, owners)
@@ -105,25 +105,25 @@ def _placed(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[in
 
 
 def _joined(rows: Any, stored: Any, plan: WritePlan) -> Any:
-    """Rows with the stored rows of their keys."""
+    """Join rows to the stored rows of their keys."""
     on = F.col(_KEY) == F.col(STORED_KEY)
     if not plan.index.is_global:
         on = on & (F.col(_PATH) == F.col(STORED_PATH))
-    elif plan.index.update_partition_path:  # a key that moved is left behind, deleted by the log
+    elif plan.index.update_partition_path:  # the old slice of a moved key: its log deletes the row
         stored = stored.filter(~F.coalesce(F.col(GONE), F.lit(False)))
     return rows.join(stored, on, "left")
 
 
 def _located(rows: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
-    """Rows with the slice that the record index names; one that cannot be read leaves the rows to some task."""
+    """Rows with the slice from the record index; with an unreadable index any task gets the rows and raises."""
     found = with_slices(rows, _KEY, plan, slices, SLICE)
     return found.join(F.broadcast(places_frame(rows.sparkSession, slices, owners)), SLICE, "left")
 
 
 def _compared(located: Any, plan: WritePlan, slices: list[FileSlice], owners: list[int]) -> Any:
-    """Rows that may leave their partition with what a reader would see of the stored row; without a slice if nothing.
+    """Rows that may leave their partition, with the stored row that a reader sees; without a slice if there is no row.
 
-    Their slices are found in a pass of its own over the keys, so that no others are opened.
+    A separate pass over the keys finds their slices, so that no others are opened.
     """
     leaves = F.coalesce(F.col(STORED_PATH) != F.col(_PATH), F.lit(False)) & ~_is_delete(located, plan)
     chosen = sorted(row[0] for row in located.filter(leaves).select(SLICE).distinct().collect())
@@ -137,7 +137,7 @@ def _compared(located: Any, plan: WritePlan, slices: list[FileSlice], owners: li
 
 
 def _moved(joined: Any, plan: WritePlan) -> Any:
-    """Rows whose key moves to another partition twice: where the stored row goes and where the incoming one comes."""
+    """Duplicate rows whose key changes partition: delete the stored row, insert the incoming one."""
     here = F.coalesce(F.col(STORED_PATH) == F.col(_PATH), F.lit(False))
     moved = F.col(STORED_PATH).isNotNull() & ~here & ~_is_delete(joined, plan)
     judged = joined.withColumn(MOVED, moved)
@@ -160,14 +160,14 @@ def _moved(joined: Any, plan: WritePlan) -> Any:
 
 
 def _all_new(rows: Any, plan: WritePlan) -> Any:
-    """Rows that are inserted whatever the table holds."""
+    """Rows that are inserted without lookup."""
     nothing = F.lit(None).cast("int")
     rows = rows.withColumn(SLICE, nothing).withColumn(OWNER, nothing).withColumn(MOVED, F.lit(False))
     return _without_idle(rows, plan)
 
 
 def _without_idle(rows: Any, plan: WritePlan) -> Any:
-    """Deletes of keys that are not stored need no task; a row without a key gets one, which refuses it."""
+    """Drop deletes of keys that are not stored; keep rows without a key, which their task refuses."""
     return rows.filter(F.col(SLICE).isNotNull() | F.col(_KEY).isNull()) if plan.operation == "delete" else rows
 
 
@@ -176,7 +176,7 @@ def _newest_of_each_key(rows: Any, plan: WritePlan) -> Any:
 
     The rules are those of :mod:`hudi_fast.merging.combine`.
     """
-    # Rows that are together for the record index stay so.
+    # Rows that are in one task for the record index stay there.
     same_key = Window.partitionBy(*[name for name in (LANE, _KEY) if name in rows.columns])
     rows = rows.withColumn(_ORDER, F.monotonically_increasing_id())
     orderings = [] if plan.operation == "delete" else _orderings(rows, plan)
@@ -205,7 +205,7 @@ def _wins(joined: Any, plan: WritePlan) -> Any:
 
 
 def _orderings(rows: Any, plan: WritePlan, within: str = "") -> list[tuple[Any, Any]]:
-    """Ordering values, in the table's types: as they compare (see :mod:`hudi_fast.merging.rules`), and as they are.
+    """Ordering values in the table's types: in comparable form (see :mod:`hudi_fast.merging.rules`), and unchanged.
 
     ``within``: the struct of ``rows`` that holds them.
     """

@@ -1,7 +1,7 @@
 """The task of the routed plan: inserts first, then slice after slice.
 
-Rows arrive sorted: those without a slice, by partition, then those of one slice after the other. Inserts are dealt out
-when they have all been seen; what goes to a small file waits for that file's turn, because a file is rewritten once.
+Rows arrive sorted: rows without a slice, by partition, then rows sorted by slice. Inserts are assigned when all of them
+have been read; inserts for a small file are kept until that file is rewritten, because each file is rewritten once.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def write_slices(
 
 
 class _Task:
-    """What one task has written so far, and the inserts that wait for their file."""
+    """State of one task: its write stats, and the inserts kept for small files."""
 
     def __init__(self, plan: WritePlan, slices: Sequence[FileSlice], owners: Sequence[int], token: TaskToken) -> None:
         self.stats: list[WriteStat] = []
@@ -80,7 +80,7 @@ class _Task:
         self._waiting: dict[int, pa.Table] = {}
 
     def insert(self, table: pa.Table) -> None:
-        """Deal out all inserts of this task."""
+        """Assign all inserts of this task."""
         owner = table.column(BIN)[0].as_py()
         rows = table.drop_columns([SLICE, MOVED, BIN])
         incoming = self._prepared(rows)
@@ -106,7 +106,7 @@ class _Task:
                     self._waiting[numbers[name, work.file_id]] = gather(waiting, work.inserts)
 
     def update(self, number: int, table: pa.Table) -> None:
-        """Write one slice's updates and deletes, and the inserts that wait for it."""
+        """Write one slice's updates and deletes, and the inserts kept for it."""
         slice_ = self._slices[number]
         waiting = self._waiting.pop(number, None)
         rows = table.drop_columns([SLICE, MOVED, BIN])
@@ -138,7 +138,7 @@ class _Task:
     def _works(
         self, slice_: FileSlice, match: SliceMatches | None, moved: Flags, incoming: Incoming, inserts: Rows
     ) -> list[FileGroupWork]:
-        """What becomes of the slice: one work, or none if nothing does."""
+        """The work of the slice; None without changes."""
         if match is None:
             none = FileGroupWork(
                 slice_.partition, slice_.file_id, slice_, _NO_ROWS, _NO_ROWS, None, inserts, self._token
@@ -150,10 +150,10 @@ class _Task:
         return [replace(work, inserts=inserts) for work in works]
 
     def _stale(self, slice_: FileSlice, incoming: Incoming, lost: Rows, moved: Flags) -> Rows:
-        """Of rows whose key the slice does not hold after all, those to insert into it.
+        """Rows to insert into the slice, of those whose key it does not hold.
 
         Raises:
-            CommitError: the slice was found by its own keys.
+            CommitError: the rows were routed by the slice's stored keys.
         """
         if not self._plan.index.uses_records:
             raise self._lost(slice_, incoming, lost)
@@ -161,7 +161,7 @@ class _Task:
         return kept if incoming.deletes is None else kept[~incoming.deletes[kept]]
 
     def refuse(self, table: pa.Table) -> None:
-        """Say why the record index could not tell where rows are.
+        """Raise the error of the record index.
 
         Raises:
             HudiError: always.
@@ -190,17 +190,17 @@ class _Task:
         self._sequence += len(work.base_rows) + len(work.inserts)
 
     def _lost(self, slice_: FileSlice, incoming: Incoming, rows: Rows) -> CommitError:
-        """Spark and the core disagree about a key: better no write than one that lacks rows."""
+        """Spark and the core disagree about a key: fail instead of losing rows."""
         key = incoming.key_array()[int(rows[0])].as_py()
         return CommitError(
             f"{len(rows)} rows were sent to file group {slice_.file_id} of {self._plan.storage.uri}, partition "
             f"{slice_.partition!r}, which does not hold their keys, for example {key!r}. The table is as before; this "
-            "is a bug of hudi_fast. With hudi_fast.plan=driver the write takes another way."
+            "is a bug of hudi_fast. hudi_fast.plan=driver avoids the failing code."
         )
 
 
 def _whole_rows(plan: WritePlan, incoming: Incoming) -> pa.Table:
-    """The rows as they came: with what they say of their keys, where the columns do not."""
+    """The incoming rows; with their key columns, where the data columns do not contain the key."""
     if not plan.takes_stored_keys:
         return incoming.rows
     rows = incoming.rows.append_column(RECORD_KEY, incoming.key_array())

@@ -1,8 +1,7 @@
-"""Sending rows to exact shuffle partitions, on every supported Spark.
+"""Sends rows to exact shuffle partitions, on every supported Spark.
 
-Spark's ``repartition(n, column)`` puts a row into partition ``pmod(murmur3(column), n)``. For each partition there are
-integers whose hash lands there; a column that holds such an integer is therefore an address (``Murmur3_x86_32`` with
-seed 42, as in Spark's ``HashPartitioning``).
+Spark's ``repartition(n, column)`` puts a row into partition ``pmod(murmur3(column), n)``. A column with an integer that
+hashes to a partition therefore addresses it (``Murmur3_x86_32`` with seed 42, as in Spark's ``HashPartitioning``).
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def addresses(partitions: int) -> list[int]:
 
 
 def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
-    """Deal named weights to bins of about equal sum: heaviest first, always to the lightest bin.
+    """Distribute named weights to bins of about equal sum: heaviest first, always to the lightest bin.
 
     Deterministic: equal weights are taken by name.
     """
@@ -46,5 +45,5 @@ def pack_bins(weights: Mapping[str, int], bins: int) -> dict[str, int]:
 
 
 def slice_bytes(slice_: FileSlice) -> int:
-    """How much a slice weighs: its base file and its log files."""
+    """Bytes of a slice: base file and log files."""
     return sum(log.size for log in slice_.log_files) + (slice_.base_file.weight if slice_.base_file is not None else 0)

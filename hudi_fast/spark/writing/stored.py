@@ -1,12 +1,12 @@
-"""The stored keys of a table as a Spark DataFrame, to be joined to incoming ones.
+"""The stored keys of a table as a Spark DataFrame, for the join with incoming keys.
 
 ::
 
-    slices ─┬─ base files, their logs left alone ──► a scan of the key column ───────────────────────┐
-            └─ where the log decides ──► the core reads base file and log, in Python workers ────────┴─► union
+    slices ─┬─ base files, without their logs ─────► a scan of the key column ───────────────────────┐
+            └─ if the log is needed ───► the core reads base file and log, in Python workers ────────┴─► union
 
-The log decides where a slice has no base file, and where a row may move to another partition, which depends on the
-ordering value that a reader would see.
+The log is needed where a slice has no base file, and where a row may move to another partition, which depends on the
+ordering value that a reader sees.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def stored_keys_frame(
     """One row per stored key.
 
     Columns: :data:`STORED_KEY`; :data:`SLICE`, the number of its slice; :data:`OWNER`, the task of that slice;
-    :data:`STORED_PATH`, its partition; :data:`OLD`, a struct of what its row's ordering value is made of, null when it
-    does not matter; :data:`GONE`, whether the log has deleted the row, as far as ordering values are looked at.
+    :data:`STORED_PATH`, its partition; :data:`OLD`, a struct of the row's ordering columns, null when not needed;
+    :data:`GONE`, whether the log has deleted the row, set only where ordering values are read.
 
     Args:
         spark: the session.
         plan: the write.
         slices: at least one.
         owners: the task that owns each of them.
-        chosen: numbers of the slices to look into; None for all.
+        chosen: numbers of the slices to read; None for all.
     """
     compares = plan.index.is_global and plan.index.update_partition_path and bool(_ordering_roots(plan))
     by_log = [
@@ -82,14 +82,14 @@ def places_frame(spark: Any, slices: Sequence[FileSlice], owners: Sequence[int])
 
 
 def _ordering_roots(plan: WritePlan) -> list[str]:
-    """The columns that ordering values are made of; none when they do not decide."""
+    """The columns of ordering values; empty when they are not needed."""
     if not plan.rules.compares or plan.operation == "delete":
         return []
     return list(dict.fromkeys(name.split(".")[0] for name in plan.rules.ordering_fields))
 
 
 def _nothing(spark: Any, plan: WritePlan) -> Any:
-    """No rows, with the columns that rows have."""
+    """An empty DataFrame with the columns of stored keys."""
     fields = [plan.schema.field(name).with_nullable(True) for name in _ordering_roots(plan)]
     schema = spark_schema(pa.schema(fields)).add(STORED_KEY, "string").add(SLICE, "integer").add(GONE, "boolean")
     schema = schema.add(OWNER, "integer").add(STORED_PATH, "string")

@@ -1,8 +1,8 @@
-"""What runs in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
+"""Task functions in Python workers: Arrow batches in, write stats out. Plain functions over a pickled plan.
 
 A task holds the rows of one table partition (or, routed, of one file group) at a time; they arrive sorted. Rows beyond
-a budget go to a local Arrow file that is mapped back, so a worker's memory stays bounded. Answers are one binary
-column: rows never go back to the JVM.
+a budget are spooled to a memory-mapped local Arrow file, so a worker's memory stays bounded. Results are one binary
+column: rows are never returned to the JVM.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ __all__ = [
 ]
 
 ANSWER_SCHEMA = "answer binary"
-"""Columns that a write task returns: its pickled answer."""
+"""Column of a write task's pickled result."""
 
 ROW_BUDGET = 256 << 20
-"""Arrow bytes of incoming rows that a task keeps in memory before it puts them into a file."""
+"""Arrow bytes of incoming rows that a task keeps in memory before it spools them."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one task wrote, or why it could not.
+    """Result of one task.
 
     Attributes:
         stats: one per file.
         partitions: partition paths that received rows.
-        error: a refusal that trying again would not change.
+        error: a permanent error, which a retry would repeat.
     """
 
     stats: list[WriteStat] = field(default_factory=list)
@@ -67,7 +67,7 @@ def answers(
 ) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """``work`` as a function for ``mapInArrow``.
 
-    A :class:`HudiError` becomes an answer: Spark would run the task again, and bury the error in its own.
+    A :class:`HudiError` becomes a result: Spark would retry the task, and hide the error inside its own exception.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -82,14 +82,14 @@ def answers(
 
 
 def _clear_if_left_behind(plan: FilePlan, answer: Answer) -> None:
-    """Delete what a task wrote whose write has ended without it: it was too late for the sweep at the end."""
+    """Delete the files of a task that outlived its write: they were too late for the final cleanup."""
     if answer.stats and not has_markers(plan.storage, plan.instant):
         for stat in answer.stats:
             plan.storage.delete_file(stat.path)
 
 
 def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], Answer]:
-    """The fused task: rows of whole table partitions, sorted by partition; tag, deal out, write."""
+    """The fused task: rows of whole table partitions, sorted by partition; tag, assign, write."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Answer:
         token = task_token()
@@ -106,7 +106,7 @@ def write_partitions(plan: WritePlan) -> Callable[[Iterator[pa.RecordBatch]], An
 
 
 def task_token() -> TaskToken:
-    """Who this task is; attempts differ, so two attempts never write to one file."""
+    """Write token of this task; attempts differ, so two attempts never write to one file."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -118,7 +118,7 @@ def task_token() -> TaskToken:
 def write_partition(
     plan: WritePlan, partition: str, table: pa.Table, token: TaskToken, sequence: int
 ) -> tuple[list[WriteStat], int]:
-    """Write all incoming rows of one table partition; what was written, and the next sequence number."""
+    """Write all incoming rows of one table partition; returns write stats and the next sequence number."""
     incoming = with_auto_keys(plan, prepare_rows(plan, table), token.task, sequence)
     rows = np.arange(incoming.count, dtype=np.int64)
     works = assign_partition(plan, partition, incoming, rows, token, first_sequence=sequence)
@@ -128,7 +128,7 @@ def write_partition(
 
 
 def _by_partition(plan: WritePlan, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, pa.Table]]:
-    """Rows of one table partition after the other; each partition's rows follow each other."""
+    """Iterate over table partitions with their rows; input is sorted by partition."""
     current = ""
     with RowBuffer() as buffer:
         for batch in batches:
@@ -176,7 +176,7 @@ class RowBuffer:
             self._spill()
 
     def take(self) -> pa.Table | None:
-        """All rows added since the last time; None when there are none."""
+        """All rows added since the last call; None for no rows."""
         if not self._batches and self._path is None:
             return None
         if self._path is None:
