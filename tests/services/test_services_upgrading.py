@@ -202,7 +202,7 @@ def test_a_failed_write_is_rolled_back_and_a_planned_compaction_carried_out(tmp_
     rows = table_rows(tmp_path)
     plan = services(tmp_path).plan_upgrade(6)
     assert "roll back the failed deltacommit 20990101000000000" in plan.steps
-    assert f"carry out the pending compaction {planned.instant}" in plan.steps
+    assert f"execute the pending compaction {planned.instant}" in plan.steps
     upgrade(tmp_path, 6)
     state = load_state(Storage(tmp_path))
     assert not state.timeline.pending()

@@ -1,1 +1,1 @@
-"""The oldest instants leave the active timeline for the archived one."""
+"""Moving the oldest instants from the active timeline to the archived one."""

@@ -1,4 +1,4 @@
-"""What holds instants on the active timeline, each as a bound: the requested time from which on they stay, and why.
+"""Bounds of archiving: the requested time from which on instants stay on the active timeline, and the reason.
 
 ::
 
@@ -101,7 +101,7 @@ def of_replaced(timeline: Timeline, clean: str, earliest: str, savepoints: Seque
 
     Args:
         timeline: the active timeline.
-        clean: requested time of the last clean; empty when there is none.
+        clean: requested time of the last clean; empty without one.
         earliest: what it retained; empty where its policy has none.
         savepoints: those that it saw.
     """

@@ -8,7 +8,7 @@ Min and max rise together when cleaning retains more than min: a clean needs the
 and rollbacks go along with the writes around them; before timeline layout 2 each of the two is counted by itself
 against the same limits. Savepoints, restores and index builds stay.
 
-A pure function of timelines and of :class:`Facts`, which whoever plans has looked up.
+A pure function of timelines and of :class:`Facts`, which the caller reads.
 
 Sources: ``TimelineArchiverV1``/``V2``, ``ArchivalUtils`` (Hudi 1.2.0); reference 7.4.
 """

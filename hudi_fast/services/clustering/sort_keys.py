@@ -72,9 +72,7 @@ def sort_planes(values: pa.Array | pa.ChunkedArray, one_array: int = _ONE_ARRAY)
         UnsupportedFeatureError: the type is not sortable.
     """
     if _is_text(values.type) and values.nbytes > one_array:
-        ranks = (
-            pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)
-        )  # ranks start at 1; nulls have the last ones
+        ranks = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.uint64)  # from 1 on; nulls have the last
         return [np.where(pc.is_valid(values).to_numpy(), ranks, np.uint64(0))]
     array = _plain(values)
     planes = _value_planes(array)

@@ -1,1 +1,1 @@
-"""Compaction and log compaction: planned, carried out slice by slice, completed."""
+"""Compaction and log compaction: planned, executed slice by slice, completed."""

@@ -50,7 +50,7 @@ def compact_log(work: CompactionWork, operation: CompactionOperation, token: Tas
     Args:
         work: the log compaction.
         operation: of its plan.
-        token: who writes.
+        token: the task that writes.
 
     Returns:
         One stat for each file; none when no block of the log counts.

@@ -130,7 +130,7 @@ def compactable_slices(
 ) -> Iterator[FileSlice]:
     """The newest slice of each group with the log files that were complete before ``now``; those without are left out.
 
-    So are those that another service has planned for, or of which files are about to go.
+    Slices of another pending service, or with files that a pending rollback will delete, are left out, too.
 
     Args:
         state: the table as it was pinned.

@@ -2,11 +2,11 @@
 
 ::
 
-    log files ─► blocks that count ─► settled against the base file ─► its rows, changed   ─┐
+    log files ─► blocks that count ─► merged with the base file     ─► its rows, changed   ─┐
                                     └► rows whose keys it lacks ────────────────────────────┴─► new base file
 
 Rows keep their commit time and sequence number; the column that names their file is new. The bloom filter of the old
-file goes on, with the keys of new rows added. A slice that no row is left of becomes a base file without rows.
+file is kept, and the keys of new rows are added. A slice without remaining rows becomes a base file without rows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
     Args:
         work: the compaction.
         operation: of its plan.
-        token: who writes.
+        token: the task that writes.
 
     Raises:
         CorruptTableError: a file of the slice is gone or cannot be understood.
@@ -127,7 +127,7 @@ def scan_log(work: CompactionWork, slice_: FileSlice) -> ScannedLog:
 
 
 def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) -> WriteStat:
-    """A write stat with what it says of the log that went into the file, and nothing else.
+    """A write stat with the figures of the merged log only.
 
     Args:
         log: what was looked at.

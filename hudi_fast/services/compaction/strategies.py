@@ -31,7 +31,7 @@ class Strategy:
     Attributes:
         name: its class in Apache Hudi, without package.
         partitions: (options, partition paths) to those that are looked at.
-        operations: (options, operations) to those that are carried out, in this order.
+        operations: (options, operations) to those that are executed, in this order.
     """
 
     name: str
@@ -44,7 +44,7 @@ def strategies_of(options: CompactionOptions) -> tuple[Strategy, ...]:
 
     Raises:
         ConfigError: the pattern of the partition paths is not a regular expression.
-        UnsupportedFeatureError: a class that is none of Apache Hudi's.
+        UnsupportedFeatureError: a class that Apache Hudi does not have.
     """
     found: list[Strategy] = []
     known = {strategy.name: strategy for strategy in _strategies()}

@@ -61,7 +61,7 @@ def log_compaction_is_due(storage: Storage, config: TableConfig, timeline: Timel
 
 
 def last_compaction(timeline: Timeline, requested_counts: bool = False) -> Instant | None:
-    """The newest completed compaction of a MERGE_ON_READ table, where every ``commit`` is one; None if there is none.
+    """The newest completed compaction of a MERGE_ON_READ table, where every ``commit`` is one; None without one.
 
     Args:
         timeline: the active timeline.

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 INDEX_LOCK_PATH = ".hoodie/.locks/hudi_fast_index.lock"
-"""HeldLock by an indexing for as long as it runs, while writers come and go under the table's own lock."""
+"""An indexing holds this lock while it runs; writers use the table's own lock."""
 
 _ACTION = "indexing"
 _DEFINITION = "hudi_fast.index.definition"
@@ -61,12 +61,12 @@ _BY_PARTITION = "hudi_fast.index.partitioned"
 
 @dataclass(frozen=True, slots=True)
 class ScheduledIndex:
-    """An indexing that stands on the timeline.
+    """A pending indexing.
 
     Attributes:
         instant: its requested time.
         parts: the metadata partitions to build; the one that was asked for is the last.
-        waited: whether it has been there for others to carry out, and is to stay if that fails.
+        waited: whether it was pending before this call, and stays pending if its execution fails.
     """
 
     instant: str
@@ -162,7 +162,7 @@ def schedule_in(session: TableSession, request: IndexRequest) -> ScheduledIndex 
 
 
 def waiting_for(state: TableState, request: IndexRequest, settings: Settings) -> ScheduledIndex | None:
-    """The oldest plan on the timeline for an index that is not there, or for one that it rests on; None for none.
+    """The oldest plan on the timeline for a missing index, or for one that it requires; None without one.
 
     Args:
         state: the table.
@@ -178,7 +178,7 @@ def waiting_for(state: TableState, request: IndexRequest, settings: Settings) ->
 
 
 def scheduled_indexes(state: TableState) -> list[ScheduledIndex]:
-    """Indexings that wait on the timeline, oldest first."""
+    """Pending indexings, oldest first."""
     waiting = [one for one in _pending(state) if one.state is State.REQUESTED]
     return [ScheduledIndex(one.requested, read_index_plan(state, one), True) for one in waiting]
 
@@ -224,7 +224,7 @@ def work_of(state: TableState, planned: ScheduledIndex, settings: Settings) -> I
 
 
 def last_write(state: TableState) -> str:
-    """Requested time of the newest complete write; empty when there is none."""
+    """Requested time of the newest complete write; empty without one."""
     last = state.timeline.last_completed_write
     return "" if last is None else last.requested
 
@@ -234,7 +234,7 @@ def _pending(state: TableState) -> list[Instant]:
 
 
 def _extra(partition: str, wanted: WantedIndexes) -> dict[str, str]:
-    """What a plan says beyond the partition, for whoever carries it out."""
+    """The parameters of a plan besides its partition, for its execution."""
     options = wanted.options
     if partition in wanted.definitions:
         return {_DEFINITION: definition_text(wanted.definitions[partition])}

@@ -3,7 +3,7 @@
 ::
 
     "secondary_index", columns=["city"], name="by_city"
-        ─► secondary_index_by_city with its definition, and before it what it rests on: record_index
+        ─► secondary_index_by_city with its definition, and before it the required record_index
 
 Nothing is read but what the table's configuration and its metadata table say; nothing is written.
 
@@ -66,7 +66,7 @@ class WantedIndexes:
 
     Attributes:
         partition: the metadata partition that was asked for.
-        partitions: it and those that it rests on, in no order.
+        partitions: it and the partitions that it requires, unordered.
         options: how they are made.
         definitions: of secondary and expression indexes among them, by partition.
     """
@@ -146,7 +146,7 @@ def definition_of_text(partition: str, text: str) -> IndexDefinition:
     """The definition that :func:`definition_text` wrote.
 
     Raises:
-        ConfigError: it is none.
+        ConfigError: the text is not a definition.
     """
     try:
         found = json.loads(text)

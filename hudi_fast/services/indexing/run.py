@@ -1,8 +1,8 @@
-"""Building an index on a table that goes on being written to: an ``indexing`` action.
+"""Building an index while writers continue: an ``indexing`` action.
 
 ::
 
-    begin    the table's lock: clean up, what a died indexing left goes, requested ─► inflight
+    begin    the table's lock: clean up, undo abandoned indexings, requested ─► inflight
              metadata table: folders and empty file groups of the new partitions, a delta commit of their own
              index definitions ─► the partitions are named as being built: every write logs to them from now on
     build    no lock: the records of the table as it was pinned ─► base files        (writers go on)
@@ -12,8 +12,8 @@ The log files of writes that came meanwhile are on top of the base files, so the
 table version 8 log files are named after the base file that they are on top of, which is not there yet: such tables are
 built under the lock.
 
-A lock of the indexings' own is held all the while: it falls when its holder dies, so an inflight indexing that is found
-under it belongs to nobody alive. It is taken away, or completed if nothing but that was left to do.
+The lock of indexings is held all the while. It ends with its process, so an inflight indexing that is found under it
+was abandoned. It is undone, or completed if its partitions are fully built.
 
 Sources: metadata reference 2.5, 2.10, 2.13; ScheduleIndexActionExecutor, RunIndexActionExecutor, Hudi 1.2.0.
 """
@@ -74,7 +74,7 @@ class IndexResult:
     Attributes:
         partition: the metadata partition that was asked for.
         instant: requested time of the indexing; empty when there was nothing to build.
-        partitions: the metadata partitions that were built, in that order: those that it rests on come first.
+        partitions: the metadata partitions that were built, in that order: required indexes first.
         records: written to them.
         file_groups: that they have.
         seconds: from call to usable.

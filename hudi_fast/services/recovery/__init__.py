@@ -1,1 +1,1 @@
-"""Commits taken back: rollback, savepoints, restore."""
+"""Rollback, savepoints and restore."""

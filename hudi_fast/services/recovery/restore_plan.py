@@ -1,4 +1,4 @@
-"""Which instants a restore takes back, in which order, and whether it can be done at all.
+"""Selects the instants that a restore rolls back, in order, and checks that it is possible.
 
 ::
 
@@ -76,7 +76,7 @@ def instants_to_undo(state: TableState, commit: Instant) -> list[Instant]:
 
 
 def require_restorable(state: TableState, commit: Instant, going: list[Instant]) -> None:
-    """Make sure that what the savepoint keeps is there, before anything newer goes.
+    """Check that the files of the savepoint exist, before newer instants are rolled back.
 
     Raises:
         CommitConflictError: before table version 8: a write that stays lies on top of a compaction that goes.
@@ -113,7 +113,7 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
 
 
 def pending_restore(state: TableState, savepoint: str) -> tuple[Instant, RestorePlan | None] | None:
-    """The restore that died, and its plan (None when it was cut off before it did anything); None for no such restore.
+    """The abandoned restore, and its plan (None if it stopped before it was planned); None without one.
 
     Raises:
         CommitConflictError: it is to another savepoint.

@@ -1,14 +1,14 @@
-"""Which instant a rollback is about, and whether anything rests on it.
+"""Finds the instant of a rollback, and what depends on it.
 
 ::
 
-    a pending write                          nothing rests on it: it can always be undone
+    a pending write                          nothing depends on it: it can always be rolled back
     a pending compaction, clustering ...     see ``withdraw``
-    the newest completed write               unless a savepoint, a planned service or a clean rests on it
+    the newest completed write               unless a savepoint, a planned service or a clean depends on it
     anything else                            refused, by name
 
-Only the newest completed write can be undone alone: those after it were made of what it wrote. Further back goes a
-restore to a savepoint. A service that was planned before a write does not know of it, whenever it completes.
+Only the newest completed write can be rolled back alone: later writes build on its files. Use a restore to a savepoint
+to return further. A service that was planned before a write does not know of it, whenever it completes.
 
 Source: ``BaseRollbackActionExecutor#validateRollbackCommitSequence``, ``#validateSavepointRollbacks`` (Hudi 1.2.0),
 which do not look at cleans and plans.
@@ -34,7 +34,7 @@ from hudi_fast.view.table_state import TableState, read_commit
 __all__ = ["find_target", "require_free"]
 
 _REFUSED = {
-    "rollback": "it is a rollback. One that died is finished by the next write, or by rollback() without an instant",
+    "rollback": "it is a rollback. The next write, or rollback() without an instant, finishes an abandoned one",
     "restore": "it is a restore. Finish it with restore() of the same savepoint",
     "savepoint": "it is a savepoint. Take it away with delete_savepoint()",
 }
@@ -71,14 +71,14 @@ def find_target(state: TableState, instant: str) -> Instant:
 
 
 def require_free(state: TableState, target: Instant) -> None:
-    """Refuse to undo a completed write that something rests on.
+    """Refuse to roll back a completed write that something depends on.
 
     Args:
         state: the table.
         target: a completed commit, delta commit or replace commit.
 
     Raises:
-        ConfigError: what rests on it, and what to do about that.
+        ConfigError: something depends on it; the message says what, and what to do.
         CorruptTableError: a plan or metadata cannot be understood.
     """
     storage, config, timeline = state.storage, state.config, state.timeline

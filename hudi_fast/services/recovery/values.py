@@ -1,4 +1,4 @@
-"""What undoing gives back: plans to look at, and results.
+"""Plans and results of rollback, savepoints and restore.
 
 All of them are values: a plan is compared with the table again before anything is done.
 """
@@ -117,10 +117,10 @@ class PlannedRestore:
 
     Attributes:
         savepoint: requested time of the commit that will be the newest.
-        instants: requested time and action of each instant that goes, in that order.
+        instants: requested time and action of each instant that is rolled back, in that order.
         files: that it touches.
         rebuilt: partitions of the metadata table that cannot be taken back, and are built anew.
-        resumes: requested time of the restore that died and is gone on with; empty for none.
+        resumes: requested time of the abandoned restore that is continued; empty for none.
     """
 
     savepoint: str

@@ -1,4 +1,4 @@
-"""Tables between two versions: an upgrade of Apache Hudi that died while it moved the timeline, file by file.
+"""Tables between two versions: an upgrade of Apache Hudi that failed while it moved the timeline, file by file.
 
 ::
 
@@ -32,7 +32,7 @@ def refuse_halfway(storage: Storage, config: TableConfig) -> None:
         config: its configuration.
 
     Raises:
-        CorruptTableError: the table's version was being changed by another program, which died over it.
+        CorruptTableError: the table's version was being changed by another program, which failed.
     """
     other = other_layout(config, storage.uri)
     own = {one.requested for one in load_timeline(storage, config).writes()}
@@ -46,7 +46,7 @@ def refuse_halfway(storage: Storage, config: TableConfig) -> None:
             raise CorruptTableError(
                 f"The table {storage.uri} of version {config.version} is half way to another: its commit "
                 f"{instant.requested}, whose files are there, is in {other.timeline_folder} and not in "
-                f"{config.timeline_folder}. Another program was changing the version and died; let it finish that.",
+                f"{config.timeline_folder}. Another program was changing the version and failed; let it finish that.",
                 f"{other.timeline_folder}/{instant.file_name}",
             )
 

@@ -4,8 +4,8 @@
 
     layout 1: .hoodie/<archivelog.folder>, a log   ◄──────►   layout 2: .hoodie/timeline/history, an LSM tree
 
-What lies at the target is what an earlier attempt left, and goes first. The new archive is compared with the old one,
-instant by instant, before anybody reads it; the old one is deleted when nobody does any more. (Apache Hudi leaves it,
+Files of an earlier attempt at the target are deleted first. The new archive is compared with the old one, instant by
+instant, before the switch; the old one is deleted after the switch. (Apache Hudi leaves it,
 and to version 6 it writes ``archived`` whatever folder the table's properties name.)
 
 Source: LegacyArchivedMetaEntryReader, SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.

@@ -1,11 +1,11 @@
-"""The metadata table when its data table changes version: what it keeps, and how it comes along.
+"""The metadata table when its data table changes version: what it keeps, and how it is moved.
 
 ::
 
     drop      partitions that the version has no place for: names first, then folders, then definitions
     compact   all groups, where the timeline layout changes: log files are named otherwise
     move      by the same steps as the data table, before it: its readers pass over one of another layout meanwhile
-    check     afterwards: one that cannot be trusted is built anew, with the partitions that are named
+    check     afterwards: one that cannot be trusted is built again, with the partitions that are named
 
 Apache Hudi moves the metadata table before the data table too; to version 6 it adds an empty delta commit at last,
 which 0.15 does not ask for. Source: UpgradeDowngrade#run, UpgradeDowngradeUtils#dropNonV1IndexPartitions,

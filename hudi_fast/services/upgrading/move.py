@@ -2,9 +2,9 @@
 
 ::
 
-    copy     active and archived timeline, into the folders of the other layout     nobody reads them yet
+    copy     active and archived timeline, into the folders of the other layout     not read yet
     switch   hoodie.properties, whole, by way of its backup                         from here on it has the new version
-    sweep    active and archived timeline of the old layout                         nobody reads them any more
+    sweep    active and archived timeline of the old layout                         no longer read
 
 A reader finds one whole timeline at every moment: the one of the version in the properties. A crash before the switch
 leaves files that the next move writes over; one after it leaves files that :func:`leftovers` finds and :func:`sweep`
@@ -91,7 +91,7 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
 
 
 def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
-    """Files of the timeline of the layout that the table does not have: left by a move that died.
+    """Files of the timeline of the layout that the table does not have: left by a failed move.
 
     An archive is one of them if all that it holds is in the table's own: Apache Hudi leaves archives behind too.
 

@@ -1,10 +1,10 @@
-"""What changing the table version will do, and what stands in the way: decided before anything is done.
+"""Plans a change of the table version, and refuses tables that cannot be changed, before anything is written.
 
 ::
 
     properties, timeline, newest slices, metadata partitions ─► refused, by name ─► steps in words
 
-The steps, as :mod:`hudi_fast.services.upgrading.run` carries them out (6 to 8, 8 to 9 and back; 7 is no target):
+The steps, as :mod:`hudi_fast.services.upgrading.run` executes them (6 to 8, 8 to 9 and back; 7 is no target):
 
 =====================  =================================================================================================
 failed writes          rolled back, in the form of the old version
@@ -98,7 +98,7 @@ def decide(state: TableState, version: int, settings: Settings) -> UpgradePlan:
         settings: of the call.
 
     Raises:
-        ConfigError: the table has something that must be settled first, or that the version cannot express.
+        ConfigError: the table has something that must be resolved first, or that the version cannot express.
         CorruptTableError: the table is between two versions already.
         UnsupportedFeatureError: not a version to go to or to come from, or a feature that cannot be carried over.
     """
@@ -246,7 +246,7 @@ def _preparing(state: TableState, slices: list[FileSlice], version: int) -> list
     steps = [f"roll back the failed {one.action} {one.requested}" for one in failed]
     for one in state.timeline.pending():
         if one.action in ("compaction", "logcompaction", "rollback"):
-            what = "complete" if one.state is State.INFLIGHT or one.action == "rollback" else "carry out"
+            what = "complete" if one.state is State.INFLIGHT or one.action == "rollback" else "execute"
             steps.append(f"{what} the pending {one.action} {one.requested}")
     if slices:
         steps.append(f"compact {len(slices)} file groups that have log files")
@@ -261,7 +261,7 @@ def _metadata_steps(state: TableState, version: int) -> list[str]:
     steps = [f"drop the metadata partition {name}: {why}" for name, why in going.items()]
     kept = [name for name in config.metadata_partitions if name not in going]
     if kept and metadata_of(state) is None:
-        steps.append(f"build the metadata table anew, which cannot be trusted ({', '.join(kept)})")
+        steps.append(f"rebuild the metadata table, which cannot be trusted ({', '.join(kept)})")
     elif kept:
         steps.append(f"move the metadata table along ({', '.join(kept)})")
     return steps

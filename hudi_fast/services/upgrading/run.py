@@ -8,8 +8,8 @@
     check     the metadata table
 
 Until ``hoodie.properties`` is switched the table is one of the old version, from then on one of the new: a crash leaves
-files that nobody reads, and perhaps a metadata table that is passed over until it is built anew. The same call made
-again goes on from there. Writers on this machine wait; those on others, and real Hudi's, must be stopped for the while,
+unused files, and perhaps a metadata table that is ignored until it is built again. The same call continues
+from there. Writers on this machine wait; those on others, and real Hudi's, must be stopped for the while,
 as Apache Hudi asks for too. Readers that began before the switch may miss the timeline when they look for it after.
 
 Source: UpgradeDowngrade#run, release 1.2.0, which moves timelines before it changes the properties.

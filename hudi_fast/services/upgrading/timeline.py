@@ -87,7 +87,7 @@ def copy_timeline(storage: Storage, source: TableConfig, target: TableConfig) ->
 
 
 def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
-    """Delete the files of a timeline that nobody reads any more.
+    """Delete the files of a timeline that is no longer read.
 
     Args:
         storage: of the table, whose properties name another layout.

@@ -1,1 +1,1 @@
-"""The metadata table compared with the files and rows that it speaks of."""
+"""Comparing the metadata table with the files and rows of the table."""

@@ -4,9 +4,9 @@
 
     expected, found ─► by key, in compiled code ─► missing | stale | different ─► text, for those alone
 
-What is missing or wrong in the metadata table misleads readers and is always told. What is there without need is told
-where it misleads: a key of the record index that no row has, statistics of a file that is gone; not an entry for a file
-of a failed write, which readers pass over.
+Missing or wrong records mislead readers and are always reported. Superfluous records are reported if they mislead: a
+key of the record index that no row has, or statistics of a deleted file. Readers skip the entry of a file of a failed
+write, so it is not reported.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the metadata table tells what the table holds: every partition of it against the files themselves.
+"""Compares every partition of the metadata table with the files of the table.
 
 ::
 
@@ -257,7 +257,7 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
 
 
 def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
-    """Differences but for log files of which nothing counts, and partitions of nothing else: nobody misses them."""
+    """Differences but for log files of which nothing counts, and partitions of nothing else: readers skip them."""
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
     return rows.filter(pa.array([not _is_harmless(validation, *each) for each in named], pa.bool_()))
 

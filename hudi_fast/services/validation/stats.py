@@ -6,8 +6,8 @@
                                   └──► as values of the column: least, greatest, counts ─► differences
 
 What is stored may differ where the values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
-partition may be wider than the files, and never narrower: the record of a write comes after that of a service which
-was planned before it and ended after it, and replaces it. Release 1.2 leaves nulls out of the number
+partition may be wider than the files, and never narrower: the record of a write follows, and replaces, that of a
+service which was planned before it and ended after it. Release 1.2 leaves nulls out of the number
 of values of an expression (SparkMetadataWriterUtils), and of nothing else: that number is not compared.
 """
 
@@ -44,7 +44,7 @@ class StatsSeen:
         """Rows of one file group: those that there should be, those that there are.
 
         Files without values need no statistics, and of logs of deletes Apache Hudi does not always keep some. Nor do
-        partitions: they have none after writers who met in them, until the next one comes.
+        partitions after concurrent writes, until the next write.
         """
         of_files = pc.not_equal(expected.column("type"), PARTITION_STATS)
         with_values = expected.filter(pc.and_(of_files, pc.greater(expected.column("value_count"), 0)))
