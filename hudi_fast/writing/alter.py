@@ -1,4 +1,4 @@
-"""Altering the columns of a table: an empty commit with another schema, and the schema commit that goes with it.
+"""Altering the columns of a table: an empty commit with another schema, and its schema commit.
 
 ::
 
@@ -62,7 +62,7 @@ class _Altering:
 
     Attributes:
         state: the table; its history is that of before, with at least one version.
-        plan: a commit that brings no rows, with the columns of after.
+        plan: a commit without rows, with the new columns.
     """
 
     state: TableState

@@ -18,7 +18,7 @@ import math
 from hudi_fast.merging.gather import gather_array
 from hudi_fast.timeline.commit_metadata import WriteStat
 from hudi_fast.writing.append import append_log
-from hudi_fast.writing.conflicts.early import require_nobody_ahead
+from hudi_fast.writing.conflicts.early import require_no_earlier_writer
 from hudi_fast.writing.key_footer import KeyFooter
 from hudi_fast.writing.located import with_row_numbers
 from hudi_fast.writing.output_file import BATCH_ROWS, OutputFile, Rows, chunks, new_rows
@@ -38,7 +38,7 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
         CommitConflictError: early conflict detection found another writer of the file group.
     """
     if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # others know of it
-        require_nobody_ahead(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
+        require_no_earlier_writer(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
     ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
     if work.slice is None:
         return _create_file_group(plan, work, incoming)

@@ -45,7 +45,7 @@ from hudi_fast.writing.conflicts.checks import (
     pin,
     plan_with_merged_schema,
     require_no_conflicts,
-    require_nobody_else,
+    require_no_other_commit,
 )
 from hudi_fast.writing.conflicts.early import early_detection
 from hudi_fast.writing.conflicts.missing_files import conflict_of_missing_file
@@ -243,7 +243,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
         plan = plan_with_merged_schema(instant, plan, pinned, state, options)
         metadata = replace(metadata, extra_metadata={**metadata.extra_metadata, **schema_metadata(plan)})
     elif plan.is_dml:
-        require_nobody_else(instant, pinned.state)
+        require_no_other_commit(instant, pinned.state)
     if options.rolls_back_clustering and plan.allows_clustering_updates:
         release_groups(session, metadata.write_stats())
     recorded: list[MetadataTable | None] = []

@@ -42,12 +42,12 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     tag = _tag_by_index if plan.index.uses_records else _tag_by_files
     slices, matches = tag(plan, incoming, rows, run)
     unknown = untagged_rows(rows, matches, incoming.count)
-    settled = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
-    moving = _distinct([match.incoming_rows[moved] for match, moved in settled if moved is not None])
-    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in settled]
+    resolved = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
+    moving = _distinct([match.incoming_rows[moved] for match, moved in resolved if moved is not None])
+    staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in resolved]
     moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
     inserts = np.sort(np.concatenate([unknown, moving]))
-    return _assign_all(plan, incoming, slices, settled, inserts, codes, names)
+    return _assign_all(plan, incoming, slices, resolved, inserts, codes, names)
 
 
 def _tag_by_files(plan: WritePlan, incoming: Incoming, rows: Rows, run: Runner) -> tuple[_Slices, list[SliceMatches]]:
@@ -102,13 +102,13 @@ def _assign_all(
     plan: WritePlan,
     incoming: Incoming,
     slices: dict[str, list[FileSlice]],
-    settled: Iterable[tuple[SliceMatches, npt.NDArray[np.bool_] | None]],
+    resolved: Iterable[tuple[SliceMatches, npt.NDArray[np.bool_] | None]],
     inserts: Rows,
     codes: npt.NDArray[np.int32],
     names: list[str],
 ) -> list[FileGroupWork]:
     by_partition: dict[str, list[tuple[SliceMatches, npt.NDArray[np.bool_] | None]]] = {}
-    for match, moved in settled:
+    for match, moved in resolved:
         by_partition.setdefault(match.slice.partition, []).append((match, moved))
     works: list[FileGroupWork] = []
     for number, name in enumerate(sorted({*by_partition, *(names[code] for code in np.unique(codes[inserts]))})):

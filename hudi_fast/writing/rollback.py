@@ -7,11 +7,11 @@
         ─► delete files, take log blocks back ─► the metadata table's commit ─► delete the instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
-tells readers to pass over its blocks. A compaction or clustering that failed is requested again afterwards: its
-plan stands.
+tells readers to ignore its blocks. A failed compaction or clustering is requested again afterwards: its plan stays
+valid.
 
-Every step can be repeated, so a rollback that died is finished by the next writer from its plan. It is not complete
-before all files are gone: one that stayed would be taken for a committed one when the timeline has moved on.
+Every step can be repeated, so the next writer finishes an abandoned rollback from its plan. The rollback completes only
+after all files are deleted: a remaining file would later be mistaken for a committed one.
 
 Sources: ``BaseRollbackActionExecutor``, ``CopyOnWriteRollbackActionExecutor``, ``RollbackHelper``, ``RollbackHelperV1``
 (Hudi 1.2.0).

@@ -12,7 +12,7 @@ from hudi_fast.errors import CommitConflictError, ConfigError
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.conflicts.checks import check_mode, pin, require_nobody_else
+from hudi_fast.writing.conflicts.checks import check_mode, pin, require_no_other_commit
 from tests.support.small_tables import options, plain_rows
 from tests.writing.plans import INSTANT, drafted
 
@@ -33,10 +33,10 @@ BUCKET = {
 def test_a_write_alone_on_the_table_has_no_conflict(tmp_path: Path) -> None:
     hf.write(plain_rows([0]), tmp_path, options())
     state = load_state(Storage(tmp_path))
-    require_nobody_else(OWN, state)
+    require_no_other_commit(OWN, state)
     other = hf.write(plain_rows([1]), tmp_path, options())
     with pytest.raises(CommitConflictError, match=INSTANT) as raised:
-        require_nobody_else(OWN, state)
+        require_no_other_commit(OWN, state)
     assert raised.value.other == other.instant
 
 
@@ -46,7 +46,7 @@ def test_compactions_change_no_rows(tmp_path: Path) -> None:
         hf.write(plain_rows([0], ts=ts), tmp_path, settings)
     state = load_state(Storage(tmp_path))
     hf.HudiTable.open(tmp_path).services.compact(options={"hoodie.compact.inline.max.delta.commits": "1"})
-    require_nobody_else(OWN, state)
+    require_no_other_commit(OWN, state)
 
 
 def test_columns_are_pinned_where_writers_may_change_them(tmp_path: Path) -> None:

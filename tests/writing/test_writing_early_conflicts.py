@@ -24,7 +24,7 @@ from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import complete, create_requested, to_inflight
 from hudi_fast.view.slices import FileSlice, latest_slices
 from hudi_fast.view.table_state import load_state
-from hudi_fast.writing.conflicts.early import EarlyDetection, require_nobody_ahead
+from hudi_fast.writing.conflicts.early import EarlyDetection, require_no_earlier_writer
 from hudi_fast.writing.conflicts.touched import FileGroup
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.markers import create_marker, make_marker_folder, marked_in_partition, marker_instants
@@ -108,7 +108,7 @@ def table(tmp_path: Path) -> Table:
 def is_ahead(table: Table, group: FileGroup, detection: EarlyDetection | None = None, instant: str = OWN) -> bool:
     """Whether somebody is in the way of a write to a file group."""
     try:
-        require_nobody_ahead(detection or EarlyDetection(RULE), table.storage, table.config, instant, group)
+        require_no_earlier_writer(detection or EarlyDetection(RULE), table.storage, table.config, instant, group)
     except CommitConflictError as error:
         return (error.instant, error.file_groups) == (instant, (group,))
     return False

@@ -35,7 +35,7 @@ from hudi_fast.writing.plan import WritePlan
 from hudi_fast.writing.rollback_plan import log_of, pending_rollback_of, rollback_of
 from hudi_fast.writing.schema_commit import stored_columns
 
-__all__ = ["Pinned", "check_mode", "pin", "plan_with_merged_schema", "require_no_conflicts", "require_nobody_else"]
+__all__ = ["Pinned", "check_mode", "pin", "plan_with_merged_schema", "require_no_conflicts", "require_no_other_commit"]
 
 _NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 _FIRST_NON_BLOCKING = 8
@@ -195,7 +195,7 @@ def _require_what_it_listed(instant: Instant, pinned: TableState, now: TableStat
         )
 
 
-def require_nobody_else(instant: Instant, pinned: TableState) -> None:
+def require_no_other_commit(instant: Instant, pinned: TableState) -> None:
     """Refuse DML in single-writer mode if another writer has committed since the table state was pinned.
 
     The lock excludes other writers on this machine; writers on other machines do not take it.

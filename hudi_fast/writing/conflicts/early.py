@@ -30,7 +30,7 @@ from hudi_fast.timeline.instant import Instant
 from hudi_fast.writing.conflicts.touched import FileGroup, touched_groups
 from hudi_fast.writing.markers import marked_in_partition, marker_instants
 
-__all__ = ["EarlyDetection", "early_detection", "require_nobody_ahead"]
+__all__ = ["EarlyDetection", "early_detection", "require_no_earlier_writer"]
 
 _BUCKET_DIGITS = 8
 _WRITES = ("commit", "deltacommit")
@@ -71,7 +71,7 @@ def early_detection(options: WriteOptions, pinned: Timeline, has_buckets: bool) 
     )
 
 
-def require_nobody_ahead(
+def require_no_earlier_writer(
     detection: EarlyDetection, storage: Storage, config: TableConfig, instant: str, group: FileGroup
 ) -> None:
     """Check a file group for earlier writers, right before its marker is created.
