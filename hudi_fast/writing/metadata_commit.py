@@ -2,13 +2,13 @@
 
 ::
 
-    before it begins      ensure_metadata      settled, rebuilt if it is not to be trusted; what options want is built,
-                                               what they do not want goes
-    before it is visible  record_in_metadata   its delta commit, for every partition that there is
+    before it begins      ensure_metadata      resolve pending instants, rebuild an untrusted table; build enabled
+                                               indexes, drop disabled ones
+    before it is visible  record_in_metadata   its delta commit, for every existing partition
     once it is visible    maintain_metadata    compaction and cleaning; a failure there is a warning
 
-All under the table's lock. Partitions that exist are kept up whatever the options say: Apache Hudi trusts them blindly,
-and one that missed a commit makes rows vanish. What cannot be kept up is dropped instead, and a warning names it.
+All under the table's lock. Every existing partition is updated whatever the options are: Apache Hudi trusts it without
+checks, and queries lose rows if it missed a commit. A partition that cannot be updated is dropped with a warning.
 
 Source: metadata reference 2.7 to 2.12.
 """
@@ -193,7 +193,7 @@ def metadata_without_pending(session: TableSession) -> MetadataTable | None:
         session: the call; failed writes of the data table were rolled back.
 
     Returns:
-        None when there is none, or none that can be trusted and read.
+        None without a table that can be trusted and read.
     """
     state = session.state
     table = metadata_of(state)
@@ -250,13 +250,15 @@ def _resting_on(name: str, present: Iterable[str]) -> list[str]:
 
 
 def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: MetadataOptions) -> list[str]:
-    """Partitions that options tell to go, and with a warning those that cannot be kept up."""
+    """Partitions that options disable, and with a warning those that cannot be kept up to date."""
     present = [*table.partitions, *table.building]
     asked = [name for name in present if name in _dropped(options)]
-    told = list(dict.fromkeys([*asked, *(one for name in asked for one in _resting_on(name, present))]))
+    disabled = list(dict.fromkeys([*asked, *(one for name in asked for one in _resting_on(name, present))]))
     stuck: dict[str, HudiError] = {}
     for name in present:
-        if name not in told and (problem := _obstacle(producer_context(state, plan, options, table, ()), table, name)):
+        if name not in disabled and (
+            problem := _obstacle(producer_context(state, plan, options, table, ()), table, name)
+        ):
             stuck[name] = problem
     for name, problem in list(stuck.items()):
         for one in _resting_on(name, present):
@@ -267,7 +269,7 @@ def _to_drop(state: TableState, plan: FilePlan, table: MetadataTable, options: M
             HudiWarning,
             stacklevel=2,
         )
-    return [*told, *stuck]
+    return [*disabled, *stuck]
 
 
 def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> HudiError | None:
@@ -290,7 +292,7 @@ def producer_context(
         state: the table.
         plan: of the write or service: columns of the table, and how its rows merge.
         options: which columns have statistics, what kind of record index there is to be.
-        table: the metadata table; None when there is none.
+        table: the metadata table; None without one.
         wanted: partitions that are to be there besides those of ``table``.
     """
     config = state.config

@@ -285,11 +285,11 @@ class Incoming:
         rows: n rows of the plan's ``schema``; no columns for a delete by key.
         keys: n record keys (string, one chunk, no nulls); None for auto-generated keys not yet made.
         partitions: n partition paths, dictionary<int32, string>.
-        deletes: bool[n], rows that delete their key; None when there are none.
+        deletes: bool[n], rows that delete their key; None without deletes.
         ordering: ordering columns, n values each; empty when ordering values do not decide, and for deletes by key,
             which win over everything stored.
-        groups: where the stored rows are that the rows were worked out from; None for rows from outside.
-        inserted: of such rows bool[n], whether they are new; None for rows from outside.
+        groups: file ids of the stored rows that DML rows were computed from; None for other writes.
+        inserted: bool[n], DML rows that are new; None for other writes.
         checked: whether a new row may have a stored key, which is refused.
     """
 
@@ -344,10 +344,10 @@ class FileGroupWork:
         slice: its newest slice; None for a new file group.
         base_rows: int64[m], ascending: rows of the base file whose keys come in; -1 each where there is no base file.
         incoming_rows: int64[m]: the incoming row for each of them.
-        moved: bool[m]: matches whose row moves to another partition, so that the stored row goes; None for none.
+        moved: bool[m]: matches whose row moves to another partition: the stored row is deleted; None without moves.
         inserts: int64[k]: incoming rows that are appended.
-        token: who writes.
-        first_sequence: number of the first sequence number to hand out.
+        token: write token.
+        first_sequence: first sequence number to assign.
     """
 
     partition: str
