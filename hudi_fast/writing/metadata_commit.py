@@ -305,7 +305,7 @@ def producer_context(
         storage=state.storage,
         config=config,
         view=state.view,
-        merge=plan.merge_of(state),
+        merge=replace(plan.merge_of(state), history=state.view.history),
         metadata=table,
         schema=plan.schema,
         indexed_columns=tuple(columns),

@@ -227,7 +227,7 @@ class FilePlan:
             table_version=self.config.version,
             rules=self.rules,
             key_config=self.stored_key_config,
-            history=state.view.history,
+            history=self.view.history,
         )
 
 

@@ -21,6 +21,7 @@ from hudi_fast.writing.markers import create_marker, make_marker_folder
 from hudi_fast.writing.settings import Settings
 from tests.services.clean_tables import save, services, write_times, writes
 from tests.support.instrumented_storage import RecordingStorage
+from tests.support.sessions import session_of
 from tests.support.small_tables import plain_rows, table_rows
 
 KEEP = {
@@ -271,15 +272,19 @@ def settings_of(options: dict[str, Any]) -> Settings:
     return Settings.from_options(options)
 
 
-def test_after_a_write_what_is_not_due_costs_one_listing(tmp_path):
+def test_after_a_write_what_is_not_due_asks_storage_nothing(tmp_path):
     options = {**writes(metadata=False), **KEEP, "hoodie.archive.automatic": "true"}
     write_times(tmp_path, 3, options)
     storage = RecordingStorage(tmp_path)
-    assert archive_after_write(storage, settings_of(options)) is None
-    assert [call.name for call in storage.calls] == ["read_bytes", "list_dir"]
-    write_times(tmp_path, 1, {**options, "hoodie.archive.automatic": "false"}, first=4)
-    assert archive_after_write(storage, settings_of({**options, "hoodie.archive.automatic": "false"})) is None
-    done = archive_after_write(storage, settings_of(options))
+    session = session_of(storage, options)
+    assert len(session.timeline.writes()) == 3  # a write has the state
+    storage.calls.clear()
+    assert archive_after_write(session) is None
+    assert storage.calls == []
+    disabled = {**options, "hoodie.archive.automatic": "false"}
+    write_times(tmp_path, 1, disabled, first=4)
+    assert archive_after_write(session_of(storage, disabled)) is None
+    done = archive_after_write(session_of(storage, options))
     assert done is not None
     assert len(done.instants) == 2
 

@@ -230,10 +230,10 @@ def test_ranges_that_a_dead_resizing_left_behind_do_not_count(tmp_path):
 
 def test_other_tables_have_no_buckets_to_split(tmp_path):
     hf.write(plain_rows(range(4)), tmp_path, {**options(), **MOR})
-    with pytest.raises(UnsupportedFeatureError, match="no table of consistent hashing"):
+    with pytest.raises(UnsupportedFeatureError, match="not use consistent hashing"):
         resize_buckets(session_of(tmp_path))
     chosen = {"hoodie.clustering.plan.strategy.class": "SparkConsistentBucketClusteringPlanStrategy"}
-    with pytest.raises(UnsupportedFeatureError, match="no table of consistent hashing"):
+    with pytest.raises(UnsupportedFeatureError, match="not use consistent hashing"):
         hf.HudiTable.open(tmp_path).services.cluster(chosen)
 
 

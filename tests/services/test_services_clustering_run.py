@@ -206,7 +206,7 @@ def test_a_clustering_of_another_program_that_shows_signs_of_life_is_left_alone(
     state = load_state(storage)
     to_inflight(storage, state.config, state.timeline.pending()[0])
     storage.write_bytes(f".hoodie/.heartbeat/{planned.instant}", b"")
-    with pytest.raises(hf.CommitConflictError, match="being carried out by another writer"):
+    with pytest.raises(hf.CommitConflictError, match="is run by another process"):
         services(tmp_path).cluster()
     assert pending(tmp_path) == [(planned.instant, State.INFLIGHT)]
     long_ago = time.time() - 600

@@ -15,10 +15,10 @@ from hudi_fast.services.compaction.log_run import schedule_log_compaction
 from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.service_plans import CompactionPlan
 from hudi_fast.view.table_state import load_state, read_commit
-from hudi_fast.writing.settings import Settings
 from tests.services.golden_compactions import before_compaction, logical_stats, rows_of_files
 from tests.support.golden import Golden, golden_names
 from tests.support.mor_tables import blocks_of
+from tests.support.sessions import session_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The metadata table of:hudi_fast.HudiWarning")
 
@@ -115,10 +115,9 @@ def same(one: pa.Table, other: pa.Table) -> bool:
 
 def test_log_compaction_is_not_due_before_enough_delta_commits(golden: Callable[[str], Golden]) -> None:
     before = before_compaction(golden("mor_v9_log_compacted"), 1, "LOG_COMPACT")
-    settings = Settings.from_options({**LOGS, "hoodie.log.compaction.blocks.threshold": "3"})
-    storage = Storage(before.table.path)
-    assert schedule_log_compaction(storage, settings, if_due=True) is None
-    assert schedule_log_compaction(storage, settings, if_due=False) is not None
+    session = session_of(before.table.path, {**LOGS, "hoodie.log.compaction.blocks.threshold": "3"})
+    assert schedule_log_compaction(session, if_due=True) is None
+    assert schedule_log_compaction(session, if_due=False) is not None
 
 
 def sorted_rows(table: hf.HudiTable, leave_out: tuple[str, ...], query_type: str = "snapshot") -> pa.Table:

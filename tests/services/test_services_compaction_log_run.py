@@ -15,8 +15,8 @@ from hudi_fast.timeline.instant import State
 from hudi_fast.timeline.transition import to_inflight
 from hudi_fast.view.table_state import load_state
 from hudi_fast.writing.markers import create_marker, make_marker_folder
-from hudi_fast.writing.settings import Settings
 from tests.support.mor_tables import VERSIONS, blocks_of, log_files, mor_options, newest_commit
+from tests.support.sessions import session_of
 from tests.support.small_tables import assert_tidy, listing, plain_rows, rows_of, table_rows
 
 TWO = {"hoodie.log.compaction.blocks.threshold": "2"}
@@ -128,10 +128,10 @@ def test_slices_that_are_about_to_be_compacted_are_left_alone(tmp_path: Path) ->
 def test_blocks_count_where_there_are_few_files(tmp_path: Path) -> None:
     make(tmp_path, "9", {"hoodie.logfile.data.block.max.size": "1"})  # a block for each row
     assert len(log_files(tmp_path)) == 3
-    settings = Settings.from_options({"hoodie.log.compaction.blocks.threshold": "7"})
-    more = Settings.from_options({"hoodie.log.compaction.blocks.threshold": "8"})
-    assert schedule_log_compaction(Storage(tmp_path), more, if_due=False) is None
-    assert schedule_log_compaction(Storage(tmp_path), settings, if_due=False) is not None
+    due = session_of(tmp_path, {"hoodie.log.compaction.blocks.threshold": "7"})
+    more = session_of(tmp_path, {"hoodie.log.compaction.blocks.threshold": "8"})
+    assert schedule_log_compaction(more, if_due=False) is None
+    assert schedule_log_compaction(due, if_due=False) is not None
 
 
 def test_one_that_fails_leaves_nothing(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_secondary_index_brings_the_record_index_that_it_rests_on(tmp_path: Pa
     assert_valid(tmp_path)
     steps = hf.HudiTable.open(tmp_path).explain(pc.field("text") == "z20").to_pylist()
     assert "secondary_index_words" in str(steps)
-    with pytest.raises(hf.ConfigError, match=r"secondary_index_words rests on it"):
+    with pytest.raises(hf.ConfigError, match=r"secondary_index_words requires it"):
         services(tmp_path).drop_index("record_index")
     assert services(tmp_path).drop_index("words") == ("secondary_index_words",)
     assert services(tmp_path).drop_index("record_index") == ("record_index",)

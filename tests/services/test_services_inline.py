@@ -65,14 +65,16 @@ def test_options_that_say_who_compacts(more: dict[str, str], tmp_path: Path) -> 
     assert actions(tmp_path) == ["deltacommit"] * 2
 
 
-def test_the_table_object_compacts_only_when_it_is_told_to(tmp_path: Path) -> None:
+def test_the_table_object_compacts_by_the_same_defaults_as_write(tmp_path: Path) -> None:
     write(tmp_path, mor(inline="false"), 1)
     table = hf.HudiTable.open(tmp_path)
-    table.upsert(plain_rows([1], ts=2), mor(commits="1"))
+    table.upsert(plain_rows([1], ts=2), mor(commits="1", inline="false"))
     assert "commit" not in actions(tmp_path)
-    table.upsert(plain_rows([1], ts=3), mor(commits="1", inline="true"))
+    table.upsert(plain_rows([1], ts=3), mor(commits="1"))
     assert actions(tmp_path)[-1] == "commit"
-    table.delete(plain_rows([1]), mor(commits="1", inline="true"))
+    table.delete(plain_rows([1]), mor(commits="1"))
+    assert actions(tmp_path)[-2:] == ["deltacommit", "commit"]
+    table.update(None, {"text": "'new'"}, mor(commits="1"))
     assert actions(tmp_path)[-2:] == ["deltacommit", "commit"]
 
 
@@ -123,7 +125,7 @@ def test_a_service_that_fails_is_an_error_or_a_warning_and_the_write_stays(tmp_p
     assert note.startswith("The write ")
     assert "is committed" in note
     assert actions(tmp_path) == ["deltacommit"] * 3
-    with pytest.warns(hf.HudiWarning, match="is committed; what failed is a service after it"):
+    with pytest.warns(hf.HudiWarning, match="is committed; a service after it failed"):
         hf.write(plain_rows([9], ts=4), tmp_path, mor(commits="1", fail="false"))
     assert actions(tmp_path) == ["deltacommit"] * 4
 
@@ -246,8 +248,8 @@ def test_a_write_whose_clean_fails_is_committed(tmp_path: Path) -> None:
     planned.write_bytes(b"Obj\x01 no plan")
     with pytest.raises(hf.CorruptTableError) as caught:
         hf.write(plain_rows([9], ts=8), tmp_path, settings)
-    assert any("is committed; what failed is a service after it" in note for note in caught.value.__notes__)
-    with pytest.warns(hf.HudiWarning, match="is committed; what failed is a service after it"):
+    assert any("is committed; a service after it failed" in note for note in caught.value.__notes__)
+    with pytest.warns(hf.HudiWarning, match="is committed; a service after it failed"):
         hf.write(plain_rows([9], ts=9), tmp_path, {**settings, "hoodie.write.can.ignore.post.commit.failures": "true"})
     assert table_rows(tmp_path)["k00009"] == ("p1", 9, "a9")
 

@@ -309,7 +309,7 @@ def test_before_version_8_a_compaction_that_was_logged_on_top_of_stays(tmp_path:
     assert planned is not None
     hf.write(plain_rows([3], ts=4, text="d"), tmp_path, settings)
     before = listing(tmp_path)
-    with pytest.raises(hf.ConfigError, match=r"have logged to slices that begin at it .*Carry it out"):
+    with pytest.raises(hf.ConfigError, match=r"have logged to slices that begin at it .*Execute it"):
         services(tmp_path).rollback(planned.instant)
     assert listing(tmp_path) == before
     services(tmp_path).compact(pending_only=True)
@@ -439,7 +439,7 @@ def test_a_plan_that_no_longer_fits_is_not_carried_out(tmp_path: Path) -> None:
     assert failed.instants == ()
     dead_write(tmp_path)
     before = listing(tmp_path)
-    with pytest.raises(hf.CommitConflictError, match=f"does not fit .*{LATER}"):
+    with pytest.raises(hf.CommitConflictError, match=f"no longer fits .*{LATER}"):
         services(tmp_path).rollback(plan=failed)
     assert listing(tmp_path) == before
 

@@ -11,7 +11,6 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.formats.avro.container import read_single_record
 from hudi_fast.services.recovery.savepoints import read_savepoint
-from hudi_fast.timeline.clock import InstantClock
 from hudi_fast.timeline.instant import Instant, State
 from hudi_fast.timeline.transition import revert_to_inflight, to_inflight
 from hudi_fast.writing.rollback import request_rollback
@@ -19,6 +18,7 @@ from hudi_fast.writing.rollback_plan import plan_rollback
 from tests.support.golden import Golden
 from tests.support.instrumented_storage import FaultyStorage, InjectedFaultError, RecordingStorage
 from tests.support.rollback_tables import COW, KINDS, MOR, instants_of, services, services_on, settings_of, state_of
+from tests.support.sessions import session_of
 from tests.support.small_tables import listing, plain_rows, table_rows
 
 OPERATION = "hoodie.datasource.write.operation"
@@ -142,9 +142,9 @@ def test_a_commit_whose_rollback_is_pending_is_refused(tmp_path: Path) -> None:
     state = state_of(tmp_path)
     written = state.timeline.find(commits[2])
     assert written is not None
-    clock = InstantClock(state.config.timezone)
-    plan = plan_rollback(state.storage, state.config, written)
-    pending = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    session = session_of(tmp_path)
+    with session.locked():
+        pending = request_rollback(session, plan_rollback(state.storage, state.config, written))
     with pytest.raises(hf.ConfigError, match=f"its rollback {pending.requested} is pending"):
         services(tmp_path).savepoint(commits[2])
     assert instants_of(tmp_path, "savepoint") == []

@@ -131,7 +131,7 @@ def test_one_that_fails_is_reported_with_what_was_done_before_it(tmp_path: Path)
     log.write_bytes(b"no log file")
     with pytest.raises(hf.CorruptTableError) as caught:
         services(tmp_path).run_pending(settings)
-    assert any("0 pending services were done" in note for note in caught.value.__notes__)
+    assert any("0 pending services were run" in note for note in caught.value.__notes__)
     log.write_bytes(content)
     assert [row[2:4] for row in pending(tmp_path)] == [("REQUESTED", "index"), ("REQUESTED", "compact")]
     assert len(services(tmp_path).run_pending(settings)) == 2

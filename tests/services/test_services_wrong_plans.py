@@ -86,7 +86,7 @@ def test_a_plan_that_is_cut_off_is_named_with_what_to_do(tmp_path, action, rows)
     file.write_bytes(file.read_bytes()[:40])
     with pytest.raises(hf.CorruptTableError, match=plan.instant) as met:
         {"clean": services.clean, "clustering": services.cluster, "compaction": services.compact}[action]()
-    note = f"It is the plan of the {action} {plan.instant} of {tmp_path}/t, which is pending."
+    note = f"It is the plan of the pending {action} {plan.instant} of {tmp_path}/t."
     assert [one.startswith(note) for one in met.value.__notes__] == [True]
     services.repair()
     assert services.pending().num_rows == 0
