@@ -106,18 +106,18 @@ def of_replaced(timeline: Timeline, clean: str, earliest: str, savepoints: Seque
         savepoints: those that it saw.
     """
     replaces = [one for one in timeline.instants if one.action in _REPLACES]
-    since, told = "", "there has been no clean"
+    since, reason = "", "there has been no clean"
     if clean and not earliest:
-        since, told = clean, f"the last clean ({clean}) came before it"
+        since, reason = clean, f"the last clean ({clean}) came before it"
     elif clean:
-        since, told = earliest, f"the last clean ({clean}) retained {earliest}"
+        since, reason = earliest, f"the last clean ({clean}) retained {earliest}"
         saved = min(savepoints, default="")
         if saved and saved < earliest and any(saved <= one.requested <= earliest for one in replaces):
-            since, told = saved, f"the last clean ({clean}) kept files of the savepoint {saved}"
+            since, reason = saved, f"the last clean ({clean}) kept files of the savepoint {saved}"
     first = next((one for one in replaces if one.requested >= since), None)
     if first is None:
         return None
-    return Bound(first.requested, f"the {first.action} {first.requested} replaced files that are still there: {told}")
+    return Bound(first.requested, f"the {first.action} {first.requested} replaced files that are still there: {reason}")
 
 
 def of_metadata_table(config: TableConfig, timeline: Timeline, compacted: str | None) -> Bound | None:

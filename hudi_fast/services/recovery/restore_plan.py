@@ -79,7 +79,7 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
     """Check that the files of the savepoint exist, before newer instants are rolled back.
 
     Raises:
-        CommitConflictError: before table version 8: a write that stays lies on top of a compaction that goes.
+        CommitConflictError: before table version 8: a write that stays lies on top of a compaction that is rolled back.
         ConfigError: writes since have been archived.
         CorruptTableError: files of the savepoint are gone.
     """

@@ -122,7 +122,7 @@ def delete_savepoint(session: TableSession, instant: str) -> None:
     """Delete a savepoint. Cleans may delete its files from now on.
 
     Raises:
-        ConfigError: there is none, or a restore is pending.
+        ConfigError: it does not exist, or a restore is pending.
     """
     storage = session.storage
     with session.locked() as state:

@@ -49,7 +49,7 @@ def find_target(state: TableState, instant: str) -> Instant:
         instant: requested time.
 
     Raises:
-        ConfigError: there is none on the timeline, or it is of an action that is not undone.
+        ConfigError: it is not on the timeline, or its action cannot be rolled back.
     """
     timeline = state.timeline
     found = [one for one in timeline.instants if one.requested == instant and one.action != "savepoint"]

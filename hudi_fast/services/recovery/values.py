@@ -58,7 +58,7 @@ class PlannedRollback:
     Attributes:
         instants: requested times of the instants that go, or wait again, in that order.
         files: that it touches.
-        rebuilt: partitions of the metadata table that cannot be taken back, and are built anew.
+        rebuilt: partitions of the metadata table that cannot be rolled back, and are built again.
         asked: the instant that was asked for; None for all failed writes.
     """
 
@@ -119,7 +119,7 @@ class PlannedRestore:
         savepoint: requested time of the commit that will be the newest.
         instants: requested time and action of each instant that is rolled back, in that order.
         files: that it touches.
-        rebuilt: partitions of the metadata table that cannot be taken back, and are built anew.
+        rebuilt: partitions of the metadata table that cannot be rolled back, and are built again.
         resumes: requested time of the abandoned restore that is continued; empty for none.
     """
 
