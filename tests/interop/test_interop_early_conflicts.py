@@ -13,13 +13,12 @@ from typing import Any
 import pytest
 
 import hudi_fast as hf
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.storage.base import Storage
-from hudi_fast.writing.flow import run_write
 from hudi_fast.writing.local import LocalEngine
 from hudi_fast.writing.plan import WriteOutcome, WritePlan
 from tests.interop.sides import Sides, after_upsert, trip_options, trips
 from tests.peer.client import PeerError
+from tests.support.sessions import write_engine
 
 EARLY = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
@@ -57,7 +56,7 @@ def at_work(sides: Sides, rows: Any) -> Iterator[None]:
 
     def write() -> None:
         try:
-            run_write(engine, Storage(sides.path), WriteOptions.from_options(sides.options), "append")
+            write_engine(engine, Storage(sides.path), sides.options, "append")
         except BaseException as error:
             failures.append(error)
 

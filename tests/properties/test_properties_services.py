@@ -21,7 +21,6 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import hudi_fast as hf
-from hudi_fast.services.carriers import in_process
 from hudi_fast.services.table_services import TableServices
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.table_state import load_state
@@ -255,7 +254,7 @@ class ServedTable(RuleBasedStateMachine):
     def a_service_dies(self, verb: str, at: int) -> None:
         if not self.is_mor and "compact" in verb:
             return
-        services = TableServices(FaultyStorage(self.path, at=at, die=True), lambda spark: in_process())
+        services = TableServices(FaultyStorage(self.path, at=at, die=True))
         self.until_it_dies(lambda: getattr(services, verb)(options={**self.options, **NOW}))
 
     @precondition(lambda self: self.has_metadata())

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hudi_fast.reading.skipping.bounds import Bounds, may_match
 from hudi_fast.reading.conditions import Column, parse_filter
+from hudi_fast.reading.skipping.bounds import Bounds, may_match
 
 KINDS: dict[str, pa.DataType] = {
     "i": pa.int32(),

@@ -1,0 +1,95 @@
+"""Every source module has a test module that its name leads to.
+
+A test module covers a source module if it imports it, if it lies in the folder of that name and is named after it
+(``writing/key_footer.py``: ``tests/writing/test_writing_key_footer.py``), or if its docstring names it in full because
+the tests call it through the public interface (``Modules: hudi_fast.spark.dml``).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
+
+
+def is_reexport(path: Path) -> bool:
+    """Whether a module defines nothing but aliases of types."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    plain = (ast.Import, ast.ImportFrom, ast.Expr)
+    return all(
+        isinstance(node, plain)
+        or (isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias")
+        or (isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__")
+        for node in body
+    )
+
+
+def source_modules() -> dict[str, Path]:
+    """Modules of the package and of the kernels by their full names, without packages and mere aliases."""
+    found = {}
+    for folder, prefix in ((ROOT / "hudi_fast", "hudi_fast"), (ROOT / "kernels", "hudi_fast.kernels")):
+        for path in folder.rglob("*.py"):
+            if path.name != "__init__.py" and not is_reexport(path):
+                found[".".join((prefix, *path.relative_to(folder).with_suffix("").parts))] = path
+    return dict(sorted(found.items()))
+
+
+SOURCES = source_modules()
+
+
+@cache
+def covered_by_content() -> dict[str, set[str]]:
+    """Source modules that test modules import or name in their docstrings, with these test modules."""
+    found: dict[str, set[str]] = {}
+    for path in TESTS.rglob("test_*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = set(re.findall(r"hudi_fast(?:\.\w+)+", ast.get_docstring(tree) or ""))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names |= {str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)}
+        for name in names & SOURCES.keys():
+            found.setdefault(name, set()).add(path.relative_to(TESTS).as_posix())
+    return found
+
+
+def covered_by_name(name: str) -> set[str]:
+    """Test modules in the folder of a source module, or at the top, whose name has the name of the module."""
+    _, *folders, stem = name.split(".")
+    words = stem.strip("_")
+    candidates = TESTS.joinpath(*folders[:1]).glob("test_*.py")
+    return {path.relative_to(TESTS).as_posix() for path in candidates if f"_{words}_" in f"{path.stem}_"}
+
+
+def tests_of(name: str) -> set[str]:
+    """Test modules of a source module."""
+    return covered_by_content().get(name, set()) | covered_by_name(name)
+
+
+def test_modules_are_found() -> None:
+    assert len(SOURCES) > 400
+    assert "writing/test_writing_key_footer.py" in tests_of("hudi_fast.writing.key_footer")
+    assert tests_of("hudi_fast.writing.no_such_module") == set()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_module_has_a_test_module(name: str) -> None:
+    assert tests_of(name), (
+        f"No test module imports {name} or is named after it. Add a test of its behaviour; if tests call it through the "
+        "public interface alone, name the module in the docstring of theirs."
+    )
+
+
+@pytest.mark.parametrize("path", sorted(TESTS.rglob("test_*.py")), ids=lambda path: path.relative_to(TESTS).as_posix())
+def test_docstrings_name_modules_that_exist(path: Path) -> None:
+    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    for name in re.findall(r"^Modules: (.*?)(?:\.$|\Z)", text, re.MULTILINE | re.DOTALL):
+        for module in re.split(r",\s+", name.strip()):
+            assert module in SOURCES, f"{path.relative_to(ROOT)} names {module}, which does not exist"
