@@ -12,7 +12,6 @@ from hudi_fast.metadata_table.records import RECORD_SCHEMA, decode_records
 from hudi_fast.metadata_table.state import metadata_of, open_state
 from hudi_fast.metadata_table.updates.compact import compacted_entries
 from hudi_fast.storage.base import Storage
-from hudi_fast.view.slices import latest_slices
 from tests.support.small_tables import options, plain_rows
 
 
@@ -24,9 +23,8 @@ def test_entries_of_base_file_and_log_are_folded_in_key_order(tmp_path: Path) ->
     hf.write(plain_rows([3], ts=3), tmp_path, {**options(operation="delete"), **more})
     table = metadata_of(open_state(Storage(tmp_path)))
     assert table is not None
-    slices = latest_slices(table.state.view if hasattr(table, "state") else table.view, "record_index")
     keys: list[str] = []
-    for slice_ in slices:
+    for slice_ in table.groups("record_index"):
         assert slice_.log_files
         pieces = list(compacted_entries(table, "record_index", slice_, RECORD_SCHEMA))
         here = [pa.array(piece[0]).cast(pa.string()).to_pylist() for piece in pieces]
@@ -34,8 +32,7 @@ def test_entries_of_base_file_and_log_are_folded_in_key_order(tmp_path: Path) ->
         assert flat == sorted(flat)
         keys += flat
         for found, values in pieces:
-            decoded = decode_records(
-                PartitionKind.RECORD_INDEX, pa.array(found).cast(pa.string()), values, RECORD_SCHEMA, "here"
-            )
+            texts = pa.array(found).cast(pa.string())
+            decoded = decode_records(PartitionKind.RECORD_INDEX, texts, values, RECORD_SCHEMA, "here")
             assert decoded["file_id"].null_count == 0
     assert sorted(keys) == [f"k{number:05d}" for number in range(25) if number != 3]
