@@ -1,4 +1,7 @@
-"""Bootstraps: what becomes of a folder, what is refused, and everything else that is done to such tables."""
+"""Bootstraps: what becomes of a folder, what is refused, and everything else that is done to such tables.
+
+Modules: hudi_fast.bootstrapping.skeletons.
+"""
 
 from __future__ import annotations
 

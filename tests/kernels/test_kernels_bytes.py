@@ -1,4 +1,7 @@
-"""Machine operations and compiled helpers against their Python definitions."""
+"""Machine operations and compiled helpers against their Python definitions.
+
+Modules: hudi_fast.kernels._machine_ops.
+"""
 
 from __future__ import annotations
 

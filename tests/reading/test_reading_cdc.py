@@ -1,4 +1,7 @@
-"""Change queries: the answers of real Hudi, and a model's over tables that are written here."""
+"""Change queries: the answers of real Hudi, and a model's over tables that are written here.
+
+Modules: hudi_fast.reading.incremental.cdc_replay, hudi_fast.reading.incremental.verbs.
+"""
 
 from __future__ import annotations
 

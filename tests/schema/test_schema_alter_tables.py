@@ -1,4 +1,7 @@
-"""Tables whose columns were altered: read, written to, compacted, clustered, filtered, taken back."""
+"""Tables whose columns were altered: read, written to, compacted, clustered, filtered, taken back.
+
+Modules: hudi_fast.writing.alter_verbs, hudi_fast.writing.schema_commit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""How cleans run: when they are due, where they look, what they do about files that cannot be deleted."""
+"""How cleans run: when they are due, where they look, what they do about files that cannot be deleted.
+
+Modules: hudi_fast.services.cleaning.plan, hudi_fast.services.cleaning.metadata.
+"""
 
 from __future__ import annotations
 

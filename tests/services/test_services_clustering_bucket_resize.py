@@ -1,4 +1,7 @@
-"""Buckets of consistent hashing that split and merge: which ones, what becomes of their rows, and writers that die."""
+"""Buckets of consistent hashing that split and merge: which ones, what becomes of their rows, and writers that die.
+
+Modules: hudi_fast.services.clustering.bucket_plans.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Groups of a clustering become new file groups: the same rows, in the order asked for, copied or decoded."""
+"""Groups of a clustering become new file groups: the same rows, in the order asked for, copied or decoded.
+
+Modules: hudi_fast.services.clustering.copying, hudi_fast.services.clustering.new_files,
+hudi_fast.services.clustering.ordered_rows.
+"""
 
 from __future__ import annotations
 

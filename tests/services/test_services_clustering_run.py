@@ -1,4 +1,7 @@
-"""Clusterings carried out: rows stay, file groups become others, writers go on or are told, what died is done again."""
+"""Clusterings carried out: rows stay, file groups become others, writers go on or are told, what died is done again.
+
+Modules: hudi_fast.writing.pending_clusterings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compaction of tables of our own: rows stay, log files go into base files, writers go on, what died is done again."""
+"""Compaction of tables of our own: rows stay, log files go into base files, writers go on, what died is done again.
+
+Modules: hudi_fast.services.compaction.run, hudi_fast.services.compaction.slices, hudi_fast.services.compaction.work.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Log compaction of tables of our own."""
+"""Log compaction of tables of our own.
+
+Modules: hudi_fast.services.compaction.log_slices.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Indexes of live tables: built, planned, kept up, dropped; what died is taken away."""
+"""Indexes of live tables: built, planned, kept up, dropped; what died is taken away.
+
+Modules: hudi_fast.services.indexing.drop, hudi_fast.services.indexing.listing.
+"""
 
 from __future__ import annotations
 

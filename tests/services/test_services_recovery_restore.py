@@ -1,4 +1,7 @@
-"""Tables that are taken back to a savepoint."""
+"""Tables that are taken back to a savepoint.
+
+Modules: hudi_fast.services.recovery.withdraw.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Instants that are rolled back by name: what goes, what is refused, what the metadata table says afterwards."""
+"""Instants that are rolled back by name: what goes, what is refused, what the metadata table says afterwards.
+
+Modules: hudi_fast.services.recovery.rebuild, hudi_fast.services.recovery.target, hudi_fast.services.pending_deletes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What waits on the timeline, as a table, and carrying all of it out."""
+"""What waits on the timeline, as a table, and carrying all of it out.
+
+Modules: hudi_fast.services.scheduling.run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote."""
+"""Validation finds what is planted in a metadata table, and nothing in those that real Hudi wrote.
+
+Modules: hudi_fast.services.validation.run, hudi_fast.services.validation.compare,
+hudi_fast.services.validation.stats.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Change queries with Spark: what the local reader gives, columns and filters applied."""
+"""Change queries with Spark: what the local reader gives, columns and filters applied.
+
+Modules: hudi_fast.spark.reading.source_scan.
+"""
 
 import pyarrow.compute as pc
 import pytest

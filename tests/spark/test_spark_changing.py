@@ -1,4 +1,7 @@
-"""Merges, updates and deletes by condition on Spark."""
+"""Merges, updates and deletes by condition on Spark.
+
+Modules: hudi_fast.spark.dml, hudi_fast.spark.writing.dml_rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Compaction and log compaction as Spark tasks: the same files' worth as in threads, one task for each slice."""
+"""Compaction and log compaction as Spark tasks: the same files' worth as in threads, one task for each slice.
+
+Modules: hudi_fast.spark.services.tasks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A session that is switched on: its own calls, done by hudi_fast; other sessions and other sources as they were."""
+"""A session that is switched on: its own calls, done by hudi_fast; other sessions and other sources as they were.
+
+Modules: hudi_fast.spark.dropin.accelerate, hudi_fast.spark.dropin.actions, hudi_fast.spark.dropin.install,
+hudi_fast.spark.dropin.session.
+"""
 
 import threading
 import warnings

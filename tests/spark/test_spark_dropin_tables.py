@@ -1,4 +1,7 @@
-"""Tables by name: saveAsTable writes to a path, and the name shows the table's present rows for the session's life."""
+"""Tables by name: saveAsTable writes to a path, and the name shows the table's present rows for the session's life.
+
+Modules: hudi_fast.spark.dropin.views.
+"""
 
 import threading
 import warnings

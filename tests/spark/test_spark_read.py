@@ -1,4 +1,7 @@
-"""Reading with Spark: the rows of the local reader, through Spark's own scan wherever that reads them right."""
+"""Reading with Spark: the rows of the local reader, through Spark's own scan wherever that reads them right.
+
+Modules: hudi_fast.spark.reading.column_function, hudi_fast.spark.reading.native_scan, hudi_fast.spark.reading.reader.
+"""
 
 import re
 

@@ -1,4 +1,9 @@
-"""``format("hudi_fast")``: reads and writes, and streams from one table to another."""
+"""``format("hudi_fast")``: reads and writes, and streams from one table to another.
+
+Modules: hudi_fast.spark.source.batch_reader, hudi_fast.spark.source.data_source, hudi_fast.spark.source.entry,
+hudi_fast.spark.source.parts, hudi_fast.spark.source.queries, hudi_fast.spark.source.stream_reader,
+hudi_fast.spark.source.writer.
+"""
 
 from __future__ import annotations
 

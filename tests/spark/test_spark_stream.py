@@ -1,4 +1,7 @@
-"""The sink: batches of real streaming queries, and what happens when a batch cannot be written."""
+"""The sink: batches of real streaming queries, and what happens when a batch cannot be written.
+
+Modules: hudi_fast.spark.streaming.background, hudi_fast.spark.streaming.sink.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What other writers left on a table: undone, finished, waited for or respected by the next write."""
+"""What other writers left on a table: undone, finished, waited for or respected by the next write.
+
+Modules: hudi_fast.writing.transaction.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What becomes of a metadata table when a write begins: kept, extended, reduced, built anew or dropped."""
+"""What becomes of a metadata table when a write begins: kept, extended, reduced, built anew or dropped.
+
+Modules: hudi_fast.writing.metadata_commit.
+"""
 
 from __future__ import annotations
 
