@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hudi_fast.arrow_input import to_arrow_table
-from hudi_fast.config.bootstrap_options import is_bootstrap, bootstrap_source
+from hudi_fast.config.bootstrap_options import bootstrap_source, is_bootstrap
 from hudi_fast.dml.run import delete_locally, dml_settings, merge_locally, update_locally
 from hudi_fast.dml.statement import Merge, MergeSpec
 from hudi_fast.errors import ConfigError, InvalidDataError
@@ -57,7 +57,9 @@ def write(
             write is committed.
     """
     if is_bootstrap(options):
-        return bootstrap(bootstrap_source(options), path, options, getattr(df, "sparkSession", None), mode, storage_options)
+        return bootstrap(
+            bootstrap_source(options), path, options, getattr(df, "sparkSession", None), mode, storage_options
+        )
     settings, spark = Settings.for_write(options), _session_of(df)
     session = open_session(_storage(spark, path, storage_options), settings, spark)
     engine = session.backend.engine(df, settings.write)

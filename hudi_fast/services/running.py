@@ -95,13 +95,13 @@ def commit_service(transaction: Transaction, plan: FilePlan, metadata: CommitMet
     Raises:
         CommitConflictError: another process rolls it back, or may have taken it over because its heartbeat expired.
     """
-    session = transaction.session
+    session, before = transaction.session, transaction.session.state
     if transaction.heartbeat is not None:
         transaction.heartbeat.require_alive()
-    require_not_undone(session.state, transaction.instant)
+    require_not_undone(before, transaction.instant)
     publish(transaction, metadata, lambda: _record(session, plan, metadata))
     session.changed()
-    maintain_metadata(session)
+    maintain_metadata(session, before)
 
 
 def _record(session: TableSession, plan: FilePlan, metadata: CommitMetadata) -> None:

@@ -96,7 +96,7 @@ def alter_table(session: TableSession, changes: Sequence[Change]) -> AlterResult
         with rolled_back_on_failure(transaction):
             _publish(transaction, altering.state, plan)
         session.changed()
-        maintain_metadata(session)
+        maintain_metadata(session, altering.state)
     return AlterResult(plan.instant, plan.schema, time.monotonic() - started)
 
 

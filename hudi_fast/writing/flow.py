@@ -256,7 +256,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
 
     completed = publish(transaction, metadata, record)
     session.committed(completed, recorded[0])
-    maintain_metadata(session)
+    maintain_metadata(session, state)
 
 
 def _replace(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:

@@ -143,13 +143,19 @@ def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMe
     )
 
 
-def maintain_metadata(session: TableSession) -> None:
+def maintain_metadata(session: TableSession, before: TableState) -> None:
     """Compact and clean the metadata table if that is due, after a commit; under the table's lock.
+
+    Args:
+        session: the call.
+        before: the table before the commit. Storage is read only if one more commit can make a compaction due.
 
     Warns:
         HudiWarning: it failed; the next write tries again.
     """
-    options = session.settings.write.metadata
+    options, table = session.settings.write.metadata, metadata_of(before)
+    if table is None or not compaction_due(table, options.compact_after - 1):
+        return
     try:
         table = metadata_of(session.state)
         if table is None or not compaction_due(table, options.compact_after):

@@ -311,7 +311,7 @@ def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedC
     )
     body, config = encode_clean_metadata(metadata), session.state.config
     session.committed(complete(storage, config, begun.instant, body, lambda: clock.next_time(requested)), recorded)
-    maintain_metadata(session)
+    maintain_metadata(session, state)
     size = sum(bytes_ for path, bytes_ in begun.checked.sizes.items() if path not in failed)
     return FinishedClean(requested, metadata, size)
 

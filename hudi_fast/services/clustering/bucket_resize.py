@@ -165,12 +165,13 @@ def _execute(transaction: Transaction, resizing: _Resizing, resizes: Sequence[Pa
         _save_ranges(resizes, storage, instant)
         record_in_metadata(session, resizing.plan, metadata)
 
+    before = session.state
     publish(transaction, metadata, record)
     for resize in resizes:
         with contextlib.suppress(OSError):  # the completed instant says the same
             storage.write_bytes(marker_path(resize.before.partition, instant), b"")
     session.changed()
-    maintain_metadata(session)
+    maintain_metadata(session, before)
     return stats
 
 

@@ -28,7 +28,6 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 
 from hudi_fast.errors import ConfigError
-from hudi_fast.reading.skipping.expressions import SPARK
 from hudi_fast.reading.conditions import (
     And,
     Anything,
@@ -46,6 +45,7 @@ from hudi_fast.reading.conditions import (
     Value,
     like_condition,
 )
+from hudi_fast.reading.skipping.expressions import SPARK
 
 __all__ = ["SparkFilter", "understand_filter"]
 

@@ -17,11 +17,11 @@ import pyarrow.compute as pc
 
 from hudi_fast.config.read_options import ReadOptions
 from hudi_fast.errors import SchemaMismatchError
+from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.incremental.cdc import CHANGE_SCHEMA, plan_cdc
 from hudi_fast.reading.incremental.query import incremental_view, plan_view
 from hudi_fast.reading.scan import ScanQuery, plan_scan, readable_schema
 from hudi_fast.reading.skipping.buckets import bucket_settings
-from hudi_fast.reading.conditions import Condition
 from hudi_fast.reading.time_travel import state_for_query
 from hudi_fast.spark.arrow import arrow_types
 from hudi_fast.spark.source.parts import Part, changes_parts, slices_parts
