@@ -443,7 +443,7 @@ def test_a_clean_that_is_to_delete_files_of_the_folder_is_left_to_hudi(tmp_path:
     infos = record["filePathsToBeDeletedPerPartition"]["city=c0"]
     infos.append({"filePath": source, "isBootstrapBaseFile": True})
     path.write_bytes(write_single_record(CLEANER_PLAN, record))
-    with pytest.raises(hf.UnsupportedFeatureError, match="let Apache Hudi carry it out"):
+    with pytest.raises(hf.UnsupportedFeatureError, match="execute it with Apache Hudi"):
         table.services.clean(plan=planned)
     assert Path(source).exists()
     assert all(Path(info["filePath"]).exists() for info in infos)

@@ -51,12 +51,11 @@ def test_a_write_whose_rollback_is_planned_does_not_land(tmp_path: Path) -> None
     planned: list[Instant] = []
 
     def others() -> None:
-        state = load_state(Storage(tmp_path))
-        plan = RollbackPlan(pending_of(tmp_path)[0], "commit")
-        clock = InstantClock(state.config.timezone)
-        planned.append(request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time))
+        session = session_of(tmp_path, settings)
+        with session.locked():
+            planned.append(request_rollback(session, RollbackPlan(pending_of(tmp_path)[0], "commit")))
 
-    with pytest.raises(hf.CommitConflictError, match="was taken for dead") as caught:
+    with pytest.raises(hf.CommitConflictError, match="was taken for failed") as caught:
         write_during(tmp_path, plain_rows([1], 5), settings, others)
     assert caught.value.other == planned[0].requested
     hf.write(plain_rows([0], 6), tmp_path, settings)
@@ -76,12 +75,12 @@ def test_a_write_does_not_land_on_top_of_one_that_was_rolled_back(tmp_path: Path
         if finished:
             made.append(services(tmp_path).rollback(undone, settings).instant)
             return
-        state = load_state(Storage(tmp_path))
-        clock, action = InstantClock(state.config.timezone), "commit" if kind == "COW" else "deltacommit"
-        written = state.timeline.find(undone, action)
-        assert written is not None
-        plan = plan_rollback(state.storage, state.config, written)
-        made.append(request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time).requested)
+        session = session_of(tmp_path, settings)
+        with session.locked() as state:
+            written = state.timeline.find(undone, "commit" if kind == "COW" else "deltacommit")
+            assert written is not None
+            plan = plan_rollback(state.storage, state.config, written)
+            made.append(request_rollback(session, plan).requested)
 
     with pytest.raises(hf.CommitConflictError, match=f"{undone}, which .* saw, was rolled back") as caught:
         write_during(tmp_path, plain_rows([6]), settings, others)
@@ -99,8 +98,9 @@ def test_a_rollback_that_somebody_carries_out_is_left_to_them(alive: bool, tmp_p
     clock = InstantClock(state.config.timezone)
     failed = Instant(clock.next_time(state.timeline.newest_time), "commit", State.REQUESTED)
     create_requested(state.storage, state.config, failed)
-    plan = RollbackPlan(failed.requested, "commit")
-    rollback = request_rollback(state.storage, state.config, plan, clock, state.timeline.newest_time)
+    session = session_of(tmp_path, settings)
+    with session.locked():
+        rollback = request_rollback(session, RollbackPlan(failed.requested, "commit"))
     if alive:
         state.storage.write_bytes(heartbeat_path(rollback.requested), b"")
     hf.write(plain_rows([0], 6), tmp_path, settings)

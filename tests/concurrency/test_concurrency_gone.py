@@ -104,7 +104,7 @@ def test_a_reader_is_told_that_an_overwrite_was_rolled_back_while_it_looked(tmp_
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HudiWarning)  # the metadata table lacks the overwrite
-        with pytest.raises(FileGoneError, match=f"{over} .* was rolled back since"):
+        with pytest.raises(FileGoneError, match=f"{over} .* was rolled back after"):
             hf.HudiTable(Late(path)).to_arrow()
     assert hf.HudiTable(Late(path)).to_arrow().num_rows == 2
 

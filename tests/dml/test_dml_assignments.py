@@ -55,7 +55,7 @@ def test_a_key_column_cannot_be_set_but_to_the_value_that_it_is_matched_on() -> 
 def test_unknown_columns_and_no_columns_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"\['nope'\]"):
         assigned(update(nope=1), config(), NAMES, [], ON_ID)
-    with pytest.raises(ConfigError, match="nothing to set"):
+    with pytest.raises(ConfigError, match="no columns to set"):
         assigned(update(id="source.key"), config(), NAMES, ["key"], ON_ID)
 
 

@@ -10,7 +10,6 @@ import pytest
 import hudi_fast as hf
 from hudi_fast.config.properties_file import load_properties
 from hudi_fast.config.table_config import TableConfig
-from hudi_fast.config.write_options import WriteOptions
 from hudi_fast.spark.streaming.checkpoints import (
     CHECKPOINT_KEY,
     QUERY_KEY,
@@ -23,6 +22,7 @@ from hudi_fast.storage.base import Storage
 from hudi_fast.timeline.active import load_timeline
 from hudi_fast.view.table_state import commits_newest_first, load_state
 from hudi_fast.writing.local import LocalEngine
+from tests.support.sessions import session_of
 from tests.support.small_tables import options, plain_rows, table_rows
 
 
@@ -33,9 +33,8 @@ def found(path, identifier="default_single_writer", after=None):
 
 
 def put(path, numbers, batch, query=None, settings=None, mode="append", name="default_single_writer", **known):
-    given = WriteOptions.from_options(settings or options())
-    rows = LocalEngine(plain_rows(numbers, ts=batch))
-    return write_exactly_once(rows, Storage(path), given, mode, Batch(name, batch, query, **known))
+    session, rows = session_of(path, settings or options()), LocalEngine(plain_rows(numbers, ts=batch))
+    return write_exactly_once(session, rows, mode, Batch(name, batch, query, **known))
 
 
 def test_the_commit_says_which_batch_it_holds_as_apache_hudi_says_it(tmp_path):
