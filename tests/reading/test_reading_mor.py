@@ -13,6 +13,7 @@ import hudi_fast as hf
 from hudi_fast.config.table_config import TableConfig
 from hudi_fast.merging.rules import CUSTOM, MergeRules
 from hudi_fast.merging.slice_merge import SliceMerge, merge_schema
+from hudi_fast.reading.conditions import RowFilter
 from hudi_fast.reading.slice_reader import SliceScan, read_slice
 from hudi_fast.storage.base import Storage
 from hudi_fast.view.slices import FileSlice
@@ -31,8 +32,9 @@ def scan_of(
 ) -> SliceScan:
     output = SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
     read = SCHEMA if filter_ is not None else output
+    row_filter = None if filter_ is None else RowFilter.of(filter_, SCHEMA)
     return SliceScan(
-        Storage(folder), CONFIG, read, output, filter_, merge=merge, merge_columns=merge_schema(merge, read, SCHEMA)
+        Storage(folder), CONFIG, read, output, row_filter, merge=merge, merge_columns=merge_schema(merge, read, SCHEMA)
     )
 
 

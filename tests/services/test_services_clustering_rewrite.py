@@ -526,11 +526,11 @@ def test_a_plan_of_apache_hudi_gives_the_files_that_it_made_of_it(golden: Any) -
 # ---- what is refused
 
 
-def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     settings = make(tmp_path)
     work = work_of(tmp_path, settings)
     os.unlink(work.groups[0].slices[0].base_path)
-    with pytest.raises(CorruptTableError, match="is gone"):
+    with pytest.raises(CorruptTableError, match="a file of it is missing"):
         run(work)
 
 

@@ -194,7 +194,9 @@ def test_defaults_of_the_machine_are_named_not_read(tmp_path, monkeypatch, recwa
     warn_of_defaults()
     assert not recwarn
     file.write_text("# comment\nhoodie.metadata.enable false\nhoodie.index.type=SIMPLE\n")
-    with pytest.warns(hf.HudiWarning, match=f"{file} sets hoodie.metadata.enable, hoodie.index.type, which hudi_fast"):
+    with pytest.warns(
+        hf.HudiWarning, match=f"{file} sets hoodie.metadata.enable, hoodie.index.type. hudi_fast does not read"
+    ):
         warn_of_defaults()
 
 

@@ -21,7 +21,7 @@ def test_a_name_is_letters_digits_and_underscores(said: str, case_sensitive: boo
 
 @pytest.mark.parametrize("said", ["", "12", "a-b", "a b", "``"])
 def test_other_text_is_no_name(said: str) -> None:
-    with pytest.raises(ConfigError, match="not a name"):
+    with pytest.raises(ConfigError, match="not a table name"):
         table_name(said, False)
 
 

@@ -124,7 +124,7 @@ ACCEPTED_GROUPS: tuple[tuple[str, str], ...] = (
         """,
     ),
     (
-        "Internals of Apache Hudi's clustering code. Apache Hudi ignores the `hoodie.layout.optimize` keys, too.",
+        "Internals of Apache Hudi's clustering code. Apache Hudi ignores the keys `hoodie.layout.optimize.*`, too.",
         """
         hoodie.clustering.max.parallelism hoodie.clustering.group.read.parallelism
         hoodie.clustering.plan.generation.use.local.engine.context hoodie.layout.optimize.enable
