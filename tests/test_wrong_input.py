@@ -43,7 +43,7 @@ def table(tmp_path):
         (
             lambda table: hf.write(plain_rows(range(1)), __file__, OPTIONS),
             hf.ConfigError,
-            "is a file; give the folder a folder",
+            "is a file; a table is a folder",
         ),
         (lambda table: table.upsert([{"id": "a", "part": 1}, {"id": 2}]), hf.InvalidDataError, "one type"),
         (lambda table: table.upsert("rows.parquet"), hf.InvalidDataError, "got str"),
@@ -69,7 +69,11 @@ def table(tmp_path):
         ),
         (lambda table: hf.register("spark"), hf.ConfigError, "register needs a SparkSession, got str"),
         (lambda table: hf.bootstrap("rows", f"{table.path}2", OPTIONS, "spark"), hf.ConfigError, "got str"),
-        (lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}), hf.ConfigError, "differs from the source folder"),
+        (
+            lambda table: hf.bootstrap("a", f"{table.path}2", OPTIONS | {BASE: "b"}),
+            hf.ConfigError,
+            "differs from the source folder",
+        ),
         (lambda table: hf.bootstrap(__file__, f"{table.path}2", OPTIONS), hf.ConfigError, "is a file; give the folder"),
         (
             lambda table: hf.sink(f"{table.path}2", OPTIONS)(plain_rows(range(1)), 0),
