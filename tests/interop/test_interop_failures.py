@@ -41,7 +41,7 @@ def sides(request: pytest.FixtureRequest, tmp_path: Path) -> Sides:
 def die_writing(sides: Sides, rows: pa.Table, operation: str, where: str) -> str:
     """Kill a write of ours for good; the instant that it leaves behind.
 
-    ``where``: ``transaction.to_inflight`` when there is a request only, ``flow.commit`` when all files are there.
+    ``where``: ``transaction.to_inflight`` when there is a request only, ``flow.publish`` when all files are there.
     """
     source = sides.path.parent / "rows.parquet"
     pq.write_table(rows, source)
@@ -78,7 +78,7 @@ def assert_cleared(sides: Sides, dead: str) -> None:
 def test_hudi_rolls_a_dead_write_of_ours_back(sides: Sides, operation: str) -> None:
     rows = trips(range(40))
     sides.we_write(rows)
-    dead = die_writing(sides, trips(range(20, 60), ts=5, note="dead"), operation, "flow.commit")
+    dead = die_writing(sides, trips(range(20, 60), ts=5, note="dead"), operation, "flow.publish")
     assert files_of(sides, dead)
     sides.agree(rows)
     new = trips(range(30, 50), ts=2, note="by Hudi")
@@ -100,7 +100,7 @@ def test_hudi_understands_our_rollback_of_a_dead_write(sides: Sides) -> None:
     sides.we_write(new)
     rows = after_upsert(rows, new)
     assert_cleared(sides, with_request)
-    with_files = die_writing(sides, trips(range(20, 60), ts=5, note="dead"), "upsert", "flow.commit")
+    with_files = die_writing(sides, trips(range(20, 60), ts=5, note="dead"), "upsert", "flow.publish")
     sides.agree(rows)
     new = trips(range(35, 55), ts=3, note="by us again")
     sides.we_write(new)
