@@ -20,6 +20,7 @@ from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.golden import Golden, unzip_golden
+from tests.support.jvm import HADOOP_CONF, java_options
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
@@ -142,14 +143,11 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("spark")
     # Without it, workers run whatever `python3` is first on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_CONF_DIR"] = str(HADOOP_CONF)
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
-        # Java's second compiler costs more than it gains where tables are small; without it there is less room for
-        # compiled code, which is then compiled over and over.
-        "spark.driver.extraJavaOptions": (
-            "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-        ),
+        "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {java_options(1024)}",
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

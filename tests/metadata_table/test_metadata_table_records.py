@@ -312,7 +312,7 @@ def test_damaged_schemas_are_told_with_the_file_that_holds_them(damage):
         [{"key": "k", "type": 3, "column_name": "c", "deleted": False, "tight": True}], COLUMN_STATS
     )
     keys, values = encode_records(PartitionKind.COLUMN_STATS, rows)
-    with pytest.raises(CorruptTableError, match=r"(?s)beside the records.*some\.hfile"):
+    with pytest.raises(CorruptTableError, match=r"(?s)schema of the records.*some\.hfile"):
         decode_records(PartitionKind.COLUMN_STATS, keys, values, damage(RECORD_SCHEMA), "some.hfile")
 
 

@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tests.support.jvm import HADOOP_CONF
+
 __all__ = ["HFileAnswer", "PeerError", "PeerProcessError", "RealHudi", "java_command"]
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -342,4 +344,4 @@ def _clean_environment() -> dict[str, str]:
     """The environment without variables of the tests' own PySpark; ``tests`` can be imported."""
     foreign = ("SPARK_", "PYSPARK_", "_PYSPARK", "PYTHONPATH", "PYTHONHOME")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(foreign)}
-    return {**kept, "PYTHONPATH": str(PROJECT)}
+    return {**kept, "PYTHONPATH": str(PROJECT), "SPARK_CONF_DIR": str(HADOOP_CONF)}

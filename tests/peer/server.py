@@ -23,6 +23,7 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.peer.hfile_scan import scan_hfile
+from tests.support.jvm import java_options
 
 SPARK_LINE = "3.5"
 SCALA = "2.12"
@@ -42,13 +43,11 @@ def start_session(version: str, scratch: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": os.path.join(scratch, "warehouse"),
         "spark.local.dir": os.path.join(scratch, "local"),
-        # The opened package: Kryo copies a lock when the bloom index asks the metadata table. Java's second compiler
-        # costs more than it gains where tables are small; without it there is less room for compiled code, which is
-        # then compiled over and over. Spark's compiler is left alone, since release 0.15 answers change queries
-        # wrongly without.
+        # The opened package: Kryo copies a lock when the bloom index asks the metadata table. Spark's compiler is left
+        # alone, since release 0.15 answers change queries wrongly without.
         "spark.driver.extraJavaOptions": (
-            "-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-            "-XX:ReservedCodeCacheSize=240m --add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
+            f"-Duser.timezone=UTC -XX:+ExitOnOutOfMemoryError {java_options(2048)} "
+            "--add-opens=java.base/java.util.concurrent.locks=ALL-UNNAMED"
         ),
         "spark.driver.memory": os.environ.get("HUDI_PEER_MEMORY", "4g"),
         "spark.driver.host": "127.0.0.1",

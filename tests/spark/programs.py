@@ -7,11 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.jvm import HADOOP_CONF, java_options
+
 __all__ = ["environment_of", "run_program"]
 
 PROJECT = Path(__file__).parents[2]
-_QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-"""For a JVM of small tables and a short life: its second compiler costs more than it gains."""
 
 
 def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str, str]:
@@ -21,7 +21,8 @@ def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str,
         "PYTHONPATH": str(PROJECT),
         "PYSPARK_PYTHON": str(python),
         "PYTHONWARNINGS": "ignore",
-        "SPARK_SUBMIT_OPTS": _QUICK_JVM,
+        "SPARK_SUBMIT_OPTS": java_options(768),
+        "SPARK_CONF_DIR": str(HADOOP_CONF),
     }
 
 

@@ -107,7 +107,7 @@ def test_paths_may_be_options_and_lists_of_one(fast, saved):
 
 def test_a_folder_of_a_table_is_no_table(fast, saved):
     with pytest.raises(
-        hf.UnsupportedFeatureError, match=f"lies below the Hudi table {saved};.*filter by its partition"
+        hf.UnsupportedFeatureError, match=f"is below the Hudi table {saved};.*filter by its partition"
     ):
         fast.read.format("hudi").load(f"{saved}/x")
     with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):

@@ -133,7 +133,7 @@ def test_modes():
     [
         (Request(), "'path' must be set: give load"),
         (Request(path=""), "'path' must be set"),
-        (Request(path=["/a", "/b"]), "takes one path, got 2: load each table by itself"),
+        (Request(path=["/a", "/b"]), "takes one path, got 2: load each table separately"),
         (Request(path="/a", options={"path": ("path", "/a")}), "The option 'path' is set ('/a'), and load() is called"),
         (Request(path="/a/*"), "Glob paths are not supported, as in Apache Hudi 1.2: load the base path"),
     ],
