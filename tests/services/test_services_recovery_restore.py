@@ -251,7 +251,7 @@ def test_a_savepoint_that_archival_went_past_is_not_restored_to(tmp_path: Path) 
 def test_a_savepoint_whose_files_are_gone_is_not_restored_to(tmp_path: Path) -> None:
     _, saved, _ = make(tmp_path, COW, "9", indexes=False)
     sorted(tmp_path.glob(f"p1/*_{saved}.parquet"))[0].unlink()
-    refused(tmp_path, saved, "1 files that its savepoint keeps are gone.*p1/", hf.CorruptTableError)
+    refused(tmp_path, saved, "1 files that its savepoint keeps are missing.*p1/", hf.CorruptTableError)
 
 
 # ---- tables of Apache Hudi

@@ -106,9 +106,7 @@ def test_paths_may_be_options_and_lists_of_one(fast, saved):
 
 
 def test_a_folder_of_a_table_is_no_table(fast, saved):
-    with pytest.raises(
-        hf.UnsupportedFeatureError, match=f"is below the Hudi table {saved};.*filter by its partition"
-    ):
+    with pytest.raises(hf.UnsupportedFeatureError, match=f"is below the Hudi table {saved};.*filter by its partition"):
         fast.read.format("hudi").load(f"{saved}/x")
     with pytest.raises(hf.TableNotFoundError, match="No Hudi table at"):
         fast.read.format("hudi").load(f"{saved}-other")
