@@ -20,7 +20,7 @@ from tests.servers.hive_metastore import HiveMetastore, start_hive_metastore
 from tests.servers.s3 import S3Server, ServerError, start_s3
 from tests.servers.zookeeper import ZookeeperServer, start_zookeeper
 from tests.support.golden import Golden, unzip_golden
-from tests.support.jvm import HADOOP_CONF, java_options
+from tests.support.jvm import java_options
 
 PEERS = {"hudi_12", "hudi_015"}
 TOGETHER = {
@@ -143,7 +143,6 @@ def spark(java: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("spark")
     # Without it, workers run whatever `python3` is first on the path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_CONF_DIR"] = str(HADOOP_CONF)
     settings = {
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.support.jvm import HADOOP_CONF, java_options
+from tests.support.jvm import java_options
 
 __all__ = ["environment_of", "run_program"]
 
@@ -22,7 +22,6 @@ def environment_of(python: str | os.PathLike[str] = sys.executable) -> dict[str,
         "PYSPARK_PYTHON": str(python),
         "PYTHONWARNINGS": "ignore",
         "SPARK_SUBMIT_OPTS": java_options(768),
-        "SPARK_CONF_DIR": str(HADOOP_CONF),
     }
 
 

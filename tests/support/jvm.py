@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["HADOOP_CONF", "java_options"]
 
 HADOOP_CONF = Path(__file__).with_name("hadoop_conf")
-"""A configuration folder for Spark (``SPARK_CONF_DIR``), which is first on the class path.
+"""A configuration folder for the Spark of real Hudi (``SPARK_CONF_DIR``), which is first on the class path.
 
 Its files hide those of the same name in Hadoop's jars: 400 KB of XML with 1 300 properties, all defaults of the code.
 Hudi parses them for each Parquet file that it merges and sends them with each task, which takes a third of the time of
