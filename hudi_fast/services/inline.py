@@ -1,4 +1,4 @@
-"""Inline services: which run before and after a write, in which order, and what becomes of the write if one fails.
+"""Inline services: run before and after a write, in a fixed order.
 
 ::
 
@@ -6,9 +6,9 @@
     after    clean ─► archive           a single writer still holds the table's lock, and they use its state
              compaction ─► log compaction ─► clustering                            without the lock of the write
 
-The write is visible before the services after it run, and stays whatever they do. Asynchronous cleaning and archiving
-(``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits for them. A
-service that another process runs is skipped.
+The write is visible before the services after it run, and stays if one of them fails. Asynchronous cleaning and
+archiving (``hoodie.clean.async.enabled``, ``hoodie.archive.async``) run after the write, too: Apache Hudi also waits
+for them. A service that another process runs is skipped.
 
 Sources: ``BaseHoodieWriteClient.commitStats``, ``#mayBeCleanAndArchive``, ``#preWrite``,
 ``BaseHoodieTableServiceClient.runTableServicesInline`` (1.2.0).
@@ -43,22 +43,22 @@ from hudi_fast.writing.settings import Settings
 __all__ = ["check_inline", "write_with_services"]
 
 _Step = tuple[Callable[[TableSession], object], Callable[[Settings], bool]]
-"""Runs a service if it is due; whether the options of a write ask for it."""
+"""A function that runs a service if it is due, and whether the options of the write enable the service."""
 
 
 def write_with_services(session: TableSession, write: Callable[[], WriteResult | None]) -> WriteResult | None:
-    """THE ORCHESTRATION of every write: services before, the write, services after.
+    """Run the services before a write, the write, and the services after it; all writes use this function.
 
     Args:
         session: the call; its table need not exist.
         write: writes to the session's table; None when there was nothing to write.
 
     Returns:
-        What ``write`` returned.
+        The result of ``write``.
 
     Raises:
-        HudiError: the write failed; or a service after it failed and the options let that fail the call. A note says
-            then that the write is committed.
+        HudiError: the write failed; or a service after it failed and the options make that an error. Then a note says
+            that the write is committed.
         OSError: a service after the write failed because of storage; with the same note.
     """
     settings = session.settings
@@ -90,7 +90,7 @@ def check_inline(settings: Settings) -> None:
 
 
 def _run_due(session: TableSession, instant: str, steps: Sequence[_Step]) -> None:
-    """Run the services that the options ask for and that are due."""
+    """Run the services that the options enable and that are due."""
     for run, is_wanted in steps:
         if not is_wanted(session.settings):
             continue

@@ -30,12 +30,12 @@ __all__ = ["begin_service", "commit_service", "file_plan", "recover_with_metadat
 
 
 def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
-    """How a service makes files; see :func:`hudi_fast.writing.draft.draft_files`.
+    """The file settings of a service; see :func:`hudi_fast.writing.draft.draft_files`.
 
     Args:
         session: the call.
-        planned: requested time of the service, if it is on the timeline: the plan has that instant then, the columns of
-            that time, and the columns whose ranges are recorded.
+        planned: requested time of the service, if it is on the timeline: the result then has that instant, the columns
+            of that time, and the columns whose ranges are recorded.
     """
     settings, state = session.settings, session.state
     plan = draft_files(state, settings.write, settings.merger, planned)
@@ -46,7 +46,7 @@ def file_plan(session: TableSession, planned: str | None = None) -> FilePlan:
 
 
 def recover_with_metadata(session: TableSession) -> TableState:
-    """The table after failed writes were rolled back and its metadata table is as the options want it.
+    """Roll failed writes back and adapt the metadata table to the options; returns the table.
 
     Under the table's lock.
     """
@@ -89,7 +89,7 @@ def commit_service(transaction: Transaction, plan: FilePlan, metadata: CommitMet
 
     Args:
         transaction: the service.
-        plan: how the service made files.
+        plan: file settings of the service.
         metadata: its commit metadata.
 
     Raises:

@@ -220,7 +220,7 @@ def test_a_compaction_that_fails_waits_again(version: str, tmp_path: Path) -> No
     planned = services(tmp_path).plan_compact()
     lost = tmp_path / log_files(tmp_path)[-1].path
     shutil.move(lost, tmp_path / "aside")
-    with pytest.raises(hf.CorruptTableError, match="a file of it is gone"):
+    with pytest.raises(hf.CorruptTableError, match="a file of it is missing"):
         services(tmp_path).compact(plan=planned)
     pending = load_state(Storage(tmp_path)).timeline.pending()
     assert [(one.requested, one.action, one.state) for one in pending] == [

@@ -502,7 +502,7 @@ def test_a_plan_that_no_longer_fits_is_refused_and_changes_nothing(tmp_path):
     plan = table.services.plan_repair()
     stray.unlink()
     before = listing(tmp_path)
-    with pytest.raises(hf.CommitConflictError, match=r"1 of its 2 findings are gone .*temporary file p0/\.y\.tmp"):
+    with pytest.raises(hf.CommitConflictError, match=r"1 of its 2 findings are missing .*temporary file p0/\.y\.tmp"):
         table.services.repair(plan=plan)
     assert listing(tmp_path) == before
 

@@ -489,5 +489,5 @@ def test_results_say_what_was_done(golden: Unzip) -> None:
     result = upgrade(found.table, 9)
     assert (result.before, result.after) == (6, 9)
     assert result.seconds > 0
-    assert [step.partition(" ")[0] for step in result.steps] == ["move", "write", "write", "give", "change", "delete"]
+    assert [step.partition(" ")[0] for step in result.steps] == ["move", "write", "write", "set", "change", "delete"]
     assert pa.types.is_string(services(found.table).indexes().schema.field("partition").type)

@@ -47,7 +47,7 @@ def test_an_error_of_a_task_is_the_error_of_the_call(spark: Any, tmp_path: Path)
     make(tmp_path, "9")
     planned = hf.HudiTable.open(tmp_path).services.plan_compact()
     (tmp_path / log_files(tmp_path)[0].path).unlink()
-    with pytest.raises(hf.CorruptTableError, match="a file of it is gone"):
+    with pytest.raises(hf.CorruptTableError, match="a file of it is missing"):
         hf.HudiTable.open(tmp_path).services.compact(spark=spark, plan=planned)
     (pending,) = load_state(Storage(tmp_path)).timeline.pending()
     assert pending.state is State.REQUESTED

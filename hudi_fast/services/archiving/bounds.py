@@ -1,17 +1,17 @@
-"""Bounds of archiving: the requested time from which on instants stay on the active timeline, and the reason.
+"""Bounds of archiving: the requested time from which instants stay on the active timeline, and the reason.
 
 ::
 
     pending writes and services     the last complete write before the first of them
     a pending restore               everything
-    compaction                      MERGE_ON_READ: the delta commits that the next compaction is counted by
-    replaced file groups            replace commits whose files the last clean may have left: without the commit on the
-                                    timeline those files would count again
-    the metadata table              what it has not compacted: its log blocks count by their instants
-    the data table                  of a metadata table: what is on the data table's active timeline
+    compaction                      MERGE_ON_READ: the delta commits that the trigger of the next compaction counts
+    replaced file groups            replace commits whose replaced files may still exist after the last clean: without
+                                    the commit on the timeline those files would become visible again
+    the metadata table              instants after its last compaction: its log blocks need them to be valid
+    the data table                  for a metadata table: instants on the data table's active timeline
     savepoints                      their commits, and (by default) all later ones
 
-All are pure functions of timelines and of what the last clean says.
+All functions are pure functions of timelines and of the state of the last clean.
 
 Sources: ``TimelineArchiverV1``/``V2``, ``CompactionUtils``, ``ClusteringUtils``, ``TimelineUtils`` (Hudi 1.2.0).
 """
@@ -44,10 +44,10 @@ _COUNTED_TRIGGERS = frozenset({"NUM_COMMITS", "NUM_AND_TIME"})
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """Why instants stay.
+    """A requested time from which instants stay.
 
     Attributes:
-        time: those requested then or later; empty: all of them.
+        time: instants requested then or later stay; empty: all of them.
         reason: in words, without a full stop.
     """
 
@@ -67,19 +67,19 @@ def of_pending(timeline: Timeline) -> Bound | None:
 
 
 def of_restore(timeline: Timeline) -> Bound | None:
-    """A pending restore, which takes writes back."""
+    """A pending restore, which rolls writes back."""
     pending = [one for one in timeline.of_action("restore") if not one.is_completed]
     return Bound("", f"the restore {pending[0].requested} is not done") if pending else None
 
 
 def of_compaction(config: TableConfig, timeline: Timeline, trigger: str, delta_commits: int) -> Bound | None:
-    """The delta commits that make the next compaction due, or the last compaction while there are fewer.
+    """The delta commits that make the next compaction due; the last compaction while there are fewer.
 
     Args:
         config: the table's configuration.
         timeline: its active timeline.
         trigger: trigger strategy of compaction.
-        delta_commits: after how many it is due.
+        delta_commits: number of delta commits after which it is due.
     """
     if not config.is_mor or trigger not in _COUNTED_TRIGGERS:
         return None
@@ -97,13 +97,13 @@ def of_compaction(config: TableConfig, timeline: Timeline, trigger: str, delta_c
 
 
 def of_replaced(timeline: Timeline, clean: str, earliest: str, savepoints: Sequence[str]) -> Bound | None:
-    """The first replace commit or clustering whose replaced files the last clean left, as far as it tells.
+    """The first replace commit or clustering whose replaced files the last clean may have kept.
 
     Args:
         timeline: the active timeline.
         clean: requested time of the last clean; empty without one.
-        earliest: what it retained; empty where its policy has none.
-        savepoints: those that it saw.
+        earliest: its earliest retained commit; empty where its policy has none.
+        savepoints: the savepoints at that time.
     """
     replaces = [one for one in timeline.instants if one.action in _REPLACES]
     since, reason = "", "there has been no clean"
@@ -126,7 +126,7 @@ def of_metadata_table(config: TableConfig, timeline: Timeline, compacted: str | 
     Args:
         config: the data table's configuration.
         timeline: its active timeline.
-        compacted: requested time of the metadata table's last compaction; None: there was none that is known.
+        compacted: requested time of the metadata table's last compaction; None: no known one.
     """
     if compacted is None:
         due = "which is due after hoodie.metadata.compact.max.delta.commits"
@@ -140,11 +140,11 @@ def of_metadata_table(config: TableConfig, timeline: Timeline, compacted: str | 
 
 
 def of_data_table(data: Timeline, beyond_savepoint: bool) -> Bound | None:
-    """What a metadata table keeps for its data table: from its first write, or first pending action, on.
+    """The instants that a metadata table keeps: from the data table's first write, or first pending action, on.
 
     Args:
         data: the data table's active timeline.
-        beyond_savepoint: whether savepointed writes are passed over: they may be far older than the others.
+        beyond_savepoint: whether to skip savepointed writes: they may be far older than the others.
     """
     writes = [one for one in data.instants if comparable_action(one.action) in WRITE_ACTIONS]
     if beyond_savepoint:
@@ -163,5 +163,5 @@ def of_savepoint(savepoints: Sequence[Instant]) -> Bound | None:
 
 
 def of_last_clean(earliest: str) -> Bound | None:
-    """What the last clean retained (``hoodie.archive.block.on.latest.clean.ectr``)."""
+    """The earliest commit retained by the last clean (``hoodie.archive.block.on.latest.clean.ectr``)."""
     return Bound(earliest, f"the last clean retained {earliest}") if earliest else None

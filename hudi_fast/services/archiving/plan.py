@@ -1,14 +1,14 @@
-"""Which instants are archived: the oldest of the complete writes, as far as nothing holds them.
+"""Plans archiving: selects the oldest complete writes, up to the first bound.
 
 ::
 
-    complete writes > max ─► the oldest, so that min stay ─► up to the first bound ─► cleans and rollbacks among them
+    complete writes > max ─► the oldest; min of them stay ─► up to the first bound ─► cleans and rollbacks among them
 
 Min and max rise together when cleaning retains more than min: a clean needs the commits whose files it keeps. Cleans
-and rollbacks go along with the writes around them; before timeline layout 2 each of the two is counted by itself
+and rollbacks are archived with the writes around them; before timeline layout 2 each of the two is counted separately
 against the same limits. Savepoints, restores and index builds stay.
 
-A pure function of timelines and of :class:`Facts`, which the caller reads.
+The plan is a pure function of timelines and of :class:`Facts`, which the caller reads.
 
 Sources: ``TimelineArchiverV1``/``V2``, ``ArchivalUtils`` (Hudi 1.2.0); reference 7.4.
 """
@@ -44,7 +44,7 @@ __all__ = ["ArchivePlan", "Facts", "Rules", "limits", "may_be_due", "plan_of", "
 
 _ALONG = ("clean", "rollback")
 _ROOM_BEYOND_CLEANING = 2
-"""Commits older than what cleaning retains that stay as well."""
+"""Number of commits that stay in addition to those that cleaning retains."""
 
 _SCHEMA = pa.schema([("instant", pa.string()), ("action", pa.string()), ("completion", pa.string())])
 
@@ -54,11 +54,11 @@ class ArchivePlan:
     """The instants that leave the active timeline.
 
     Attributes:
-        instants: by requested time.
-        blocked_by: why no more of them leave, in words; empty when nothing is in the way but the limits.
-        active: complete writes on the active timeline.
-        keep_min: complete writes that are to stay, as raised by what cleaning retains.
-        keep_max: complete writes above which archiving begins, likewise.
+        instants: sorted by requested time.
+        blocked_by: why no more of them are archived, in words; empty when only the limits keep the others.
+        active: number of complete writes on the active timeline.
+        keep_min: complete writes that stay; raised to what cleaning retains.
+        keep_max: complete writes above which archiving begins; raised likewise.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -79,13 +79,13 @@ class ArchivePlan:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """By what a timeline is archived.
+    """The rules by which a timeline is archived.
 
     Attributes:
-        options: the limits, and what about savepoints.
-        clean: what cleaning retains.
+        options: limits, and the treatment of savepoints.
+        clean: retention of cleaning.
         trigger: trigger strategy of compaction.
-        delta_commits: after how many compaction is due.
+        delta_commits: number of delta commits after which compaction is due.
     """
 
     options: ArchiveOptions
@@ -96,13 +96,13 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the table's own timeline does not say.
+    """Facts that the table's own timeline does not have.
 
     Attributes:
         clean: the last clean.
         has_metadata: the table has a metadata table.
         compacted: requested time of the metadata table's last compaction; None: there was none.
-        data: of a metadata table: the data table's active timeline.
+        data: for a metadata table: the data table's active timeline.
     """
 
     clean: LastClean = field(default_factory=LastClean)
@@ -112,12 +112,12 @@ class Facts:
 
 
 def limits(config: TableConfig, timeline: Timeline, rules: Rules) -> tuple[int, int]:
-    """Complete writes that are to stay, and those above which archiving begins.
+    """Number of complete writes that stay, and number above which archiving begins.
 
     Args:
         config: the table's configuration.
         timeline: its active timeline.
-        rules: the limits as given, and what cleaning retains.
+        rules: the limits of the options, and the retention of cleaning.
     """
     least, most = rules.options.min_commits, rules.options.max_commits
     writes = timeline.writes()
@@ -135,7 +135,7 @@ def limits(config: TableConfig, timeline: Timeline, rules: Rules) -> tuple[int, 
 
 
 def may_be_due(config: TableConfig, timeline: Timeline, rules: Rules) -> bool:
-    """Whether instants may be archived, as far as the timeline alone tells.
+    """Whether instants may be archived, by the timeline alone.
 
     Args:
         config: the table's configuration.
@@ -167,7 +167,7 @@ def plan_of(config: TableConfig, timeline: Timeline, rules: Rules, facts: Facts)
         config: the table's configuration.
         timeline: its active timeline.
         rules: limits and options.
-        facts: what else is known.
+        facts: further facts.
     """
     least, most = limits(config, timeline, rules)
     writes = timeline.writes()
@@ -190,12 +190,12 @@ def plan_of(config: TableConfig, timeline: Timeline, rules: Rules, facts: Facts)
 
 
 def up_to(config: TableConfig, plan: ArchivePlan, bound: Bound) -> ArchivePlan:
-    """The plan without the writes from a bound on, and without the cleans and rollbacks that went along with them.
+    """The plan without the writes from a bound on, and without the cleans and rollbacks among them.
 
     Args:
         config: the table's configuration.
         plan: for that table.
-        bound: one more.
+        bound: an additional bound.
     """
     writes = [one for one in plan.instants if one.action not in _ALONG and one.requested < bound.time]
     last = writes[-1].requested if writes else ""
@@ -232,7 +232,7 @@ def _saved(timeline: Timeline) -> frozenset[str]:
 
 
 def _along_by_count(timeline: Timeline, least: int, most: int) -> tuple[Instant, ...]:
-    """Cleans, and rollbacks, of which there are too many."""
+    """Cleans and rollbacks above their limits."""
     chosen: list[Instant] = []
     for action in _ALONG:
         found = [one for one in timeline.of_action(action) if one.is_completed]

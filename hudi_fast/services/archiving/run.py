@@ -1,12 +1,12 @@
-"""Archiving: the oldest instants leave the active timeline for the archived one.
+"""Archiving: moves the oldest instants from the active timeline to the archived one.
 
 ::
 
-    the table's lock ─► plan ─► per thousand instants: bodies ─► the archive ─► leftover markers ─► their files go
+    the table's lock ─► plan ─► per 1000 instants: bodies ─► the archive ─► leftover markers ─► files deleted
         ─► the metadata table's own timeline, by its own limits: no further than the data table's
 
-All of it runs under the table's lock, so that no writer sees a part of it. An instant is archived before its files go:
-if the process dies in between, the next run finds it on both timelines and deletes what is left.
+Archiving holds the table's lock, so no writer sees a partial result. An instant is archived before its files are
+deleted: if the process dies in between, the next run finds the instant on both timelines and deletes the rest.
 
 Sources: ``TimelineArchiverV1``/``V2``, ``HoodieMetadataWriteUtils`` (Hudi 1.2.0); reference 7.4, 3.1, 3.2.
 """
@@ -39,27 +39,27 @@ from hudi_fast.writing.settings import Settings
 __all__ = ["ArchiveResult", "archive", "archive_after_write", "plan_archive"]
 
 _AT_ONCE = 1000
-"""Instants whose bodies are held in memory together."""
+"""Number of instants whose bodies are in memory together."""
 
 _METADATA_CLEANING = CleanOptions(policy="KEEP_LATEST_COMMITS", commits_retained=20)
 _METADATA_TRIGGER = "NUM_COMMITS"
 _ROOM_OF_METADATA = 1
-"""How many more commits than the data table's the metadata table keeps on its timeline."""
+"""Number of commits that the metadata table keeps on its timeline beyond those of the data table."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """What was archived.
+    """The result of archiving.
 
     Attributes:
         instants: requested times of the archived instants, oldest first.
         first: the oldest; empty when there was nothing to archive.
         last: the newest.
         active: complete writes that stay on the active timeline.
-        files_written: files of the archive that were written, merged ones among them.
-        blocked_by: why no more were archived, in words; empty when nothing was in the way but the limits.
+        files_written: number of written archive files, including merged ones.
+        blocked_by: why no more were archived, in words; empty when only the limits kept the others.
         seconds: from call to return.
-        metadata_instants: how many instants of the metadata table's own timeline were archived.
+        metadata_instants: number of archived instants of the metadata table's own timeline.
     """
 
     instants: tuple[str, ...] = ()
@@ -73,10 +73,10 @@ class ArchiveResult:
 
 
 def plan_archive(session: TableSession) -> ArchivePlan:
-    """The instants that would be archived now; nothing is written.
+    """Plan archiving; nothing is written.
 
     Args:
-        session: the call; its settings have the limits, what cleaning retains, and when compaction is due.
+        session: the call; its settings have the limits, the retention of cleaning, and the trigger of compaction.
 
     Raises:
         CorruptTableError: the timeline is damaged.
@@ -88,8 +88,8 @@ def archive(session: TableSession, plan: ArchivePlan | None = None) -> ArchiveRe
     """Archive instants of the table's timeline and of the metadata table's.
 
     Args:
-        session: the call; as for :func:`plan_archive`, and how the archive's files are kept.
-        plan: archive exactly these; None to plan now.
+        session: the call; as for :func:`plan_archive`, with the options for archive files.
+        plan: archive exactly these instants; None to plan now.
 
     Raises:
         CommitConflictError: ``plan`` no longer fits the table. Nothing was changed.
@@ -145,7 +145,7 @@ def archive_after_write(session: TableSession) -> ArchiveResult | None:
     return done if done.instants or done.metadata_instants else None
 
 
-# ---- what is to be archived
+# ---- plan
 
 
 def _rules(settings: Settings) -> Rules:
@@ -156,7 +156,7 @@ def _rules(settings: Settings) -> Rules:
 def _planned(state: TableState, settings: Settings) -> ArchivePlan:
     rules = _rules(settings)
     if not may_be_due(state.config, state.timeline, rules):
-        # What the timeline alone tells is in the plan too, and why.
+        # The timeline alone gives the plan and its reasons.
         return plan_of(state.config, state.timeline, rules, Facts())
     table = metadata_of(state)
     compacted = None if table is None else last_compaction(table.timeline)
@@ -171,7 +171,7 @@ def _planned(state: TableState, settings: Settings) -> ArchivePlan:
 
 
 def _replaced_files_left(state: TableState, instants: Sequence[Instant]) -> Bound | None:
-    """The first replace commit with files that it took away and that are there: without it they would count again."""
+    """The first replace commit whose replaced files still exist: without it they would become visible again."""
     for one in instants:
         if one.action != "replacecommit":
             continue
@@ -186,7 +186,7 @@ def _replaced_files_left(state: TableState, instants: Sequence[Instant]) -> Boun
 
 
 def _still_fitting(storage: Storage, plan: ArchivePlan, found: ArchivePlan) -> ArchivePlan:
-    """``plan``, if all of it may be archived now."""
+    """``plan``, if all of its instants may be archived now."""
     may = {(one.requested, one.action) for one in found.instants}
     lost = [one for one in plan.instants if (one.requested, one.action) not in may]
     if lost:
@@ -209,7 +209,7 @@ def _execute(
     options: ArchiveOptions,
     require_lock: Callable[[], None],
 ) -> int:
-    """Archive instants and delete their files; how many files of the archive were written."""
+    """Archive instants and delete their files; returns the number of written archive files."""
     if not instants:
         return 0
     files = state_files(storage, config)
@@ -226,7 +226,7 @@ def _execute(
 
 
 def _archive_metadata(session: TableSession) -> int:
-    """The same for the metadata table; how many of its instants were archived."""
+    """Archive the metadata table's timeline; returns the number of archived instants."""
     state, settings = session.state, session.settings
     table = metadata_of(state)
     if table is None:

@@ -5,9 +5,9 @@
     timeline alone ─► may one be due? ─► last clean: is it due? its failed files ─► earliest commit to retain
         ─► partitions ─► slices of each ─► outdated by the policy, not protected ─► <instant>.clean.requested
 
-Finding files takes no lock: an outdated slice stays outdated whatever writers do, and the execution of the plan finds
-files that a savepoint or a service has started to need. There is one plan at a time. A plan that deletes
-nothing is not written, unless ``hoodie.write.empty.clean.interval.hours`` asks for it.
+Finding files takes no lock: an outdated slice stays outdated while writers continue, and the execution of the plan
+finds files that a savepoint or a service has started to need. There is one plan at a time. A plan that deletes nothing
+is not written, unless ``hoodie.write.empty.clean.interval.hours`` requests it.
 
 Sources: ``CleanPlanActionExecutor``, ``CleanPlanner`` (Hudi 1.2.0).
 """
@@ -54,7 +54,7 @@ class _Outlook:
         earliest: earliest commit to retain; None for a policy without one.
         touched: partitions to examine; None for all.
         last: state that earlier cleans left.
-        is_checkpoint: write the plan down even if it deletes nothing.
+        is_checkpoint: store the plan even if it deletes nothing.
     """
 
     earliest: Instant | None

@@ -149,7 +149,7 @@ def relative_paths(storage: Storage, plan: CleanPlan, where: str) -> dict[str, t
     return found
 
 
-# ---- inside
+# ---- helpers
 
 
 def _leaves(path: str) -> bool:

@@ -3,7 +3,7 @@
 ::
 
     begin     the table's lock: recover, does the plan still fit? requested ─► inflight
-    delete    many files at once, without the lock                                  (writers continue)
+    delete    many files in parallel, without lock                                  (writers continue)
     finish    the table's lock: folders of empty partitions, the metadata table, inflight ─► completed
 
 The lock of cleans is held all the while. It ends with its process, so an inflight clean that is found under it was
@@ -72,7 +72,7 @@ def run_clean(session: TableSession, scheduled: ScheduledClean) -> FinishedClean
 
     Args:
         session: the call.
-        scheduled: which one.
+        scheduled: the clean.
 
     Raises:
         ServiceTakenError: it is no longer pending, or another process runs it.
@@ -133,7 +133,7 @@ def clean_after_write(session: TableSession) -> CleanResult | None:
 
 
 def clean_has_work(config: TableConfig, timeline: Timeline, settings: Settings) -> bool:
-    """Whether a clean beside a write may have anything to do, as far as the timeline shows.
+    """Whether a clean before or after a write may have anything to do, by the timeline alone.
 
     Under ``hoodie.clean.failed.writes.policy=LAZY`` pending writes count: an abandoned one keeps files from being
     deleted until a clean rolls it back.
@@ -148,10 +148,10 @@ def clean_has_work(config: TableConfig, timeline: Timeline, settings: Settings) 
 
 
 def clean_before_write(session: TableSession) -> CleanResult | None:
-    """What ``hoodie.prewrite.cleaner.policy`` asks for before a write begins; the table need not exist.
+    """Clean as ``hoodie.prewrite.cleaner.policy`` sets it before a write begins; the table need not exist.
 
     Returns:
-        What was cleaned; None for nothing.
+        None when nothing was cleaned.
 
     Raises:
         HudiError: it failed; the write must not begin.
@@ -166,7 +166,7 @@ def clean_before_write(session: TableSession) -> CleanResult | None:
     return None
 
 
-# ---- inside
+# ---- execution
 
 
 def _clean_beside_write(session: TableSession) -> CleanResult | None:
@@ -207,7 +207,7 @@ def _execute(session: TableSession, planned: ScheduledClean, strictly: bool) -> 
 
 
 def _delete(session: TableSession, paths: Sequence[str]) -> set[str]:
-    """Delete files; those that still exist, or may exist because storage does not answer."""
+    """Delete files; returns those that still exist, or may exist because storage does not answer."""
     storage = session.storage
     done = session.backend.delete(storage, paths)
     return {path for path, was in zip(paths, done, strict=True) if not was and _may_exist(storage, path)}
@@ -290,7 +290,7 @@ def _report_kept(storage: Storage, requested: str, checked: CheckedPlan, strictl
 
 
 def _finish(session: TableSession, begun: _Begun, failed: set[str]) -> FinishedClean:
-    """Record what was deleted, in the metadata table too, and complete the clean."""
+    """Record deleted files, in the metadata table too, and complete the clean."""
     state, storage, requested = session.state, session.storage, begun.instant.requested
     instant = state.timeline.find(requested, _ACTION)
     if instant is None or instant.state is not State.INFLIGHT:

@@ -34,7 +34,7 @@ class ScheduledClean:
 
     @property
     def files(self) -> int:
-        """How many files it deletes."""
+        """Number of files that it deletes."""
         return sum(map(len, self.plan.files.values()))
 
     @property

@@ -1,1 +1,1 @@
-"""Clustering: file groups rewritten into others, rows as they were."""
+"""Clustering: rewrites file groups into new ones without changing rows."""

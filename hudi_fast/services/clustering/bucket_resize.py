@@ -6,11 +6,11 @@
       plan     per partition: ranges and sizes of their groups ─► groups to rewrite, the ranges afterwards
       begin    a replace commit: requested ─► inflight
       rewrite  slices, merged ─► a base file for each new range; rows keep commit time and sequence number
-      commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: the ranges count
+      commit   the new ranges ─► the metadata table ─► completed instant (visible) ─► marks: ranges are valid
 
 Apache Hudi plans such a clustering first: see :mod:`hudi_fast.services.clustering.bucket_plans`. This replace commit
-has no plan: if its writer fails, the next one rolls it back like any write, and ranges without a completed instant do
-not count. Groups keep their range unless they are rewritten.
+has no plan: if its writer fails, the next one rolls it back like any write, and ranges without a completed instant are
+invalid. Groups keep their range unless they are rewritten.
 
 Sources: ``BaseConsistentHashingBucketClusteringPlanStrategy``, ``SingleSparkJobConsistentHashingExecutionStrategy``,
 ``HoodieSparkConsistentBucketIndex.updateLocation`` (Hudi 1.2.0).
@@ -91,7 +91,7 @@ def resize_buckets(session: TableSession) -> list[Finished]:
         resizes = list(_plan(state, ResizeBounds.of(session.settings.write)))
         if not resizes:
             return []
-        file_plan(session)  # refuses what cannot be executed
+        file_plan(session)  # refuses unsupported tables
         return [execute_resizes(begin(session, "CLUSTER", True), resizes)]
 
 

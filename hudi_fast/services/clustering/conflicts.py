@@ -61,7 +61,7 @@ def require_unchanged(state: TableState, instant: Instant, plan: ClusteringPlan)
     """Refuse to execute or complete a clustering whose file groups have changed since it was planned.
 
     Raises:
-        CommitConflictError: they have changed; it names them.
+        CommitConflictError: they have changed; the message names them.
     """
     changed = changed_groups(state, instant, plan)
     if not changed:

@@ -8,7 +8,7 @@
                     └─► whole files: filters joined, key ranges widened; parts of files: both computed from their keys
 
 Files with many small row groups are slow to read, so small row groups are decoded and written as large ones, unless the
-work asks for copies.
+work requests copies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Planning a clustering: which file slices are rewritten together, into how many file groups.
+"""Plans a clustering: selects the file slices to rewrite together, and the number of new file groups.
 
 ::
 
@@ -76,7 +76,7 @@ class ScheduledClustering:
 
     @property
     def file_groups(self) -> int:
-        """How many file groups it would replace."""
+        """Number of file groups that it would replace."""
         return sum(len(group.slices) for group in self.plan.groups)
 
     def to_arrow(self) -> pa.Table:
@@ -116,7 +116,7 @@ def schedule_clustering(session: TableSession, dry_run: bool = False) -> Schedul
         dry_run: only return the plan; nothing is written.
 
     Returns:
-        The plan; None when it is not due, or there is nothing to cluster. Nothing is written then.
+        The plan; None when it is not due, or there is nothing to cluster, and then nothing is written.
 
     Raises:
         ConfigError: an option does not fit the table.
@@ -150,10 +150,10 @@ def plan_clustering(state: TableState, settings: Settings, now_ms: int) -> Clust
     Args:
         state: the pinned table.
         settings: strategies and their bounds.
-        now_ms: milliseconds since the epoch; the hour counts for a filter mode.
+        now_ms: milliseconds since the epoch; a filter mode uses the hour.
 
     Raises:
-        ConfigError: an option does not go with the table.
+        ConfigError: an option does not fit the table.
         UnsupportedFeatureError: an unknown strategy, or a table whose file groups may not be mixed.
     """
     options = settings.clustering
@@ -213,7 +213,7 @@ def clustering_action(state: TableState) -> str:
     return "clustering" if state.config.layout_version > 1 else "replacecommit"
 
 
-# ---- inside
+# ---- groups
 
 
 def _feasible_plan(session: TableSession) -> ClusteringPlan | None:

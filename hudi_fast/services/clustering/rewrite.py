@@ -3,7 +3,7 @@
 ::
 
     nothing to sort or merge, files can be copied ── row groups, as bytes ────────────────────┐
-    else: slices ─► merged rows ─► sorted, if asked for (in memory, or with local disk) ──────┴─► new file groups
+    else: slices ─► merged rows ─► sorted, if required (in memory, or with local disk) ───────┴─► new file groups
 
 Rows keep commit time, sequence number, key and partition path; only their file name changes. Old file groups are not
 modified.

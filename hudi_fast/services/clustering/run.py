@@ -1,4 +1,4 @@
-"""Executing a planned clustering: the rows of file groups are written to new ones, which replace the old ones.
+"""Executes a planned clustering: writes the rows of file groups to new file groups, which replace the old ones.
 
 ::
 
@@ -69,13 +69,13 @@ def run_clustering(session: TableSession, scheduled: ScheduledClustering) -> Fin
 
     Args:
         session: the call.
-        scheduled: which one.
+        scheduled: the clustering.
 
     Raises:
         CommitConflictError: another process runs it, or writers changed its file groups: then it is rolled back with
             its plan.
         CommitError: it failed, and is pending again.
-        ConfigError: it was planned with ``dry_run``, or an option does not go with the table.
+        ConfigError: it was planned with ``dry_run``, or an option does not fit the table.
         CorruptTableError: a file of the plan is missing or damaged.
         ServiceTakenError: it is no longer pending.
         UnsupportedFeatureError: the plan has an unknown execution strategy, or the table merges its rows in a way that
@@ -122,7 +122,7 @@ def cluster_after_write(session: TableSession) -> list[Finished]:
     """Cluster after a write, or plan a clustering for another process, if the options ask for it.
 
     Returns:
-        What was completed; empty when nothing was asked for or due.
+        The completed clusterings; empty when none was enabled or due.
 
     Raises:
         HudiError: it failed; the write itself is committed.
@@ -163,12 +163,12 @@ def cluster(session: TableSession, pending_only: bool) -> list[Finished]:
         return [*done, *resize_buckets(session)]
     planned = schedule_clustering(session)
     if planned is not None:
-        with contextlib.suppress(ServiceTakenError):  # another process was faster
+        with contextlib.suppress(ServiceTakenError):  # another process completed it first
             done.append(run_clustering(session, planned))
     return done
 
 
-# ---- inside
+# ---- begin and commit
 
 
 def _begin(

@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """How rows are ordered in the files that a clustering writes.
+    """Order of rows in the files that a clustering writes.
 
     Attributes:
         columns: to sort by, dotted for nested ones; empty: rows keep their order.
@@ -143,7 +143,7 @@ def path_of(slice_: ClusteringSlice, file: str) -> str:
 
 
 def slices_of(storage: Storage, group: ClusteringGroup, history: SchemaHistory | None = None) -> list[FileSlice]:
-    """The file slices of a group, in the order of the plan; base files have today's names in ``history``.
+    """The file slices of a group, in the order of the plan; base files have the current column names of ``history``.
 
     Raises:
         CorruptTableError: a file of the plan is missing, or is not a Hudi data file.

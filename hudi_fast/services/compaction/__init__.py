@@ -1,1 +1,1 @@
-"""Compaction and log compaction: planned, executed slice by slice, completed."""
+"""Planning and execution of compaction and log compaction."""

@@ -1,4 +1,4 @@
-"""Log compaction: the log files of a slice become one; its base file stays.
+"""Log compaction: merges the log files of a slice into one; its base file stays.
 
 ::
 
@@ -7,8 +7,8 @@
     merge  no lock: blocks that replace those of the listed instants                       (writers continue)
     commit the table's lock: is the plan up to date? markers, the metadata table, inflight ─► completed
 
-Blocks that writers log meanwhile come after the merged blocks, which take the place of the blocks that they replace. An
-abandoned log compaction is rolled back with its plan. The lock of log compactions is held all the while.
+Blocks that writers log in the meantime come after the merged blocks, which take the position of the blocks that they
+replace. An abandoned log compaction is rolled back with its plan. The lock of log compactions is held all the while.
 
 Sources: ``HoodieLogCompactionPlanGenerator``, ``HoodieLogCompactHelper``, ``LogCompactionExecutionHelper`` (1.2.0).
 """
@@ -58,10 +58,10 @@ def schedule_log_compaction(session: TableSession, if_due: bool) -> ScheduledCom
 
     Args:
         session: the call; its settings have the threshold.
-        if_due: ask first whether enough delta commits were made.
+        if_due: plan only if enough delta commits were made.
 
     Returns:
-        The plan; None when it is not due, or no slice has enough log files or blocks. Nothing is written then.
+        The plan; None when it is not due, or no slice has enough log files or blocks, and then nothing is written.
 
     Raises:
         ConfigError: the table is not MERGE_ON_READ.
@@ -78,8 +78,8 @@ def schedule_log_compaction(session: TableSession, if_due: bool) -> ScheduledCom
         plan = plan_log_compaction(state, now, settings)
         if not plan.operations:
             return None
-        file_plan(session)  # refuses what cannot be executed
-        session.require_lock()  # planning took its time
+        file_plan(session)  # refuses unsupported tables
+        session.require_lock()  # planning may outlast the lock
         instant = Instant(now, _ACTION, State.REQUESTED)
         create_requested(session.storage, state.config, instant, encode_compaction_plan(plan))
         session.changed()
@@ -98,7 +98,7 @@ def plan_log_compaction(state: TableState, now: str, settings: Settings) -> Comp
 
 
 def run_pending_log_compactions(session: TableSession) -> list[tuple[str, list[WriteStat]]]:
-    """Execute all pending log compactions, oldest first; instants and what was written.
+    """Execute all pending log compactions, oldest first; returns instants and statistics.
 
     Abandoned and outdated ones are removed.
     """
@@ -117,7 +117,7 @@ def run_log_compaction(session: TableSession, scheduled: ScheduledCompaction) ->
 
     Args:
         session: the call.
-        scheduled: which one.
+        scheduled: the log compaction.
 
     Returns:
         One statistic for each new log file.
@@ -138,7 +138,7 @@ def run_log_compaction(session: TableSession, scheduled: ScheduledCompaction) ->
 
 
 def _has_enough(storage: Storage, slice_: FileSlice, threshold: int) -> bool:
-    """By log files, or where there are too few of them by their blocks."""
+    """Whether the slice has enough log files, or else enough blocks."""
     if len(slice_.log_files) >= threshold:
         return True
     return sum(1 for log in slice_.log_files for _ in scan_log_blocks(storage, log.path)) >= threshold
@@ -177,7 +177,7 @@ def _begin(session: TableSession, scheduled: ScheduledCompaction) -> tuple[Trans
 
 
 def _require_newest(state: TableState, instant: Instant) -> None:
-    """Refuse a log compaction that something came after which makes slices, or ends them."""
+    """Refuse a log compaction if a later action made slices, or ended them."""
     later = [one for one in state.timeline.instants if one.requested > instant.requested]
     newer = [one for one in later if one.action in _MAKES_SLICES]
     if newer:

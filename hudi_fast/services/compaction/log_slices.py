@@ -1,12 +1,12 @@
-"""The log files of one slice become one: the unit of work of a log compaction.
+"""Merges the log files of one slice into one: the unit of work of a log compaction.
 
 ::
 
-    log files ─► blocks that count ─► entries, folded: one per key ─► data blocks, a delete block ─► new log file
+    log files ─► valid blocks ─► entries, folded: one per key ─► data blocks, a delete block ─► new log file
 
-The blocks name the instants that they stand for, so readers pass those over; the old files stay until they are cleaned.
-Rows get the commit time of the log compaction, as in Apache Hudi. Rows that bring some columns only (partial updates)
-stay such: there is a data block for each set of columns.
+The new blocks list the instants that they replace, so readers skip those; the old files stay until they are cleaned.
+Rows get the commit time of the log compaction, as in Apache Hudi. Rows with some columns only (partial updates) keep
+these columns: there is a data block for each set of columns.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def compact_log(work: CompactionWork, operation: CompactionOperation, token: Tas
 
     Args:
         work: the log compaction.
-        operation: of its plan.
+        operation: an operation of its plan.
         token: the task that writes.
 
     Returns:
-        One stat for each file; none when no block of the log counts.
+        One stat for each file; none when no block of the log is valid.
 
     Raises:
-        CorruptTableError: a file of the slice is gone or cannot be understood.
-        UnsupportedFeatureError: the log holds something that is not supported.
+        CorruptTableError: a file of the slice is missing or damaged.
+        UnsupportedFeatureError: the log uses an unsupported feature.
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
@@ -111,7 +111,7 @@ def _write(
 
 
 def _by_columns(entries: LogEntries) -> Iterator[tuple[frozenset[str] | None, Rows]]:
-    """Entries that are rows, by the columns that they bring; None for all."""
+    """Entries that are rows, by the set of their columns; None for all columns."""
     kept = np.flatnonzero(~entries.deletes)
     if entries.column_set is None:
         yield None, kept
@@ -131,7 +131,7 @@ def _rows(
     token: TaskToken,
     first: int,
 ) -> Iterator[pa.Table]:
-    """The rows of these entries with new meta columns; a log names the file group where a base file has its name."""
+    """The rows of these entries with new meta columns; the file name column has the file group's name in a log."""
     names = [name for name in schema.names if name not in META_COLUMNS]
     data = entries.rows.select(names)
     for part in chunks(chosen):
@@ -143,7 +143,7 @@ def _rows(
 
 
 def _check_deletes(plan: FilePlan, entries: LogEntries, slice_: FileSlice) -> None:
-    """Refuse deletes that a delete block of this table cannot say again."""
+    """Refuse deletes that a delete block of this table cannot store."""
     compares = entries.deletes & ~entries.default_ordering
     problem = None
     if entries.mismatched is not None and (compares & entries.mismatched).any():

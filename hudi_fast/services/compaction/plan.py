@@ -1,10 +1,10 @@
-"""Planning a compaction: which file slices, and which of their log files, are merged into new base files.
+"""Plans a compaction: selects the file slices, and the log files in them, to merge into new base files.
 
 ::
 
     the table's lock ─► due? ─► partitions ─► slices with log files ─► strategies ─► <instant>.compaction.requested
 
-A plan names its log files, so writers go on while it waits: what they log after it belongs to the slice that begins at
+A plan names its log files, so writers continue while it is pending: later log files belong to the slice that begins at
 the compaction's instant. A group is in one pending compaction at most, and a plan without slices is not written.
 
 Sources: ``ScheduleCompactionActionExecutor``, ``BaseHoodieCompactionPlanGenerator``, ``CompactionStrategy`` (1.2.0).
@@ -47,7 +47,7 @@ __all__ = [
 _LOGS_NAMED_BY_WRITE = 8
 _LISTING_THREADS = 8
 _LONGEST_WRITE_MS = 24 * 3600 * 1000
-"""As Apache Hudi assumes where it looks for completion times in the archive."""
+"""The value that Apache Hudi assumes when it looks for completion times in the archive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ScheduledCompaction:
 
     @property
     def file_groups(self) -> int:
-        """How many file groups it merges."""
+        """Number of file groups that it merges."""
         return len(self.plan.operations)
 
 
@@ -78,10 +78,10 @@ def schedule_compaction(session: TableSession, if_due: bool) -> ScheduledCompact
         if_due: ask the trigger first.
 
     Returns:
-        The plan; None when it is not due, or there is nothing to compact. Nothing is written then.
+        The plan; None when it is not due, or there is nothing to compact, and then nothing is written.
 
     Raises:
-        ConfigError: the table is not MERGE_ON_READ, or the strategy does not go with its partitions.
+        ConfigError: the table is not MERGE_ON_READ, or the strategy does not fit its partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
     settings = session.settings
@@ -94,9 +94,9 @@ def schedule_compaction(session: TableSession, if_due: bool) -> ScheduledCompact
         plan = plan_compaction(state, now, settings)
         if not plan.operations:
             return None
-        file_plan(session)  # refuses what cannot be executed
+        file_plan(session)  # refuses unsupported tables
         body = encode_compaction_plan(plan)
-        session.require_lock()  # planning took its time
+        session.require_lock()  # planning may outlast the lock
         create_requested(session.storage, state.config, Instant(now, "compaction", State.REQUESTED), body)
         session.changed()
         return ScheduledCompaction(now, plan)
@@ -106,7 +106,7 @@ def plan_compaction(state: TableState, now: str, settings: Settings) -> Compacti
     """The plan of a compaction that begins at ``now``: a pure function of the table's files and timeline.
 
     Raises:
-        ConfigError: the strategy does not go with the table's partitions.
+        ConfigError: the strategy does not fit the table's partitions.
         UnsupportedFeatureError: an unknown strategy.
     """
     options = settings.compaction
@@ -128,15 +128,15 @@ def plan_compaction(state: TableState, now: str, settings: Settings) -> Compacti
 def compactable_slices(
     state: TableState, partitions: Iterable[str], now: str, pending: Iterable[tuple[str, str]], busy: set[str]
 ) -> Iterator[FileSlice]:
-    """The newest slice of each group with the log files that were complete before ``now``; those without are left out.
+    """The newest slice of each group with its log files that were complete before ``now``; skips slices without any.
 
-    Slices of another pending service, or with files that a pending rollback will delete, are left out, too.
+    Slices of another pending service, or with files that a pending rollback will delete, are skipped, too.
 
     Args:
         state: the table as it was pinned.
-        partitions: where to look.
+        partitions: the partitions to search.
         now: instant of the service.
-        pending: groups that are planned for, beside those in a pending clustering.
+        pending: groups of pending plans, in addition to those in a pending clustering.
         busy: receives the partitions of such groups.
     """
     view, pending_deletes = state.view, PendingDeletes(state)
@@ -181,7 +181,7 @@ def recovered_state(session: TableSession) -> TableState:
 
 
 def _was_complete(state: TableState, log: LogFile, now: str) -> bool:
-    """Whether the write of a log file ended before ``now``; where names do not tell, blocks do when they are read."""
+    """Whether the write of a log file ended before ``now``; where names do not show it, block headers do when read."""
     if state.config.version < _LOGS_NAMED_BY_WRITE:
         return True
     completion = state.timeline.completion_of(log.instant)
@@ -208,7 +208,7 @@ def _written_and_archived_since(state: TableState, last: Instant) -> set[str]:
 
 
 def _partitions(state: TableState, incremental: bool) -> list[str]:
-    """All partitions, or those that were written since the last compaction was planned and those that it left out."""
+    """All partitions, or those written since the last compaction was planned and those that it skipped."""
     everything = state.view.lister.partitions()
     last = last_compaction(state.timeline, requested_counts=True)
     if not incremental or last is None:
@@ -216,7 +216,7 @@ def _partitions(state: TableState, incremental: bool) -> list[str]:
     try:
         planned = Instant(last.requested, "compaction", State.REQUESTED)
         wanted = set(read_compaction_plan(state.storage, state.config, planned).missing_partitions)
-    except CorruptTableError:  # its plan is gone: the table was cleaned up, or restored
+    except CorruptTableError:  # its plan is missing: the table was cleaned up, or restored
         return everything
     for instant in written_since(state.config, state.timeline, last):
         if instant.action != "commit":

@@ -1,4 +1,4 @@
-"""Executing a planned compaction: slices of base and log files become new base files at the plan's instant.
+"""Executes a planned compaction: merges slices of base and log files into new base files at the plan's instant.
 
 ::
 
@@ -53,7 +53,7 @@ def run_compaction(session: TableSession, scheduled: ScheduledCompaction) -> lis
 
     Args:
         session: the call.
-        scheduled: which one.
+        scheduled: the compaction.
 
     Returns:
         One statistic for each slice.
@@ -75,7 +75,7 @@ def run_compaction(session: TableSession, scheduled: ScheduledCompaction) -> lis
 
 
 def run_pending_compactions(session: TableSession) -> list[tuple[str, list[WriteStat]]]:
-    """Execute all pending compactions, oldest first; instants and what was written.
+    """Execute all pending compactions, oldest first; returns instants and statistics.
 
     Raises:
         HudiError: as :func:`run_compaction`, but not for one that another process has completed in the meantime.
@@ -120,7 +120,7 @@ def service_metadata(work: CompactionWork, stats: list[WriteStat], operation: st
     return CommitMetadata(stats_by_partition(stats), schema_metadata(work.plan), operation, compacted=True)
 
 
-# ---- inside
+# ---- begin
 
 
 def _begin(session: TableSession, scheduled: ScheduledCompaction) -> tuple[Transaction, CompactionWork, Operations]:

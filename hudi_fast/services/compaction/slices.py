@@ -1,12 +1,12 @@
-"""One file slice becomes a base file: the unit of work of a compaction.
+"""Merges one file slice into a base file: the unit of work of a compaction.
 
 ::
 
-    log files ─► blocks that count ─► merged with the base file     ─► its rows, changed   ─┐
-                                    └► rows whose keys it lacks ────────────────────────────┴─► new base file
+    log files ─► valid blocks ─► merged with the base file     ─► its rows, changed   ─┐
+                               └► rows whose keys it lacks ────────────────────────────┴─► new base file
 
-Rows keep their commit time and sequence number; the column that names their file is new. The bloom filter of the old
-file is kept, and the keys of new rows are added. A slice without remaining rows becomes a base file without rows.
+Rows keep their commit time and sequence number; the file name column is new. The new file keeps the bloom filter of the
+old one and adds the keys of new rows. A slice without remaining rows becomes a base file without rows.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def compact_slice(work: CompactionWork, operation: CompactionOperation, token: T
 
     Args:
         work: the compaction.
-        operation: of its plan.
+        operation: an operation of its plan.
         token: the task that writes.
 
     Raises:
-        CorruptTableError: a file of the slice is gone or cannot be understood.
-        UnsupportedFeatureError: the log holds something that is not supported.
+        CorruptTableError: a file of the slice is missing or damaged.
+        UnsupportedFeatureError: the log uses an unsupported feature.
     """
     plan, merge = work.plan, work.merge
     started = time.monotonic()
@@ -104,9 +104,9 @@ class ScannedLog:
     """The log of a slice.
 
     Attributes:
-        blocks: those that count, in the order in which they apply.
-        files: log files looked at.
-        kinds: how many blocks there are of each kind, those that do not count included.
+        blocks: the valid blocks, in the order in which they apply.
+        files: number of scanned log files.
+        kinds: number of blocks of each kind, including invalid ones.
     """
 
     blocks: Sequence[LogBlock]
@@ -115,7 +115,7 @@ class ScannedLog:
 
 
 def scan_log(work: CompactionWork, slice_: FileSlice) -> ScannedLog:
-    """Look at the headers of the slice's log blocks."""
+    """Read the headers of the slice's log blocks."""
     kinds: Counter[BlockType] = Counter()
 
     def counted() -> Iterator[LogBlock]:
@@ -127,13 +127,13 @@ def scan_log(work: CompactionWork, slice_: FileSlice) -> ScannedLog:
 
 
 def log_counters(log: ScannedLog, records: int, keys: int, milliseconds: int) -> WriteStat:
-    """A write stat with the figures of the merged log only.
+    """A write stat with the figures of the merged log alone.
 
     Args:
-        log: what was looked at.
-        records: records and deleted keys in the log.
-        keys: distinct keys of the log.
-        milliseconds: reading and folding it took.
+        log: the scanned log.
+        records: number of records and deleted keys in the log.
+        keys: number of distinct keys in the log.
+        milliseconds: time of reading and folding.
     """
     return WriteStat(
         total_log_records=records,

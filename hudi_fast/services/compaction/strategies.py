@@ -1,7 +1,7 @@
-"""Compaction strategies: which partitions are looked at, and which slices are compacted, in which order.
+"""Compaction strategies: select the partitions and the slices to compact, and their order.
 
-A strategy is a pair of functions; several are applied one after the other. They are named as in Apache Hudi, by class
-with or without its package::
+A strategy is a pair of functions; several strategies are applied one after the other. Their names are the class names
+of Apache Hudi, with or without package::
 
     hoodie.compaction.strategy ─► strategies_of ─► filter_partitions ─► (plan the slices) ─► filter_operations
 
@@ -30,8 +30,8 @@ class Strategy:
 
     Attributes:
         name: its class in Apache Hudi, without package.
-        partitions: (options, partition paths) to those that are looked at.
-        operations: (options, operations) to those that are executed, in this order.
+        partitions: selects partitions, from (options, partition paths).
+        operations: selects and orders operations, from (options, operations).
     """
 
     name: str
@@ -40,10 +40,10 @@ class Strategy:
 
 
 def strategies_of(options: CompactionOptions) -> tuple[Strategy, ...]:
-    """The strategies that ``hoodie.compaction.strategy`` names.
+    """The strategies of ``hoodie.compaction.strategy``.
 
     Raises:
-        ConfigError: the pattern of the partition paths is not a regular expression.
+        ConfigError: the pattern of partition paths is not a regular expression.
         UnsupportedFeatureError: a class that Apache Hudi does not have.
     """
     found: list[Strategy] = []
@@ -60,14 +60,14 @@ def strategies_of(options: CompactionOptions) -> tuple[Strategy, ...]:
 
 
 def filter_partitions(strategies: Sequence[Strategy], options: CompactionOptions, partitions: list[str]) -> list[str]:
-    """The partitions that all strategies let through, in the order of the last one."""
+    """The partitions that all strategies select, in the order of the last one."""
     for strategy in strategies:
         partitions = strategy.partitions(options, partitions)
     return partitions
 
 
 def filter_operations(strategies: Sequence[Strategy], options: CompactionOptions, operations: Operations) -> Operations:
-    """The operations that all strategies let through, in the order of the last one."""
+    """The operations that all strategies select, in the order of the last one."""
     for strategy in strategies:
         operations = strategy.operations(options, operations)
     return operations
@@ -98,7 +98,7 @@ def _all_operations(options: CompactionOptions, operations: Operations) -> Opera
 
 
 def _within_io(options: CompactionOptions, operations: Operations) -> Operations:
-    """As many as fit into the bound, the last of which may go beyond it."""
+    """As many operations as fit into the bound; the last one may exceed it."""
     left, chosen = float(options.target_io_mb), []
     for one in operations:
         if left <= 0:
@@ -162,7 +162,7 @@ def _earliest(options: CompactionOptions) -> date:
 
 
 def _day(partition: str) -> date:
-    """The day that a partition path ``yyyy/MM/dd`` stands for, hive style or not."""
+    """The day of a partition path ``yyyy/MM/dd``, hive style or not."""
     text = "/".join(part.rpartition("=")[2] for part in partition.split("/"))
     try:
         return datetime.strptime(text, "%Y/%m/%d").date()

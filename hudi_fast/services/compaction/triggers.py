@@ -1,8 +1,8 @@
-"""When a table service is due: counted in delta commits, or by time.
+"""Triggers of table services: by the number of delta commits, or by time.
 
 A delta commit counts if it was *completed* after the last compaction was requested: one that began earlier and ended
-later brought log files that this compaction does not have. Before timeline layout 2 completion times are modification
-times, which a copy of the table does not keep, so requested times stand in for them.
+later wrote log files that this compaction does not have. Before timeline layout 2 completion times are modification
+times, which a copy of the table does not keep, so requested times are used instead.
 
 Sources: ``ScheduleCompactionActionExecutor``, ``CompactionUtils``, release 1.2.0.
 """
@@ -21,12 +21,12 @@ _LOG_COMPACTION_PLAN = ".logcompaction.requested"
 
 
 def compaction_is_due(config: TableConfig, timeline: Timeline, now: str, options: CompactionOptions) -> bool:
-    """Whether the trigger strategy asks for a compaction.
+    """Whether a compaction is due by the trigger strategy.
 
     Args:
         config: the table's configuration.
         timeline: its active timeline.
-        now: the instant that the compaction would have.
+        now: instant of the compaction.
         options: the strategy and its bounds.
     """
     deltas = [one for one in timeline.writes() if one.action == "deltacommit"]
@@ -48,7 +48,7 @@ def compaction_is_due(config: TableConfig, timeline: Timeline, now: str, options
 def log_compaction_is_due(storage: Storage, config: TableConfig, timeline: Timeline, threshold: int) -> bool:
     """Whether ``threshold`` delta commits were completed since the last compaction and since the last log compaction.
 
-    A completed log compaction looks like a delta commit; the plan that stays beside it tells them apart.
+    A completed log compaction has the same action as a delta commit; it also has a plan on the timeline.
     """
     names = (entry.name for entry in storage.list_dir(config.timeline_folder))
     planned = {name.removesuffix(_LOG_COMPACTION_PLAN) for name in names if name.endswith(_LOG_COMPACTION_PLAN)}
@@ -61,11 +61,11 @@ def log_compaction_is_due(storage: Storage, config: TableConfig, timeline: Timel
 
 
 def last_compaction(timeline: Timeline, requested_counts: bool = False) -> Instant | None:
-    """The newest completed compaction of a MERGE_ON_READ table, where every ``commit`` is one; None without one.
+    """The newest completed compaction of a MERGE_ON_READ table, where each ``commit`` is one; None if there is none.
 
     Args:
         timeline: the active timeline.
-        requested_counts: pending ones count too.
+        requested_counts: include pending compactions.
     """
     found = [one for one in timeline.writes() if one.action == "commit"]
     if requested_counts:
@@ -74,7 +74,7 @@ def last_compaction(timeline: Timeline, requested_counts: bool = False) -> Insta
 
 
 def written_since(config: TableConfig, timeline: Timeline, start: Instant | None) -> list[Instant]:
-    """Completed writes after ``start`` was requested, ``start`` itself left out; all of them when it is None."""
+    """Completed writes after ``start`` was requested, without ``start``; all writes when it is None."""
     if start is None:
         return list(timeline.writes())
     if config.layout_version < 2:

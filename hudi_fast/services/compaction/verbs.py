@@ -74,7 +74,7 @@ class CompactionVerbs(ServiceVerbs):
         if plan is None and not pending_only:
             planned = schedule_compaction(session, session.settings.compaction.has_trigger)
             if planned is not None:
-                with contextlib.suppress(ServiceTakenError):  # another process was faster
+                with contextlib.suppress(ServiceTakenError):  # another process completed it first
                     done.append((planned.instant, run_compaction(session, planned)))
         return combined_result("compact", done, time.monotonic() - started)
 
@@ -112,6 +112,6 @@ class CompactionVerbs(ServiceVerbs):
             done = run_pending_log_compactions(session)
             planned = schedule_log_compaction(session, session.settings.compaction.has_log_trigger)
             if planned is not None:
-                with contextlib.suppress(ServiceTakenError):  # another process was faster
+                with contextlib.suppress(ServiceTakenError):  # another process completed it first
                     done.append((planned.instant, run_log_compaction(session, planned)))
         return combined_result("log_compact", done, time.monotonic() - started)

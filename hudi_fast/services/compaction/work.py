@@ -2,9 +2,9 @@
 
 ::
 
-    CompactionWork      what is true for all file slices; tasks receive it pickled
+    CompactionWork      shared by all file slices; tasks receive it pickled
     slice_of            the file slice of an operation, as it is in storage
-    CompactionResult    what the caller gets
+    CompactionResult    the result for the caller
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["CompactionResult", "CompactionWork", "combined_result", "slice_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionWork:
-    """What is true for all file slices of a compaction or log compaction.
+    """State that all file slices of a compaction or log compaction share.
 
     Attributes:
-        plan: how files are made; it has the instant of the service.
+        plan: file settings; it has the instant of the service.
         merge: how file slices merge.
         action: ``compaction`` (new base files) or ``logcompaction`` (new log files).
     """
@@ -43,21 +43,21 @@ class CompactionWork:
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What a compaction, a log compaction or a resizing of buckets did.
+    """The result of a compaction, a log compaction or a resizing of buckets.
 
     Attributes:
-        instant: requested time of the newest one that was completed; empty when there was nothing to do.
+        instant: requested time of the newest completed instant; empty when there was nothing to do.
         operation: ``compact``, ``log_compact`` or ``cluster``.
-        file_groups: slices that were written.
-        log_files: log files that were merged.
-        rows: rows of the files written.
-        inserts: of them, rows of keys that no base file had.
-        updates: of them, rows that the log changed.
-        deletes: rows that the log removed.
-        files_written: how many.
+        file_groups: number of written slices.
+        log_files: number of merged log files.
+        rows: number of rows in the written files.
+        inserts: number of these rows whose keys no base file had.
+        updates: number of these rows that the log changed.
+        deletes: number of rows that the log removed.
+        files_written: number of written files.
         bytes_written: their size.
-        seconds: from call to visible.
-        instants: requested times of all that were completed, oldest first.
+        seconds: time from the call until the result is visible.
+        instants: requested times of all completed instants, oldest first.
     """
 
     instant: str
@@ -80,7 +80,7 @@ def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]
     Args:
         operation: ``compact``, ``log_compact`` or ``cluster``.
         results: (instant, stats of its files), oldest first.
-        seconds: what the call took.
+        seconds: duration of the call.
     """
     done = list(results)
     stats = [stat for _, written in done for stat in written]
@@ -102,10 +102,10 @@ def combined_result(operation: str, results: Iterable[tuple[str, list[WriteStat]
 
 
 def slice_of(storage: Storage, operation: CompactionOperation, history: SchemaHistory | None = None) -> FileSlice:
-    """The file slice that an operation names; its base file has the names that columns have today in ``history``.
+    """The file slice of an operation; its base file has the current column names of ``history``.
 
     Raises:
-        CorruptTableError: one of its files is gone.
+        CorruptTableError: one of its files is missing.
     """
     base = None if operation.base_file is None else parse_base_file(_entry(storage, operation, operation.base_file))
     names = [name for name in operation.log_files if not name.endswith(".cdc")]  # change logs are not merged
@@ -123,7 +123,7 @@ def _entry(storage: Storage, operation: CompactionOperation, name: str) -> FileS
     if entry is None:
         raise CorruptTableError(
             f"A compaction of {storage.uri} is planned for the file group {operation.file_id}, but a file of it is "
-            "gone. Restore the file, or the table to a savepoint.",
+            "missing. Restore the file, or the table to a savepoint.",
             path,
         )
     return entry

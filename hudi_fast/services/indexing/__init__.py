@@ -1,1 +1,1 @@
-"""Indexes of the metadata table: planned, built beside the writers, dropped, listed."""
+"""Planning, building, dropping and listing indexes of the metadata table."""

@@ -70,7 +70,7 @@ def drop_index(session: TableSession, name: str) -> tuple[str, ...]:
 
 
 def undo_indexing(storage: Storage, planned: ScheduledIndex, keep_plan: bool = False) -> None:
-    """Remove what a failed indexing made; the table is as before.
+    """Remove files and properties of a failed indexing; the table is as before.
 
     Args:
         storage: the table's storage.

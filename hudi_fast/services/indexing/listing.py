@@ -1,4 +1,4 @@
-"""The indexes of a table as one Arrow table: what the metadata table holds, what is being built, what is planned."""
+"""The indexes of a table as one Arrow table: existing ones, those being built, and planned ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ INDEXES = pa.schema(
 
 
 def indexes_table(state: TableState) -> pa.Table:
-    """One row per partition of the metadata table, as :data:`INDEXES` has them, by partition."""
+    """One row of :data:`INDEXES` per partition of the metadata table, sorted by partition."""
     config, table = state.config, metadata_of(state)
     definitions = load_definitions(state.storage, config)
     rows = [_row(table, name, definitions.get(name)) for name in config.metadata_partitions]

@@ -1,11 +1,11 @@
-"""Planning an indexing: which partitions of the metadata table are missing, put on the timeline as a plan.
+"""Plans an indexing: puts the missing partitions of the metadata table on the timeline.
 
 ::
 
-    the table's lock ─► what is asked for, and is not there ─► <instant>.indexing.requested
+    the table's lock ─► requested partitions that do not exist ─► <instant>.indexing.requested
 
-A plan of ours carries the definitions of secondary and expression indexes with it; those of Apache Hudi's plans are in
-the table's index definitions already.
+A plan of hudi_fast contains the definitions of secondary and expression indexes. Those of Apache Hudi's plans are in
+the table's index definitions.
 
 Sources: ScheduleIndexActionExecutor, Hudi 1.2.0.
 """
@@ -65,7 +65,7 @@ class ScheduledIndex:
 
     Attributes:
         instant: its requested time.
-        parts: the metadata partitions to build; the one that was asked for is the last.
+        parts: the metadata partitions to build; the requested one is the last.
         waited: whether it was pending before this call, and stays pending if its execution fails.
     """
 
@@ -75,7 +75,7 @@ class ScheduledIndex:
 
     @property
     def partition(self) -> str:
-        """The metadata partition that was asked for."""
+        """The requested metadata partition."""
         return self.parts[-1].partition if self.parts else ""
 
     @property
@@ -86,14 +86,14 @@ class ScheduledIndex:
 
 @dataclass(frozen=True)
 class IndexWork:
-    """What an indexing builds.
+    """The work of an indexing.
 
     Attributes:
         instant: its requested time.
         parts: as planned.
-        partitions: those of them that are not there yet, in the order in which they are built.
-        options: how the partitions are made.
-        definitions: of secondary and expression indexes among them.
+        partitions: the missing ones of them, in the order in which they are built.
+        options: settings of the partitions.
+        definitions: definitions of the secondary and expression indexes among them.
     """
 
     instant: str
@@ -104,7 +104,7 @@ class IndexWork:
 
     @property
     def asked(self) -> str:
-        """The metadata partition that was asked for."""
+        """The requested metadata partition."""
         return self.parts[-1].partition
 
 
@@ -119,7 +119,7 @@ def schedule_index(session: TableSession, request: IndexRequest) -> ScheduledInd
         The plan; None when the index exists.
 
     Raises:
-        CommitConflictError: it is planned, or being built, already.
+        CommitConflictError: it is already planned or being built.
         ConfigError: the table cannot have it.
     """
     with session.locked():
@@ -149,7 +149,7 @@ def schedule_in(session: TableSession, request: IndexRequest) -> ScheduledIndex 
         planned = {one.partition for one in read_index_plan(state, instant)}
         if planned & set(missing):
             raise CommitConflictError(
-                f"The index {', '.join(sorted(planned & set(missing)))} of {storage.uri} is planned already (indexing "
+                f"The index {', '.join(sorted(planned & set(missing)))} of {storage.uri} is already planned (indexing "
                 f"{instant.requested}, {instant.state.name.lower()}). Execute that plan."
             )
     upto = last_write(state)
@@ -187,23 +187,23 @@ def read_index_plan(state: TableState, instant: Instant) -> tuple[IndexPart, ...
     """The plan of a pending indexing.
 
     Raises:
-        CorruptTableError: it is gone or cannot be understood.
+        CorruptTableError: it is missing or damaged.
     """
     path = f"{state.config.timeline_folder}/{instant.requested}.{_ACTION}.requested"
     return decode_index_plan(read_requested_body(state.storage, state.config, instant), path)
 
 
 def work_of(state: TableState, planned: ScheduledIndex, settings: Settings) -> IndexWork:
-    """What a plan says to build.
+    """The work of a plan.
 
     Args:
         state: the table.
         planned: the plan.
-        settings: numbers of file groups, and what the plan does not say.
+        settings: numbers of file groups, and other settings that the plan lacks.
 
     Raises:
-        ConfigError: the plan holds a definition that cannot be understood.
-        UnsupportedFeatureError: it names a kind of partition that is not known.
+        ConfigError: the plan has an invalid index definition.
+        UnsupportedFeatureError: it names an unknown kind of partition.
     """
     options = settings.write.metadata
     stored = load_definitions(state.storage, state.config)

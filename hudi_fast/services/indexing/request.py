@@ -1,11 +1,11 @@
-"""What is asked for in the words of a caller becomes partitions of the metadata table and their definitions.
+"""Turns the arguments of a caller into partitions of the metadata table and their definitions.
 
 ::
 
     "secondary_index", columns=["city"], name="by_city"
         ─► secondary_index_by_city with its definition, and before it the required record_index
 
-Nothing is read but what the table's configuration and its metadata table say; nothing is written.
+Reads only the table's configuration and its metadata table; nothing is written.
 
 Sources: metadata reference 2.2, 3.6, 3.9, 4; HoodieSparkIndexClient, Hudi 1.2.0.
 """
@@ -42,13 +42,13 @@ _RESTS_ON = {"partition_stats": "column_stats", "secondary_index": "record_index
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """An index as a caller asks for it.
+    """An index as the caller describes it.
 
     Attributes:
         kind: one of :data:`hudi_fast.config.option_names.INDEX_KINDS`.
         columns: columns of ``column_stats`` (empty: the first ones that can have statistics); the one column of a
             secondary or expression index.
-        name: of a secondary or expression index; None = after its column.
+        name: of a secondary or expression index; None: the name of its column.
         function: of an expression index, such as ``upper``.
         function_options: of the function, such as ``{"format": "yyyy-MM-dd"}``.
     """
@@ -62,13 +62,13 @@ class IndexRequest:
 
 @dataclass(frozen=True, slots=True)
 class WantedIndexes:
-    """What is to be there.
+    """The partitions of a request.
 
     Attributes:
-        partition: the metadata partition that was asked for.
+        partition: the requested metadata partition.
         partitions: it and the partitions that it requires, unordered.
-        options: how they are made.
-        definitions: of secondary and expression indexes among them, by partition.
+        options: settings of the partitions.
+        definitions: definitions of the secondary and expression indexes among them, by partition.
     """
 
     partition: str
@@ -78,16 +78,16 @@ class WantedIndexes:
 
 
 def wanted_indexes(request: IndexRequest, config: TableConfig, options: MetadataOptions) -> WantedIndexes:
-    """What a request means for a table.
+    """The partitions that a request needs in a table.
 
     Args:
         request: the index.
         config: of the table.
-        options: of the metadata table, as the caller gave them.
+        options: the caller's options of the metadata table.
 
     Raises:
-        ConfigError: there is no such kind of index, the request is incomplete or says too much, or the table cannot
-            have the index.
+        ConfigError: there is no such kind of index, arguments are missing or superfluous, or the table cannot have the
+            index.
     """
     _check_words(request, config)
     _check_table(request.kind, config, options)
@@ -107,14 +107,14 @@ def wanted_indexes(request: IndexRequest, config: TableConfig, options: Metadata
 
 
 def named_partition(name: str, present: Collection[str]) -> str:
-    """The metadata partition that a caller means: by its folder's name, or by that of an index.
+    """The metadata partition with a folder name or an index name.
 
     Args:
         name: ``record_index``, ``secondary_index_by_city``, ``by_city``.
-        present: partitions that are there.
+        present: existing partitions.
 
     Raises:
-        ConfigError: none, or two of them, are called so.
+        ConfigError: no partition, or two of them, have this name.
     """
     if name in present:
         return name
@@ -125,12 +125,12 @@ def named_partition(name: str, present: Collection[str]) -> str:
     raise ConfigError(
         f"There is no index {name!r}: the table has {shown}."
         if not found
-        else f"The name {name!r} stands for {' and '.join(found)}: give the whole one."
+        else f"The name {name!r} is ambiguous: {' and '.join(found)}. Use the full name."
     )
 
 
 def definition_text(definition: IndexDefinition) -> str:
-    """A definition as JSON, for the plan of an index that is made later."""
+    """A definition as JSON, for the plan of an indexing."""
     return json.dumps(
         {
             "kind": definition.kind,
@@ -188,7 +188,7 @@ def _check_table(kind: str, config: TableConfig, options: MetadataOptions) -> No
     if kind in _LATER_KINDS and config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
             f"The index {kind} needs table version 8 or later; table {config.name} is of version {config.version}. "
-            "Upgrade the table with Apache Hudi."
+            "Upgrade the table with services.upgrade()."
         )
     if options.partitioned_record_index and kind == "record_index" and config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
@@ -196,7 +196,7 @@ def _check_table(kind: str, config: TableConfig, options: MetadataOptions) -> No
             f"{config.version}. Leave hoodie.metadata.record.level.index.enable out."
         )
     if kind == "partition_stats" and not config.is_partitioned:
-        raise ConfigError(f"Table {config.name} has no partitions, and needs no partition_stats.")
+        raise ConfigError(f"Table {config.name} has no partitions, so it needs no partition_stats.")
     if kind == "bloom_filters" and not config.populate_meta_fields:
         raise ConfigError(
             f"Table {config.name} has no meta columns (hoodie.populate.meta.fields=false): its files have no bloom "
@@ -222,11 +222,11 @@ def _options_of_named(request: IndexRequest, options: MetadataOptions) -> Metada
 
 
 def resting_on(partition: str, present: Collection[str]) -> list[str]:
-    """Partitions that cannot be without another one.
+    """Partitions that require a given one.
 
     Args:
-        partition: the other one.
-        present: partitions that are there.
+        partition: the given one.
+        present: existing partitions.
     """
     if partition == PartitionKind.FILES:
         return sorted(set(present) - {partition})

@@ -1,16 +1,16 @@
-"""Building an index while writers continue: an ``indexing`` action.
+"""Builds an index while writers continue: an ``indexing`` action.
 
 ::
 
     begin    the table's lock: clean up, undo abandoned indexings, requested ─► inflight
              metadata table: folders and empty file groups of the new partitions, a delta commit of their own
-             index definitions ─► the partitions are named as being built: every write logs to them from now on
-    build    no lock: the records of the table as it was pinned ─► base files        (writers go on)
-    finish   the table's lock: delta commit of the base files ─► the partitions are named as whole ─► completed
+             index definitions ─► the properties list the partitions as inflight: every write logs to them from now on
+    build    no lock: the records of the pinned table ─► base files                  (writers continue)
+    finish   the table's lock: delta commit of the base files ─► the properties list the partitions ─► completed
 
-The log files of writes that came meanwhile are on top of the base files, so there is nothing to catch up with. Before
-table version 8 log files are named after the base file that they are on top of, which is not there yet: such tables are
-built under the lock.
+Log files of writes in the meantime are on top of the base files, so no further records are needed. Before table version
+8 log files are named after their base file, which does not exist yet, so indexes of such tables are built under the
+lock.
 
 The lock of indexings is held all the while. It ends with its process, so an inflight indexing that is found under it
 was abandoned. It is undone, or completed if its partitions are fully built.
@@ -69,15 +69,15 @@ _Find = Callable[[], ScheduledIndex | None]
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """What building an index did.
+    """The result of building an index.
 
     Attributes:
-        partition: the metadata partition that was asked for.
+        partition: the requested metadata partition.
         instant: requested time of the indexing; empty when there was nothing to build.
-        partitions: the metadata partitions that were built, in that order: required indexes first.
-        records: written to them.
-        file_groups: that they have.
-        seconds: from call to usable.
+        partitions: the built metadata partitions, in that order: required indexes first.
+        records: number of written records.
+        file_groups: number of their file groups.
+        seconds: time from the call until the index is usable.
     """
 
     partition: str
@@ -90,14 +90,14 @@ class IndexResult:
 
 @dataclass(frozen=True)
 class _Begun:
-    """An indexing that has begun: what its build needs.
+    """The state of an indexing that has begun.
 
     Attributes:
-        instant: inflight.
-        work: what is built.
-        context: the table as it was pinned.
-        sources: of the records of each metadata partition, in the order in which they are built.
-        writer: of base files at the instant.
+        instant: the inflight indexing.
+        work: its work.
+        context: the pinned table.
+        sources: the records of each metadata partition, in build order.
+        writer: writes base files at the instant.
     """
 
     instant: Instant
@@ -112,13 +112,13 @@ def build_index(session: TableSession, request: IndexRequest) -> IndexResult:
 
     Args:
         session: the call.
-        request: which index; a pending plan overrides how it is made.
+        request: the index; a pending plan overrides its settings.
 
     Raises:
         CommitError: it failed; the table is as before.
         ConfigError: the table cannot have the index.
         InvalidDataError: the table's rows cannot be indexed, such as two rows with one key.
-        UnsupportedFeatureError: the index is of a form that is not supported.
+        UnsupportedFeatureError: the form of the index is not supported.
     """
     settings = session.settings
     asked = wanted_indexes(request, session.state.config, settings.write.metadata).partition
@@ -160,7 +160,7 @@ def run_scheduled_index(session: TableSession, scheduled: ScheduledIndex) -> Ind
 
 
 def _run(session: TableSession, find: _Find, asked: str, planned_at: str = "") -> IndexResult:
-    """Build what ``find`` finds. The plan of an abandoned attempt at ``planned_at`` stays for it."""
+    """Execute the plan that ``find`` returns. The plan of an abandoned attempt at ``planned_at`` stays for it."""
     started = time.monotonic()
     planned: list[ScheduledIndex] = []
 
@@ -172,7 +172,7 @@ def _run(session: TableSession, find: _Find, asked: str, planned_at: str = "") -
     with session.service_lock(INDEX_LOCK_PATH):
         try:
             result = _build(session, plan, asked, planned_at)
-        except (CommitStateUnknownError, LockError):  # the next indexing removes what is left of this one
+        except (CommitStateUnknownError, LockError):  # the next indexing removes its remaining files
             raise
         except BaseException as error:
             for one in planned:
@@ -228,7 +228,7 @@ def _result(work: IndexWork, stats: Sequence[WriteStat], groups: int) -> IndexRe
 
 
 def _ready(session: TableSession, planned_at: str) -> bool:
-    """Recover the table and its metadata table; whether the metadata table is new."""
+    """Recover the table and its metadata table; returns whether the metadata table is new."""
     recover(session)
     finish_pending_indexings(session, planned_at)
     state, options = session.state, session.settings.write.metadata
@@ -252,8 +252,7 @@ def _metadata(state: TableState) -> MetadataTable:
     table = metadata_of(state)
     if table is None:
         raise CommitError(
-            f"The metadata table of {state.storage.uri} is not to be trusted any more. Nothing was indexed; run it "
-            "again."
+            f"The metadata table of {state.storage.uri} is no longer trusted. Nothing was indexed; run it again."
         )
     return table
 
@@ -270,7 +269,7 @@ def _build_context(session: TableSession, work: IndexWork) -> ProducerContext:
 
 
 def _begin(session: TableSession, work: IndexWork) -> _Begun:
-    """From requested to inflight, with everything that writers need to log to the new partitions."""
+    """Move the indexing to inflight, and create the files that writers need to log to the new partitions."""
     state, storage, clock = session.state, session.storage, session.clock
     table = _metadata(state)
     context = _build_context(session, work)
@@ -333,10 +332,10 @@ def _schema_of(table: MetadataTable) -> str:
 
 
 def _build_locked(session: TableSession, work: IndexWork) -> IndexResult:
-    """All of it under the table's lock."""
+    """Build an index under the table's lock."""
     state = session.state
     waiting = [one for one in state.timeline.pending() if one.requested != work.instant]
-    if waiting:  # readers of 0.15 take the newest action for where a new partition begins
+    if waiting:  # for readers of 0.15 a new partition begins at the newest action
         raise CommitConflictError(
             f"{state.storage.uri} has a pending {waiting[0].action} ({waiting[0].requested}); before table version 8 "
             "no index is built meanwhile. Execute it first."

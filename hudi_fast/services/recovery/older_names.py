@@ -1,9 +1,9 @@
-"""File slices of before a downgrade to version 6, which must not come back.
+"""Refuses to make file slices from before a downgrade to version 6 the newest ones again.
 
 From table version 8 on a log file is named after the delta commit that wrote it, before that after its slice. A
-downgrade compacts the newest slices and leaves the older ones as they are: nothing reads them any more, unless the
-compaction, or whatever ended their file groups, is undone. Readers of version 6 would then take such a log file for a
-slice of its own, and lose the rows of the base file below it.
+downgrade compacts the newest slices and does not change older ones. Nothing reads those, unless a rollback or restore
+undoes the compaction or the action that ended their file groups. Readers of version 6 would then take such a log file
+for a slice of its own, and lose the rows of the base file below it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _LOGS_NAMED_BY_WRITE = 8
 
 
 def require_named_by_slice(state: TableState, undone: Iterable[Instant], what: str) -> None:
-    """Refuse to bring slices back whose log files have names of a later table version.
+    """Refuse to undo instants if older slices whose log files have names of a later table version would be read again.
 
     Args:
         state: the table.
-        undone: instants that are to be undone.
-        what: the beginning of the message.
+        undone: the instants to undo.
+        what: beginning of the message.
 
     Raises:
-        ConfigError: there are such slices.
+        ConfigError: such slices exist.
     """
     if state.config.version >= _LOGS_NAMED_BY_WRITE or not state.config.is_mor:
         return
@@ -42,13 +42,13 @@ def require_named_by_slice(state: TableState, undone: Iterable[Instant], what: s
     for partition, file_ids in by_partition.items():
         for path in _named_by_write(state, partition, file_ids):
             raise ConfigError(
-                f"{what}: the table was downgraded to version {state.config.version} since, which cannot read the log "
-                f"files of before, such as {path}. Upgrade the table to version {_LOGS_NAMED_BY_WRITE} or later first."
+                f"{what}: the table was downgraded to version {state.config.version} since, which cannot read older "
+                f"log files such as {path}. Upgrade the table to version {_LOGS_NAMED_BY_WRITE} or later first."
             )
 
 
 def _uncovered(state: TableState, instant: Instant) -> Iterator[tuple[str, str]]:
-    """Partition and file id of the groups that have an older slice, or that ended."""
+    """Partition and file id of the groups that have an older slice, or that an action ended."""
     commit = read_commit(state.storage, state.config, instant)
     if commit.operation_type == "COMPACT":
         yield from ((stat.partition_path, stat.file_id) for stat in commit.write_stats())
@@ -57,7 +57,7 @@ def _uncovered(state: TableState, instant: Instant) -> Iterator[tuple[str, str]]
 
 
 def _named_by_write(state: TableState, partition: str, file_ids: set[str]) -> Iterator[str]:
-    """Log files above a base file whose name is not that of a slice."""
+    """Log files above a base file that are not named after a slice."""
     entries = StorageLister(state.storage).files(partition)
     begins: dict[str, set[str]] = {}
     for base in map(parse_base_file, entries):

@@ -27,7 +27,7 @@ _FIRST_WITH_LAYOUT_2 = 8
 
 
 def finish_pending_rollbacks(session: TableSession) -> None:
-    """Finish what an abandoned attempt left pending in the metadata table; under the table's lock."""
+    """Finish rollbacks that an abandoned attempt left pending in the metadata table; under the table's lock."""
     opened = open_for_recovery(session.storage) if session.state.config.metadata_partitions else None
     if opened is not None and opened[2].pending():
         session.reload()
@@ -64,8 +64,8 @@ def rebuild_partitions(session: TableSession, names: Iterable[str]) -> tuple[str
         return tuple(sorted(missing))
     except (HudiError, OSError) as error:
         warnings.warn(
-            f"The indexes {', '.join(sorted(wanted))} of {session.storage.uri} held records of what was rolled back "
-            f"and were dropped; they could not be built again: {error} Build them with services.index.",
+            f"The indexes {', '.join(sorted(wanted))} of {session.storage.uri} held records of the rolled-back "
+            f"instants and were dropped; they could not be built again: {error} Build them with services.index.",
             HudiWarning,
             stacklevel=2,
         )

@@ -8,8 +8,8 @@
         ─► restore completed ─► the rollbacks are removed from the timeline
         ─► partitions of the metadata table that could not be rolled back are built again
 
-The next restore to the same savepoint continues an abandoned one: it skips instants that are gone, and executes
-rollbacks on the timeline from their plans. Cleans and the savepoint stay.
+The next restore to the same savepoint continues an abandoned one: it skips removed instants, and executes rollbacks on
+the timeline from their plans. Cleans and the savepoint stay.
 
 Source: ``BaseHoodieWriteClient#restoreToSavepoint``, ``BaseRestoreActionExecutor`` (Hudi 1.2.0).
 """
@@ -115,14 +115,14 @@ def run_restore(session: TableSession, savepoint: str, plan: PlannedRestore | No
 
 
 def plan_of_restore(session: TableSession, savepoint: str) -> PlannedRestore:
-    """What :func:`run_restore` would do; nothing is written.
+    """Plan :func:`run_restore`; nothing is written.
 
     Args:
         session: the call.
         savepoint: requested time of the savepointed commit.
 
     Raises:
-        HudiError: as :func:`run_restore` where it refuses.
+        HudiError: as :func:`run_restore`.
     """
     state, settings = session.state, session.settings
     storage, config = state.storage, state.config
@@ -219,7 +219,7 @@ def _begin(session: TableSession, planned: PlannedRestore) -> _Begun:
 
 
 def _undo_all(session: TableSession, begun: _Begun) -> dict[str, RollbackMetadata]:
-    """What was done by instant, in earlier attempts too."""
+    """Roll back all instants; returns the rollback metadata by instant, including those of earlier attempts."""
     state, storage = begun.state, session.storage
     waiting = {plan.instant: (one, plan) for one, plan in _rollbacks_since(state, begun.plan.savepoint)}
     done: dict[str, RollbackMetadata] = {}
@@ -239,7 +239,7 @@ def _undo_all(session: TableSession, begun: _Begun) -> dict[str, RollbackMetadat
 
 
 def _done_before(storage: Storage, rollback: Instant, plan: RollbackPlan) -> RollbackMetadata:
-    """What an abandoned attempt had done, by its plan and markers."""
+    """The rollback metadata of an abandoned attempt, from its plan and markers."""
     parts: dict[str, RollbackPartition] = {}
     for request in plan.requests:
         part = parts.get(request.partition_path) or RollbackPartition(request.partition_path)

@@ -5,9 +5,9 @@
     the savepoint ─► its commit ─► pending clusterings since, newest first
                                  ─► all other writes and compactions since: pending ones, then the last completed first
 
-"Since" is by completion, for compactions of a MERGE_ON_READ table by requested time: what was logged after one was
-planned lies on top of its base files, whenever these were finished. Before table version 8 slices are named by
-requested times, and these decide alone.
+"Since" is by completion; for compactions of a MERGE_ON_READ table it is by requested time, because log files written
+after a compaction was planned are on top of its base files, whenever these were finished. Before table version 8 slices
+are named by requested times, so only these decide.
 
 Source: ``RestorePlanActionExecutor``, ``RestoreInstantComparatorFactory``, ``SavepointHelpers`` (Hudi 1.2.0).
 """
@@ -31,12 +31,12 @@ _WRITES = ("commit", "deltacommit", "replacecommit")
 
 
 def savepointed_commit(state: TableState, savepoint: str, settings: Settings) -> Instant:
-    """The commit that the table is to be taken back to.
+    """The commit that the table is to be restored to.
 
     Args:
         state: the table.
         savepoint: requested time of the commit.
-        settings: of archival.
+        settings: for archiving.
 
     Raises:
         ConfigError: there is no such savepoint, a later one is in the way, or instants since may have been archived.
@@ -58,7 +58,7 @@ def savepointed_commit(state: TableState, savepoint: str, settings: Settings) ->
 
 
 def instants_to_undo(state: TableState, commit: Instant) -> list[Instant]:
-    """The instants that go when the table is taken back to a commit, in that order."""
+    """The instants that a restore to a commit rolls back, in that order."""
     timeline = state.timeline
     clusterings = [one for one in state.pending_services if one.requested > commit.requested]
     others = [
@@ -79,9 +79,9 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
     """Check that the files of the savepoint exist, before newer instants are rolled back.
 
     Raises:
-        CommitConflictError: before table version 8: a write that stays lies on top of a compaction that is rolled back.
+        CommitConflictError: before table version 8: a write that stays is on top of a compaction that is rolled back.
         ConfigError: writes since have been archived.
-        CorruptTableError: files of the savepoint are gone.
+        CorruptTableError: files of the savepoint are missing.
     """
     storage, timeline = state.storage, state.timeline
     archive = ArchivedTimeline(storage, state.config).instants(begin=commit.requested, actions=_WRITES)
@@ -98,7 +98,7 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
             if one.requested not in gone and one.requested > min(compactions, default=one.requested):
                 raise CommitConflictError(
                     f"{storage.uri} cannot be restored to {commit.requested}: the {one.action} {one.requested} stays "
-                    "and may have logged to a compaction that goes. Use another savepoint."
+                    "and may have logged to a compaction that the restore removes. Use another savepoint."
                 )
     (savepoint,) = [one for one in timeline.of_action("savepoint") if one.requested == commit.requested]
     for partition, names in read_savepoint(state, savepoint).files.items():
@@ -107,16 +107,16 @@ def require_restorable(state: TableState, commit: Instant, going: list[Instant])
         if lost:
             raise CorruptTableError(
                 f"{storage.uri} cannot be restored to {commit.requested}: {len(lost)} files that its savepoint keeps "
-                "are gone. Nothing has changed; restore the files, or use another savepoint.",
+                "are missing. Nothing has changed; restore the files, or use another savepoint.",
                 f"{partition}/{lost[0]}" if partition else lost[0],
             )
 
 
 def pending_restore(state: TableState, savepoint: str) -> tuple[Instant, RestorePlan | None] | None:
-    """The abandoned restore, and its plan (None if it stopped before it was planned); None without one.
+    """The abandoned restore, and its plan (None if its planning was abandoned); None without one.
 
     Raises:
-        CommitConflictError: it is to another savepoint.
+        CommitConflictError: the pending restore is to another savepoint.
     """
     for one in state.timeline.pending():
         if one.action != "restore":
@@ -136,7 +136,7 @@ def pending_restore(state: TableState, savepoint: str) -> tuple[Instant, Restore
 
 
 def find_on(timeline: Timeline, requested: str, action: str) -> Instant | None:
-    """The instant of a plan, in the state that it has; None when it is gone."""
+    """The instant of a plan in its present state; None if it was removed."""
     wanted = comparable_action(action)
     matches = (one for one in timeline.instants if one.requested == requested)
     return next((one for one in matches if comparable_action(one.action) == wanted), None)

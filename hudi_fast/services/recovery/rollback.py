@@ -40,14 +40,14 @@ __all__ = ["plan_of_rollback", "run_rollback", "storage_errors", "touched_files"
 
 
 def plan_of_rollback(session: TableSession, instant: str | None) -> PlannedRollback:
-    """What :func:`run_rollback` would do; nothing is written.
+    """Plan :func:`run_rollback`; nothing is written.
 
     Args:
         session: the call.
         instant: requested time; None for all failed writes and pending rollbacks.
 
     Raises:
-        ConfigError: the instant cannot be rolled back; why, and what to do instead.
+        ConfigError: the instant cannot be rolled back; the message says why, and what to do instead.
         CommitConflictError: a restore is pending.
     """
     state, settings = session.state, session.settings
@@ -91,7 +91,7 @@ def run_rollback(session: TableSession, instant: str | None, plan: PlannedRollba
     started, storage = time.monotonic(), session.storage
     if plan is not None and instant is None:
         instant = plan.asked
-    again = "The next write, or services.rollback(), finishes what was begun."
+    again = "The next write, or services.rollback(), finishes it."
     locks = held_locks(session, _services_held(session.state, instant))
     with storage_errors(f"The rollback of {instant or 'failed writes'} of {storage.uri}", again), locks:
         found = plan_of_rollback(session, instant)
@@ -109,7 +109,7 @@ def run_rollback(session: TableSession, instant: str | None, plan: PlannedRollba
 
 @contextlib.contextmanager
 def storage_errors(what: str, again: str) -> Iterator[None]:
-    """Say what failed because of storage, and what to do about it.
+    """Turn a storage error into an error that names the failed action and says what to do.
 
     Raises:
         CommitError: storage failed.
@@ -177,7 +177,7 @@ def _roll_back_failed(session: TableSession) -> list[RolledBack]:
 
 
 def _roll_back_one(session: TableSession, instant: str) -> tuple[list[RolledBack], tuple[str, ...]]:
-    """What was rolled back, and what was only removed from the timeline."""
+    """Roll one instant back; returns rolled-back instants, and those that were only removed from the timeline."""
     state = session.state
     if instant in _pending_rollbacks(state):
         return [one for one in finish_rollbacks(session) if one is not None], ()

@@ -2,7 +2,7 @@
 
 ::
 
-    make     the table's lock: is it complete, and within what cleans retain? ─► its slices ─► inflight ─► completed
+    make     the table's lock: is it complete, and do cleans retain it? ─► its slices ─► inflight ─► completed
     delete   the completed file, then the inflight one
 
 A savepoint has the requested time of its commit. A failed one is removed. An abandoned inflight savepoint keeps no
@@ -169,7 +169,7 @@ def _commit_of(state: TableState, instant: str | None) -> Instant:
 
 
 def _instead(timeline: Timeline, instant: str | None) -> str:
-    """What the instant is in place of a completed commit, and which one could be taken."""
+    """The present state of an instant that is not a completed commit, and a commit to use instead."""
     if instant is None:
         return ""
     met = [one for one in timeline.instants if one.requested == instant]
@@ -203,7 +203,7 @@ def _require_retained(state: TableState, commit: Instant) -> None:
 
 
 def _retained_by_cleans(state: TableState) -> Iterator[tuple[Instant, str]]:
-    """The newest clean and those that are planned, with what they retain; empty for a policy that counts versions."""
+    """The newest clean and planned ones, with their earliest retained commits; empty if the policy has none."""
     storage, config = state.storage, state.config
     cleans = state.timeline.of_action("clean")
     for clean in [one for one in cleans if one.is_completed][-1:]:
@@ -216,11 +216,11 @@ def _retained_by_cleans(state: TableState) -> Iterator[tuple[Instant, str]]:
 
 
 def _files_at(state: TableState, commit: Instant) -> Iterator[tuple[str, dict[str, int]]]:
-    """Partition by partition: names and sizes of the files of the slices as of a commit, its own among them."""
+    """Names and sizes of the files of the slices as of a commit, by partition; including those that it wrote."""
     view = open_state(state.storage, commit.requested).view
     own: dict[str, dict[str, int]] = {}
     for stat in read_commit(state.storage, state.config, commit).write_stats():
-        if stat.path:  # log files that a compaction which was planned meanwhile puts into its own slice
+        if stat.path:  # log files that a compaction planned in the meantime puts into its own slice
             own.setdefault(stat.partition_path, {})[stat.path.rpartition("/")[2]] = stat.file_size
     for partition in sorted({*view.lister.partitions(), *own}):
         named = dict(own.get(partition, {}))

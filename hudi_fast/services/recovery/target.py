@@ -1,17 +1,17 @@
-"""Finds the instant of a rollback, and what depends on it.
+"""Finds the instant of a rollback, and the actions that depend on it.
 
 ::
 
     a pending write                          nothing depends on it: it can always be rolled back
     a pending compaction, clustering ...     see ``withdraw``
     the newest completed write               unless a savepoint, a planned service or a clean depends on it
-    anything else                            refused, by name
+    anything else                            refused, with a reason
 
 Only the newest completed write can be rolled back alone: later writes build on its files. Use a restore to a savepoint
 to return further. A service that was planned before a write does not know of it, whenever it completes.
 
 Source: ``BaseRollbackActionExecutor#validateRollbackCommitSequence``, ``#validateSavepointRollbacks`` (Hudi 1.2.0),
-which do not look at cleans and plans.
+which do not check cleans and plans.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ __all__ = ["find_target", "require_free"]
 _REFUSED = {
     "rollback": "it is a rollback. The next write, or rollback() without an instant, finishes an abandoned one",
     "restore": "it is a restore. Finish it with restore() of the same savepoint",
-    "savepoint": "it is a savepoint. Take it away with delete_savepoint()",
+    "savepoint": "it is a savepoint. Remove it with delete_savepoint()",
 }
 _SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 
 
 def find_target(state: TableState, instant: str) -> Instant:
-    """The instant with that requested time, if it is one that can be undone.
+    """The instant with that requested time, if it can be rolled back.
 
     Args:
         state: the table.
@@ -78,13 +78,13 @@ def require_free(state: TableState, target: Instant) -> None:
         target: a completed commit, delta commit or replace commit.
 
     Raises:
-        ConfigError: something depends on it; the message says what, and what to do.
-        CorruptTableError: a plan or metadata cannot be understood.
+        ConfigError: something depends on it; the message names it, and says what to do.
+        CorruptTableError: a plan or metadata is damaged.
     """
     storage, config, timeline = state.storage, state.config, state.timeline
     what = f"The {target.action} {target.requested} of {storage.uri} cannot be rolled back"
     if any(one.requested == target.requested for one in timeline.of_action("savepoint")):
-        raise ConfigError(f"{what}: it is savepointed. Take the savepoint away first, with delete_savepoint().")
+        raise ConfigError(f"{what}: it is savepointed. Remove the savepoint first, with delete_savepoint().")
     later = sorted(_later_writes(state, target), key=lambda one: one.requested)
     if later:
         named = ", ".join(f"{one.action} {one.requested}" for one in later[-3:])
@@ -112,9 +112,10 @@ def require_free(state: TableState, target: Instant) -> None:
 
 
 def _require_one_left(state: TableState, target: Instant, what: str) -> None:
-    """Writes are known for archived, and so for complete, by being older than the timeline's first one.
+    """Refuse to remove the last write from the active timeline while older ones are archived.
 
-    Without any the files of all of them would look like those of failed writes, to Apache Hudi 1.2.0 as well.
+    A write counts as archived, and so as complete, if it is older than the first write of the timeline. Without any
+    write on the timeline, files of archived writes would look like those of failed writes, also to Apache Hudi 1.2.0.
     """
     timeline, folder = state.timeline, state.config.history_folder
     saved = {one.requested for one in timeline.of_action("savepoint")} | {target.requested}
@@ -122,8 +123,8 @@ def _require_one_left(state: TableState, target: Instant, what: str) -> None:
         return
     if any(not entry.is_dir for entry in state.storage.list_dir(folder, recursive=True)):
         raise ConfigError(
-            f"{what}: it is the last one on the active timeline, and older ones are archived: nothing would say any "
-            "more that these are complete. Write what the table should hold, or restore it to a savepoint."
+            f"{what}: it is the last one on the active timeline, and older ones are archived. Without it their files "
+            "would look like those of failed writes. Write the table again, or restore it to a savepoint."
         )
 
 
@@ -139,7 +140,7 @@ def _later_writes(state: TableState, target: Instant) -> Iterator[Instant]:
 
 
 def _planned_files(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[tuple[Instant, set[str]]]:
-    """Pending services with the names of the files that they were planned with."""
+    """Pending services with the names of their planned files."""
     for instant in (*timeline.pending_compactions, *timeline.pending_log_compactions):
         operations = read_compaction_plan(storage, config, instant).operations
         yield instant, {name for one in operations for name in (one.base_file, *one.log_files) if name}
@@ -150,7 +151,7 @@ def _planned_files(storage: Storage, config: TableConfig, timeline: Timeline) ->
 
 
 def _cleaned_since(state: TableState, target: Instant) -> Iterator[tuple[Instant, dict[str, set[str]]]]:
-    """Cleans since the write, complete or planned, with the names of the files that they delete by partition path."""
+    """Cleans since the write, complete or planned, with the names of their deleted files by partition path."""
     storage, config = state.storage, state.config
     for clean in state.timeline.of_action("clean"):
         if clean.is_completed and clean.requested > target.requested:
@@ -162,7 +163,7 @@ def _cleaned_since(state: TableState, target: Instant) -> Iterator[tuple[Instant
 
 
 def _needs(state: TableState, target: Instant, metadata: CommitMetadata, gone: Mapping[str, set[str]]) -> str | None:
-    """A file that is gone, and was part of a slice that the write was made of, or of a file group that it ended."""
+    """A deleted file of a slice that the write was made of, or of a file group that it ended."""
     for stat in metadata.write_stats():
         names = gone.get(stat.partition_path, set())
         if stat.prev_base_file and stat.prev_base_file in names:
@@ -181,9 +182,9 @@ def _needs(state: TableState, target: Instant, metadata: CommitMetadata, gone: M
 
 
 def _ended_and_gone(state: TableState, metadata: CommitMetadata, gone: Mapping[str, set[str]]) -> str | None:
-    """A file of a file group that the write ended, of which no slice is left.
+    """A deleted file of a file group that the write ended, and that has no slice left.
 
-    What a pending write has added to the group counts for nothing: it may have read the slice before that was deleted.
+    Files that a pending write added to the group are ignored: it may have read the slice before that was deleted.
     """
     pending = {one.requested for one in state.timeline.pending()}
     for partition, file_ids in (metadata.partition_to_replace_file_ids or {}).items():
@@ -200,7 +201,7 @@ def _ended_and_gone(state: TableState, metadata: CommitMetadata, gone: Mapping[s
 
 
 def _begun_at(name: str) -> str:
-    """The instant that a data file is named after; before table version 8 a log file has that of its slice."""
+    """The instant that a data file is named after; before table version 8 a log file is named after its slice."""
     entry = FileStat(name, 0, 0, False)
     file = parse_base_file(entry) or parse_log_file(entry)
     return "" if file is None else file.instant

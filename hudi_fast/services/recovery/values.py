@@ -1,6 +1,6 @@
 """Plans and results of rollback, savepoints and restore.
 
-All of them are values: a plan is compared with the table again before anything is done.
+All of them are values: a plan is compared with the table before it is executed.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _FILES = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file that undoing an instant touches.
+    """A file that a rollback deletes, or answers with a rollback block.
 
     Attributes:
-        instant: requested time of the instant that is undone.
+        instant: requested time of the rolled-back instant.
         action: its action.
         partition: partition path.
         file: name without folder.
-        bytes: size; 0 for a file that is not there.
-        what: ``delete``, or ``answer``: the log file stays, a rollback block in a new one takes its rows back.
+        bytes: size; 0 for a missing file.
+        what: ``delete``, or ``answer``: the log file stays, and a rollback block in a new one invalidates its rows.
     """
 
     instant: str
@@ -53,13 +53,13 @@ class TouchedFile:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollback:
-    """What a rollback is going to do.
+    """The steps of a rollback.
 
     Attributes:
-        instants: requested times of the instants that go, or wait again, in that order.
-        files: that it touches.
+        instants: requested times of the instants that are removed or become requested again, in that order.
+        files: the files that it touches.
         rebuilt: partitions of the metadata table that cannot be rolled back, and are built again.
-        asked: the instant that was asked for; None for all failed writes.
+        asked: the requested instant; None for all failed writes.
     """
 
     instants: tuple[str, ...]
@@ -74,15 +74,15 @@ class PlannedRollback:
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """What a rollback did.
+    """The result of a rollback.
 
     Attributes:
         instant: requested time of the rollback, of the last one if there were several; empty when there was nothing to
-            undo, or nothing but a plan to take off the timeline.
-        rolled_back: requested times of the instants that were undone, in that order.
-        files_deleted: data files that were there and are gone.
-        files_failed: data files that were not there.
-        log_files_answered: log files that stay, whose rows a rollback block takes back (before table version 8).
+            roll back, or only a plan to remove from the timeline.
+        rolled_back: requested times of the rolled-back instants, in that order.
+        files_deleted: number of deleted data files.
+        files_failed: number of data files that did not exist.
+        log_files_answered: log files that stay, and whose rows a rollback block invalidates (before table version 8).
         seconds: from call to return.
     """
 
@@ -96,12 +96,12 @@ class RollbackResult:
 
 @dataclass(frozen=True, slots=True)
 class SavepointResult:
-    """A savepoint that was made.
+    """The result of making a savepoint.
 
     Attributes:
         instant: requested time of the commit that it keeps.
-        files: base and log files that it keeps.
-        bytes: of these.
+        files: number of base and log files that it keeps.
+        bytes: their size.
         seconds: from call to return.
     """
 
@@ -113,12 +113,12 @@ class SavepointResult:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRestore:
-    """What a restore is going to do.
+    """The steps of a restore.
 
     Attributes:
-        savepoint: requested time of the commit that will be the newest.
+        savepoint: requested time of the commit that becomes the newest.
         instants: requested time and action of each instant that is rolled back, in that order.
-        files: that it touches.
+        files: the files that it touches.
         rebuilt: partitions of the metadata table that cannot be rolled back, and are built again.
         resumes: requested time of the abandoned restore that is continued; empty for none.
     """
@@ -136,13 +136,13 @@ class PlannedRestore:
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore did.
+    """The result of a restore.
 
     Attributes:
         instant: requested time of the restore.
         savepoint: requested time of the commit that is the newest now.
-        rolled_back: requested times of the instants that are gone, in that order.
-        files_deleted: data files that were there and are gone.
+        rolled_back: requested times of the removed instants, in that order.
+        files_deleted: number of deleted data files.
         seconds: from call to return.
     """
 

@@ -70,12 +70,12 @@ def held_locks(session: TableSession, services: tuple[str, ...]) -> Iterator[Tab
 
 
 def withdraw_plan(session: TableSession, target: Instant, service: str) -> bool:
-    """Remove a service from the timeline if it has made no files; under its lock and the table's.
+    """Remove a service from the timeline if it has written no files; under its lock and the table's.
 
     Args:
         session: the call.
         target: pending.
-        service: that it belongs to.
+        service: name of the service.
 
     Returns:
         False when it has files to delete as well.
@@ -107,7 +107,7 @@ def withdraw_plan(session: TableSession, target: Instant, service: str) -> bool:
 
 
 def _require_nothing_on_top(state: TableState, compaction: Instant) -> None:
-    """Before table version 8 log files are named after the slice that begins at the compaction: it has to be made."""
+    """Before table version 8 log files are named after the slice that begins at the compaction: it must be executed."""
     planned = read_compaction_plan(state.storage, state.config, compaction).operations
     for partition in sorted({one.partition_path for one in planned}):
         for log in map(parse_log_file, state.storage.list_dir(partition)):

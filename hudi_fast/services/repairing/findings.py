@@ -72,7 +72,7 @@ class RepairPlan:
 
     @property
     def repairable(self) -> tuple[Finding, ...]:
-        """Those that repairing removes."""
+        """The findings that repairing removes."""
         return tuple(one for one in self.findings if one.repairable)
 
     @property
@@ -87,16 +87,16 @@ class RepairPlan:
 
 @dataclass(frozen=True, slots=True)
 class RepairResult:
-    """What repairing did.
+    """The result of a repair.
 
     Attributes:
         instant: the newest instant that it put on the timeline (a rollback); empty for none.
         repaired: removed findings.
         left: remaining findings: not repairable, or files that could not be deleted.
-        files_deleted: how many data files were deleted as orphans or failed deletes.
+        files_deleted: number of data files deleted as orphans or failed deletes.
         bytes_deleted: size of all deleted files, in bytes.
         rolled_back: requested times of failed writes that were rolled back.
-        seconds: how long it took.
+        seconds: duration.
     """
 
     instant: str

@@ -1,4 +1,4 @@
-"""Planning a repair: files and instants that do not belong to a table.
+"""Plans a repair: finds files and instants that do not belong to a table.
 
 ::
 

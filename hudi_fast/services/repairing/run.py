@@ -1,4 +1,4 @@
-"""Removing what does not belong in a table, under the table's lock. Each step can be repeated.
+"""Removes files and instants that do not belong to a table, under the table's lock. Each step can be repeated.
 
 ::
 
@@ -38,7 +38,7 @@ def run_repair(session: TableSession, plan: RepairPlan | None = None) -> RepairR
 
     Args:
         session: the call.
-        plan: what to do; None for everything that is found and can be repaired.
+        plan: execute exactly this; None for all repairable findings.
 
     Raises:
         CommitConflictError: the plan no longer fits the table; nothing was done.
@@ -71,7 +71,7 @@ def run_repair(session: TableSession, plan: RepairPlan | None = None) -> RepairR
 
 
 def _execute(session: TableSession, chosen: Sequence[Finding]) -> tuple[str, tuple[str, ...], set[str]]:
-    """The last rollback, what was rolled back, and the data files that could not be deleted."""
+    """Returns the last rollback, the rolled-back instants, and the data files that could not be deleted."""
     storage = session.storage
     session.require_lock()
     if _of(chosen, "properties backup"):
@@ -94,14 +94,14 @@ def _of(findings: Sequence[Finding], *kinds: str) -> list[Finding]:
 
 
 def _require_fit(storage: Storage, plan: RepairPlan, found: RepairPlan) -> tuple[Finding, ...]:
-    """What the plan wants removed, if all of it is still found."""
+    """The findings to remove, if the inspection still has all of them."""
     now = {(one.kind, one.path, one.bytes) for one in found.repairable}
     missing = [one for one in plan.repairable if (one.kind, one.path, one.bytes) not in now]
     if missing:
         names = ", ".join(f"{one.kind} {one.path}" for one in missing[:_NAMED_AT_MOST])
         raise CommitConflictError(
             f"The repair of {storage.uri} no longer fits the table: {len(missing)} of its {len(plan.repairable)} "
-            f"findings are gone or have changed ({names}). Nothing was done; plan it again."
+            f"findings are missing or have changed ({names}). Nothing was done; plan it again."
         )
     wanted = {(one.kind, one.path) for one in plan.repairable}
     return tuple(one for one in found.repairable if (one.kind, one.path) in wanted)
@@ -115,7 +115,7 @@ def _remove_instants(storage: Storage, findings: Sequence[Finding]) -> None:
 
 
 def _roll_back(session: TableSession, findings: Sequence[Finding]) -> tuple[str, tuple[str, ...]]:
-    """Finish rollbacks, and roll failed writes back, newest first; the last rollback, and what was rolled back."""
+    """Finish rollbacks, and roll failed writes back, newest first; returns the last rollback and the instants."""
     if not findings:
         return "", ()
     storage, before = session.storage, session.reload().timeline

@@ -1,4 +1,4 @@
-"""``HudiTable.services``: finding and removing what does not belong in a table."""
+"""``HudiTable.services``: finding and removing files and instants that do not belong to a table."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 ::
 
-    timeline ─► pending instants of services ─► plans: how many file groups ─► heartbeats, locks ─► PendingService
+    timeline ─► pending instants of services ─► plans: number of file groups ─► heartbeats, locks ─► PendingService
 
 An inflight service that is not alive is abandoned; the next run of services executes it. Pending writes are not listed:
 the next write or clean rolls abandoned ones back.

@@ -1,4 +1,4 @@
-"""Executing pending services of all kinds, oldest first.
+"""Executes pending services of all kinds, oldest first.
 
 ::
 
@@ -47,7 +47,7 @@ def run_pending_services(session: TableSession, services: Collection[str] = ()) 
 
     Args:
         session: the call.
-        services: which, as :class:`~hudi_fast.services.scheduling.pending.PendingService` names them; empty for all.
+        services: names, as in :class:`~hudi_fast.services.scheduling.pending.PendingService`; empty for all.
 
     Returns:
         The results, oldest first; before table version 8 indexes last: none is built while anything else is pending.

@@ -1,1 +1,1 @@
-"""The table version changed, one step after the other."""
+"""Upgrade and downgrade of the table version, one step at a time."""

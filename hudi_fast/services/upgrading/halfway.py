@@ -1,13 +1,13 @@
-"""Tables between two versions: an upgrade of Apache Hudi that failed while it moved the timeline, file by file.
+"""Detects tables whose upgrade by Apache Hudi failed while it moved the timeline, file by file.
 
 ::
 
-    completed writes in the folder of the other layout ─► on the table's own timeline, active or archived? fine: copies
-        ─► none of their files is there any more? fine: rolled back, restored or cleaned since
-        ─► else the table lacks a commit that counts
+    completed writes in the folder of the other layout ─► also on the table's active or archived timeline? fine: copies
+        ─► all of their files deleted? fine: rolled back, restored or cleaned since
+        ─► otherwise the table lacks a completed commit
 
-Reading or changing such a table would lose rows, and what looks like leftovers would be the only record of them. Moves
-of ours copy the timeline, so none of them ends there.
+Reading or changing such a table would lose rows, and the files that look like leftovers would be their only record.
+hudi_fast copies the timeline when it upgrades, so its own failed upgrades never leave a table in this state.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["refuse_halfway"]
 
 
 def refuse_halfway(storage: Storage, config: TableConfig) -> None:
-    """Raise if commits of the table are in the timeline of the other layout alone.
+    """Raise if the timeline of the other layout has commits that the table's timeline lacks.
 
     Args:
         storage: of the table.
         config: its configuration.
 
     Raises:
-        CorruptTableError: the table's version was being changed by another program, which failed.
+        CorruptTableError: another program began to change the table's version and failed.
     """
     other = other_layout(config, storage.uri)
     own = {one.requested for one in load_timeline(storage, config).writes()}

@@ -1,12 +1,12 @@
-"""The archived timeline in another layout: all instants are read in the one form and appended in the other.
+"""Copies the archived timeline to another layout: reads all instants and appends them in the other format.
 
 ::
 
     layout 1: .hoodie/<archivelog.folder>, a log   ◄──────►   layout 2: .hoodie/timeline/history, an LSM tree
 
-Files of an earlier attempt at the target are deleted first. The new archive is compared with the old one, instant by
-instant, before the switch; the old one is deleted after the switch. (Apache Hudi leaves it,
-and to version 6 it writes ``archived`` whatever folder the table's properties name.)
+The copy first deletes files of an earlier attempt at the target. It compares the new archive with the old one, instant
+by instant, before the switch, and deletes the old one after the switch. (Apache Hudi keeps the old one, and for version
+6 it always writes to ``archived``, even if the table's properties name another folder.)
 
 Source: LegacyArchivedMetaEntryReader, SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
 """
@@ -29,20 +29,20 @@ _OLD_FILES = (".commits_.archive", "mergeArchivePlan")
 
 
 def copy_archive(storage: Storage, source: TableConfig, target: TableConfig, options: ArchiveOptions) -> int:
-    """Write the archived timeline in the form that it has in another layout.
+    """Write the archived timeline in the format of another layout.
 
     Args:
         storage: of the table.
         source: its configuration now.
-        target: its configuration once it has the other layout.
+        target: its configuration in the other layout.
         options: how archives are written.
 
     Returns:
-        How many instants it holds.
+        Number of instants in the archive.
 
     Raises:
         ConfigError: both archives would be in one folder.
-        CorruptTableError: the archive cannot be read, or reads back differently; the old one is as it was.
+        CorruptTableError: the archive cannot be read, or reads back differently; the old one is unchanged.
     """
     if source.history_folder == target.history_folder:
         raise ConfigError(
@@ -76,7 +76,7 @@ def archive_files(storage: Storage, config: TableConfig) -> list[FileStat]:
 
 
 def holds_archive(storage: Storage, config: TableConfig, other: TableConfig) -> bool:
-    """Whether all instants of another archived timeline are in the one of the table, so that the other may go.
+    """Whether the table's archived timeline has all instants of the other one, which can then be deleted.
 
     Args:
         storage: of the table.

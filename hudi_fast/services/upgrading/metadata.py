@@ -1,14 +1,14 @@
-"""The metadata table when its data table changes version: what it keeps, and how it is moved.
+"""Upgrades and downgrades the metadata table along with its data table.
 
 ::
 
-    drop      partitions that the version has no place for: names first, then folders, then definitions
-    compact   all groups, where the timeline layout changes: log files are named otherwise
-    move      by the same steps as the data table, before it: its readers pass over one of another layout meanwhile
-    check     afterwards: one that cannot be trusted is built again, with the partitions that are named
+    drop      partitions that the version does not support: names first, then folders, then definitions
+    compact   all groups, where the timeline layout changes: it changes the names of log files
+    move      by the same steps as the data table, before it: readers ignore one of another layout meanwhile
+    check     afterwards: an untrusted one is built again, with the partitions that the table's properties list
 
-Apache Hudi moves the metadata table before the data table too; to version 6 it adds an empty delta commit at last,
-which 0.15 does not ask for. Source: UpgradeDowngrade#run, UpgradeDowngradeUtils#dropNonV1IndexPartitions,
+Apache Hudi moves the metadata table before the data table too. To version 6 it finally adds an empty delta commit,
+which release 0.15 does not need. Source: UpgradeDowngrade#run, UpgradeDowngradeUtils#dropNonV1IndexPartitions,
 EightToSevenDowngradeHandler#downgradeMetadataPartitions, release 1.2.0.
 """
 
@@ -38,7 +38,7 @@ __all__ = ["as_it_is", "check_metadata", "drop_leaving", "move_metadata", "opene
 
 
 def opened(storage: Storage) -> TableState:
-    """The table with its metadata table, if that can be trusted; no warning if it cannot."""
+    """The table with its metadata table if that is trusted; gives no warning otherwise."""
     state = load_state(storage)
     if not state.config.metadata_partitions:
         return state
@@ -49,11 +49,11 @@ def opened(storage: Storage) -> TableState:
 
 
 def as_it_is(config: TableConfig, options: MetadataOptions) -> MetadataOptions:
-    """Options that ask for the metadata partitions which a table has, and for no others.
+    """Options that ask for exactly the metadata partitions of a table.
 
     Args:
         config: of the table.
-        options: numbers of file groups and the like.
+        options: numbers of file groups and other sizes.
     """
     named = config.metadata_partitions
     return replace(
@@ -70,7 +70,7 @@ def as_it_is(config: TableConfig, options: MetadataOptions) -> MetadataOptions:
 
 
 def drop_leaving(session: TableSession, version: int) -> TableState:
-    """Drop the metadata partitions that the version does not have; the table afterwards.
+    """Drop the metadata partitions that the version does not support; returns the table afterwards.
 
     Args:
         session: the call, under the table's lock.
@@ -88,7 +88,7 @@ def drop_leaving(session: TableSession, version: int) -> TableState:
 
 
 def version_definitions(storage: Storage, config: TableConfig) -> None:
-    """Say that indexes are of version 1 where their definitions do not say: from version 9 on it would mean 2.
+    """Write version 1 into index definitions without a version: from table version 9 on the default is 2.
 
     Args:
         storage: of the data table.
@@ -100,12 +100,12 @@ def version_definitions(storage: Storage, config: TableConfig) -> None:
 
 
 def move_metadata(session: TableSession, version: int, new_layout: bool) -> None:
-    """Move the metadata table to the version that its data table is about to get.
+    """Move the metadata table to the new version of its data table.
 
     Args:
         session: the call, under the table's lock; nothing is pending.
         version: the new version.
-        new_layout: whether the timeline gets another layout.
+        new_layout: whether the timeline layout changes.
     """
     storage, state = session.storage, session.state
     if not state.config.metadata_partitions or not has_metadata_folder(storage):
@@ -114,9 +114,9 @@ def move_metadata(session: TableSession, version: int, new_layout: bool) -> None
     own = TableConfig.from_properties(load_properties(inner), inner.uri)
     if own.version == version:
         sweep(inner, own)
-        return  # an earlier attempt did it
+        return  # an earlier attempt moved it
     if own.version not in VERSIONS:
-        return  # it is not trusted either
+        return  # it is not trusted
     if metadata_of(state) is None or (table := metadata_without_pending(session)) is None:
         return  # it is built again afterwards
     if new_layout:
@@ -125,7 +125,7 @@ def move_metadata(session: TableSession, version: int, new_layout: bool) -> None
 
 
 def check_metadata(session: TableSession) -> None:
-    """Build the metadata table again if it cannot be trusted now that its data table has another version.
+    """Build the metadata table again if it is not trusted after the data table changed its version.
 
     Args:
         session: the call, under the table's lock.

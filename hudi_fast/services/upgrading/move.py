@@ -1,14 +1,14 @@
-"""One table from one version to another; a data table and its metadata table are moved by the same steps.
+"""Moves one table from one version to another; a data table and its metadata table take the same steps.
 
 ::
 
     copy     active and archived timeline, into the folders of the other layout     not read yet
-    switch   hoodie.properties, whole, by way of its backup                         from here on it has the new version
+    switch   all of hoodie.properties, through its backup                           the table has the new version
     sweep    active and archived timeline of the old layout                         no longer read
 
-A reader finds one whole timeline at every moment: the one of the version in the properties. A crash before the switch
-leaves files that the next move writes over; one after it leaves files that :func:`leftovers` finds and :func:`sweep`
-deletes. Between versions of one layout there is the switch alone.
+A reader always finds one complete timeline: that of the version in the properties. After a crash before the switch the
+next move overwrites the copied files. After a later crash, :func:`leftovers` finds the old files and :func:`sweep`
+deletes them. Versions of one layout need the switch alone.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LAYOUT_2 = 2
 
 
 def target_config(props: Mapping[str, str], version: int, hints: PropertyHints, where: str) -> TableConfig:
-    """The configuration that a table is going to have.
+    """The configuration of the table after the change.
 
     Args:
         props: its properties now.
-        version: the version that it is to have.
+        version: the new version.
         hints: from the options.
         where: the table, for messages.
     """
@@ -45,7 +45,7 @@ def target_config(props: Mapping[str, str], version: int, hints: PropertyHints, 
 
 
 def both_tables(storage: Storage, config: TableConfig) -> list[tuple[Storage, TableConfig]]:
-    """The data table and, if there is one, its metadata table, whose properties are its own.
+    """The data table and, if there is one, its metadata table with its own properties.
 
     Args:
         storage: of the data table.
@@ -59,19 +59,19 @@ def both_tables(storage: Storage, config: TableConfig) -> list[tuple[Storage, Ta
 
 
 def move_table(storage: Storage, version: int, hints: PropertyHints, archive: ArchiveOptions) -> TableConfig:
-    """Let a table have another version; under its lock, with nothing pending and no log files in its newest slices.
+    """Change the version of a table; under its lock, with nothing pending and no log files in its newest slices.
 
     Args:
         storage: of the data table or of its metadata table.
-        version: the version that it is to have.
+        version: the new version.
         hints: from the options.
         archive: how archives are written.
 
     Returns:
-        Its configuration then.
+        The configuration after the change.
 
     Raises:
-        CorruptTableError: a file of a timeline cannot be understood; the table has the version that it had.
+        CorruptTableError: a file of a timeline is invalid; the table keeps its version.
     """
     props = load_properties(storage)
     source = TableConfig.from_properties(props, storage.uri)
@@ -91,9 +91,9 @@ def move_table(storage: Storage, version: int, hints: PropertyHints, archive: Ar
 
 
 def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
-    """Files of the timeline of the layout that the table does not have: left by a failed move.
+    """Files of a timeline in the other layout, from a failed move.
 
-    An archive is one of them if all that it holds is in the table's own: Apache Hudi leaves archives behind too.
+    They include an archive if the table's own archive holds all of its instants: Apache Hudi does not delete archives.
 
     Args:
         storage: of the data table or of its metadata table.
@@ -108,7 +108,7 @@ def leftovers(storage: Storage, config: TableConfig) -> list[FileStat]:
 
 
 def sweep(storage: Storage, config: TableConfig) -> int:
-    """Delete what :func:`leftovers` finds; how many files that were.
+    """Delete the files that :func:`leftovers` finds; returns their number.
 
     Args:
         storage: of the data table or of its metadata table.
@@ -121,7 +121,7 @@ def sweep(storage: Storage, config: TableConfig) -> int:
 
 
 def other_layout(config: TableConfig, where: str) -> TableConfig:
-    """The configuration that says where the timeline would be in the other layout.
+    """The configuration with the timeline folders of the other layout.
 
     Args:
         config: of the table.
@@ -134,7 +134,7 @@ def other_layout(config: TableConfig, where: str) -> TableConfig:
 
 
 def _make_room(storage: Storage, target: TableConfig) -> None:
-    """Delete what an earlier attempt left where the timeline is going to be, and make its folders."""
+    """Delete files of an earlier attempt from the target folders of the timeline, and create these folders."""
     remove_timeline(storage, target.timeline_folder, target.layout_version)
     if target.layout_version >= 2:
         storage.make_dir(target.history_folder)

@@ -1,27 +1,27 @@
-"""Plans a change of the table version, and refuses tables that cannot be changed, before anything is written.
+"""Plans a change of the table version, and refuses tables that cannot be changed before anything is written.
 
 ::
 
-    properties, timeline, newest slices, metadata partitions ─► refused, by name ─► steps in words
+    properties, timeline, newest slices, metadata partitions ─► refused with a reason ─► steps in words
 
 The steps, as :mod:`hudi_fast.services.upgrading.run` executes them (6 to 8, 8 to 9 and back; 7 is no target):
 
 =====================  =================================================================================================
-failed writes          rolled back, in the form of the old version
-pending compactions    completed; (log) compactions alone
-log files              all newest slices of MERGE_ON_READ tables are compacted: log files are named and merged otherwise
-metadata table         9 to 8: partitions whose index is of version 2 go. 8 to 6: all but files, column_stats,
-                       bloom_filters and a record index whose keys are unique in the table. What stays is compacted and
-                       moved along
+failed writes          rolled back, in the format of the old version
+pending compactions    completed, including log compactions
+log files              all newest slices of MERGE_ON_READ tables are compacted: names and merging of log files differ
+metadata table         9 to 8: partitions with an index of version 2 are dropped. 8 to 6: all but files, column_stats,
+                       bloom_filters and a record index whose keys are unique in the table are dropped. The others are
+                       compacted and moved
 active timeline        6 to 8 and back: :mod:`hudi_fast.services.upgrading.timeline`
 archived timeline      6 to 8 and back: :mod:`hudi_fast.services.upgrading.history`
 index definitions      8 to 9: those without a version get version 1
 properties             :mod:`hudi_fast.services.upgrading.properties`
 =====================  =================================================================================================
 
-Everything else of a table is the same in all versions: base files, partition markers, bodies of cleans, rollbacks,
-savepoints and plans. Log files of older slices stay as they are: version 6 does not find those that a later version
-wrote, so time travel of MERGE_ON_READ tables ends at the downgrade, with Apache Hudi as here.
+Everything else is the same in all versions: base files, partition markers, bodies of cleans, rollbacks, savepoints and
+plans. Log files of older slices do not change. Version 6 does not find those that a later version wrote, so time travel
+of MERGE_ON_READ tables ends at the downgrade, as it does with Apache Hudi.
 
 Source: UpgradeDowngrade and its handlers, release 1.2.0.
 """
@@ -49,7 +49,7 @@ from hudi_fast.writing.settings import Settings
 __all__ = ["UpgradePlan", "UpgradeResult", "decide", "hints_of", "leaving_partitions", "logged_slices", "refuse"]
 
 _CARRIED_OUT = frozenset({"commit", "deltacommit", "replacecommit", "compaction", "logcompaction", "rollback"})
-"""Pending actions that an upgrade completes or takes back; those of savepoints mean nothing and stay."""
+"""Actions that an upgrade completes or rolls back when they are pending; it ignores pending savepoints."""
 
 _VERSION_6_KINDS = frozenset(
     {PartitionKind.FILES, PartitionKind.COLUMN_STATS, PartitionKind.BLOOM_FILTERS, PartitionKind.RECORD_INDEX}
@@ -59,12 +59,12 @@ _END_OF_TIME = "9" * 17
 
 @dataclass(frozen=True, slots=True)
 class UpgradePlan:
-    """What a change of the table version will do.
+    """The steps of a change of the table version.
 
     Attributes:
         before: the table version now.
-        after: the version asked for: 6, 8 or 9.
-        steps: what will happen, in order, in words; empty when there is nothing to do.
+        after: the requested version: 6, 8 or 9.
+        steps: the steps in order, in words; empty when there is nothing to do.
     """
 
     before: int
@@ -74,13 +74,13 @@ class UpgradePlan:
 
 @dataclass(frozen=True, slots=True)
 class UpgradeResult:
-    """What a change of the table version did.
+    """The result of a change of the table version.
 
     Attributes:
         before: the table version before.
         after: the version now.
-        steps: what was done, in order, in words; empty when there was nothing to do.
-        seconds: how long it took.
+        steps: the executed steps in order, in words; empty when there was nothing to do.
+        seconds: duration.
     """
 
     before: int
@@ -90,17 +90,17 @@ class UpgradeResult:
 
 
 def decide(state: TableState, version: int, settings: Settings) -> UpgradePlan:
-    """The plan for a table as it is.
+    """Plan the change for a table.
 
     Args:
         state: the table.
-        version: the version asked for.
+        version: the requested version.
         settings: of the call.
 
     Raises:
-        ConfigError: the table has something that must be resolved first, or that the version cannot express.
-        CorruptTableError: the table is between two versions already.
-        UnsupportedFeatureError: not a version to go to or to come from, or a feature that cannot be carried over.
+        ConfigError: the table has something that must be resolved first, or that the version does not support.
+        CorruptTableError: a failed upgrade left the table between two versions.
+        UnsupportedFeatureError: an unsupported version, or a feature that the other version does not have.
     """
     config = state.config
     refuse(state, version, settings)
@@ -110,13 +110,13 @@ def decide(state: TableState, version: int, settings: Settings) -> UpgradePlan:
         return UpgradePlan(version, version, (left,) if found else ())
     slices = logged_slices(state)
     if slices:
-        draft_files(state, settings.write, settings.merger)  # refuses what cannot be compacted
+        draft_files(state, settings.write, settings.merger)  # refuses slices that cannot be compacted
     steps = (*_preparing(state, slices, version), *_metadata_steps(state, version), *_moving(state, version, settings))
     return UpgradePlan(config.version, version, steps)
 
 
 def refuse(state: TableState, version: int, settings: Settings) -> None:
-    """Raise what stands in the way of a version; arguments and errors as of :func:`decide`."""
+    """Raise if the table cannot get the version; arguments and errors as of :func:`decide`."""
     config = state.config
     where = f"The table {state.storage.uri} of version {config.version}"
     if config.version in VERSIONS:
@@ -132,8 +132,8 @@ def refuse(state: TableState, version: int, settings: Settings) -> None:
         return
     if config.version not in VERSIONS:
         raise UnsupportedFeatureError(
-            f"{where} cannot be upgraded here: only 6, 8 and 9 are. Bring it to version 6 with a release of Apache "
-            "Hudi before 1.0."
+            f"{where} cannot be upgraded here: only 6, 8 and 9 are. Upgrade it to version 6 with a release of "
+            "Apache Hudi before 1.0."
         )
     _refuse_pending(state, where)
     _refuse_features(config, version, where)
@@ -144,7 +144,7 @@ def refuse(state: TableState, version: int, settings: Settings) -> None:
 
 
 def hints_of(settings: Settings) -> PropertyHints:
-    """What the options say that the table's properties may not."""
+    """Facts that the options have and the table's properties may lack."""
     write = settings.write
     fields = write.partition_path_fields
     typed = fields and all(":" in field for field in fields)
@@ -152,7 +152,7 @@ def hints_of(settings: Settings) -> PropertyHints:
 
 
 def logged_slices(state: TableState) -> list[FileSlice]:
-    """The newest slices that have log files; none for a COPY_ON_WRITE table."""
+    """The newest slices with log files; empty for a COPY_ON_WRITE table."""
     if not state.config.is_mor:
         return []
     partitions = state.view.lister.partitions()
@@ -160,11 +160,11 @@ def logged_slices(state: TableState) -> list[FileSlice]:
 
 
 def leaving_partitions(state: TableState, version: int) -> dict[str, str]:
-    """Partitions of the metadata table that the version has no place for, and why.
+    """Partitions of the metadata table that the version does not support, with the reasons.
 
     Args:
         state: the table.
-        version: the version asked for.
+        version: the requested version.
     """
     config, steps = state.config, path_between(state.config.version, version)
     definitions = load_definitions(state.storage, config)
@@ -180,7 +180,7 @@ def leaving_partitions(state: TableState, version: int) -> dict[str, str]:
     return going
 
 
-# ---- what is refused
+# ---- refusals
 
 
 def _refuse_pending(state: TableState, where: str) -> None:
@@ -190,14 +190,14 @@ def _refuse_pending(state: TableState, where: str) -> None:
             continue
         action = "clustering" if instant.requested in planned else instant.action
         raise ConfigError(
-            f"{where} has a pending {action} ({instant.requested}); complete it or take it back before its version is "
-            "changed."
+            f"{where} has a pending {action} ({instant.requested}); complete it or roll it back before you change the "
+            "version."
         )
     building = state.config.metadata_partitions_inflight
     if building:
         raise ConfigError(
-            f"{where} has indexes that are being built ({', '.join(building)}); complete or drop them before its "
-            "version is changed."
+            f"{where} has indexes that are being built ({', '.join(building)}); complete or drop them before you "
+            "change the version."
         )
 
 
@@ -205,7 +205,7 @@ def _refuse_features(config: TableConfig, version: int, where: str) -> None:
     raw = config.raw
     if raw.get("hoodie.bootstrap.base.path"):
         raise UnsupportedFeatureError(
-            f"{where} is a bootstrapped one (hoodie.bootstrap.base.path); change its version with Apache Hudi."
+            f"{where} is bootstrapped (hoodie.bootstrap.base.path); change its version with Apache Hudi."
         )
     if raw.get("hoodie.table.format", "native").lower() != "native":
         raise UnsupportedFeatureError(
@@ -214,7 +214,7 @@ def _refuse_features(config: TableConfig, version: int, where: str) -> None:
     if config.slash_separated_dates and version < 9:
         raise UnsupportedFeatureError(
             f"{where} has hoodie.datasource.write.slash.separated.date.partitioning, which version {version} does not "
-            "know: its partition paths would be written otherwise."
+            "support: its partition paths would change."
         )
 
 
@@ -232,12 +232,12 @@ def _refuse_complex_key(config: TableConfig, where: str) -> None:
         raise ConfigError(
             f"{where} has the complex key generator over the one column {config.record_key_fields[0]}: releases differ "
             "in whether its keys read `value` or `column:value`, and version 9 always writes `column:value`. If its "
-            "keys are of that form (or you will say hoodie.write.complex.keygen.new.encoding), set "
-            "hoodie.write.complex.keygen.validation.enable=false and run it again."
+            "keys are of that form (or if you set hoodie.write.complex.keygen.new.encoding), set "
+            "hoodie.write.complex.keygen.validation.enable=false and run the upgrade again."
         )
 
 
-# ---- what happens
+# ---- steps
 
 
 def _preparing(state: TableState, slices: list[FileSlice], version: int) -> list[str]:
@@ -251,7 +251,7 @@ def _preparing(state: TableState, slices: list[FileSlice], version: int) -> list
     if slices:
         steps.append(f"compact {len(slices)} file groups that have log files")
     if state.config.is_mor and (8, 6) in path_between(state.config.version, version):
-        steps.append("give up time travel to before now: version 6 looks for older log files under other names")
+        steps.append("end time travel to before now: version 6 looks for older log files under other names")
     return steps
 
 
@@ -263,7 +263,7 @@ def _metadata_steps(state: TableState, version: int) -> list[str]:
     if kept and metadata_of(state) is None:
         steps.append(f"rebuild the metadata table, which cannot be trusted ({', '.join(kept)})")
     elif kept:
-        steps.append(f"move the metadata table along ({', '.join(kept)})")
+        steps.append(f"move the metadata table ({', '.join(kept)})")
     return steps
 
 
@@ -276,7 +276,7 @@ def _moving(state: TableState, version: int, settings: Settings) -> list[str]:
         steps.append(f"write the timeline to {target.timeline_folder}, {forms}")
         steps.append(f"write the archived timeline to {target.history_folder}")
     if (8, 9) in path_between(config.version, version):
-        steps.append("give index definitions without a version version 1")
+        steps.append("set version 1 in index definitions that have no version")
     before, after = config.raw, target.raw
     changed = sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key))
     steps.append(

@@ -1,30 +1,30 @@
-"""``hoodie.properties`` of a table from one version to the next: pure functions from properties to properties.
+"""``hoodie.properties`` of a table from one version to the next, as pure functions from properties to properties.
 
-What each step does (the metadata table has properties of its own, to which the same is done):
+The changes of each step (the metadata table's own properties get the same changes):
 
 ==========  ============================================================================================================
 6 to 8      version 8, timeline layout 2, ``timeline.path``, ``initial.version``; the merge mode by payload class, table
-            type and ordering field (a MERGE_ON_READ table with an ordering field becomes event time, as its log files
-            were merged all along), with payload class and strategy id to go with it; the key generator by class **and**
-            type; ``field:TYPE`` of a custom key generator where the options give it
+            type and ordering field (a MERGE_ON_READ table with an ordering field becomes event time, because its log
+            files were merged that way), with the matching payload class and strategy id; the key generator by class
+            **and** type; ``field:TYPE`` of a custom key generator where the options give it
 8 to 9      Hudi's own payload classes go to ``legacy.payload.class`` and become mode, partial update mode and merge
-            properties; no strategy id beside an ordering; ``precombine.field`` becomes ``ordering.fields``
-9 to 8      the way back: ``compaction.payload.class`` from ``legacy.payload.class``, mode CUSTOM where the class is
+            properties; no strategy id if the mode is an ordering; ``precombine.field`` becomes ``ordering.fields``
+9 to 8      the reverse: ``compaction.payload.class`` from ``legacy.payload.class``, mode CUSTOM where the class is
             more than an ordering, the strategy id; ``ordering.fields`` becomes ``precombine.field``
 8 to 6      version 6, timeline layout 1; neither mode nor strategy id; the key generator by class too, partition
             fields without types
 ==========  ============================================================================================================
 
-Version 7 lies between 6 and 8 and is no more than a number. Keys that a step does not speak of stay, though the version
-may not know them: so Apache Hudi does it. A strategy id is written in its old spelling as well, and only the new
-spelling is taken away.
+Version 7 is between 6 and 8 and changes only the number. A step keeps the keys that it does not list, even if the
+version does not know them, as in Apache Hudi. A strategy id is also written in its old spelling; only the new spelling
+is removed.
 
-Where Apache Hudi 1.2.0 loses something it is kept here: going to version 6 a table without payload class gets the one
-of its mode, and one whose ordering field has its new name alone gets the old name too (releases before 1.0 know nothing
-else, and would merge by arrival); going to version 8 ``EventTimeAvroPayload`` means event time on COPY_ON_WRITE too.
+hudi_fast keeps some facts that Apache Hudi 1.2.0 loses. Going to version 6, a table without payload class gets the one
+of its mode, and an ordering field that has only its new name gets the old name too (releases before 1.0 know no other
+and would merge by arrival). Going to version 8, ``EventTimeAvroPayload`` means event time on COPY_ON_WRITE too.
 
 Sources: SevenToEightUpgradeHandler, EightToNineUpgradeHandler, NineToEightDowngradeHandler,
-EightToSevenDowngradeHandler, release 1.2.0, and what that release made of tables.
+EightToSevenDowngradeHandler, release 1.2.0, and tables that this release converted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from hudi_fast.config.merge_mode import (
 __all__ = ["VERSIONS", "PropertyHints", "changed_properties", "path_between"]
 
 VERSIONS = (6, 8, 9)
-"""Table versions between which a table can be moved, in order."""
+"""Supported table versions, in order."""
 
 _VERSION = "hoodie.table.version"
 _LAYOUT = "hoodie.timeline.layout.version"
@@ -73,7 +73,7 @@ _EVENT_TIME_PAYLOAD = _PACKAGE + "EventTimeAvroPayload"
 _MYSQL_PAYLOAD = _PACKAGE + "debezium.MySqlDebeziumAvroPayload"
 _MYSQL_ORDERING_BEFORE_9 = "_event_seq"
 _PLAIN_PAYLOADS = frozenset({DEFAULT_PAYLOAD, _EVENT_TIME_PAYLOAD, OVERWRITE_PAYLOAD})
-"""Payload classes that are an ordering and nothing else."""
+"""Payload classes that only order rows."""
 
 _STRATEGY_OF = {EVENT_TIME: EVENT_TIME_STRATEGY, COMMIT_TIME: COMMIT_TIME_STRATEGY}
 _PAYLOAD_OF = {EVENT_TIME: DEFAULT_PAYLOAD, COMMIT_TIME: OVERWRITE_PAYLOAD}
@@ -83,12 +83,12 @@ Properties = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class PropertyHints:
-    """What only the options of the call can tell.
+    """Facts that only the options of the call have.
 
     Attributes:
         partition_fields: ``field:TYPE`` list of a custom key generator: version 6 does not store the types.
         delete_field: column that marks deletes; becomes a merge property on version 9, with ``delete_marker``.
-        delete_marker: the value that does.
+        delete_marker: the value that marks deletes.
     """
 
     partition_fields: str | None = None
@@ -97,7 +97,7 @@ class PropertyHints:
 
 
 def path_between(before: int, after: int) -> tuple[tuple[int, int], ...]:
-    """The steps from one table version to another; empty for none.
+    """The steps from one table version to another; empty if they are equal.
 
     Args:
         before: one of :data:`VERSIONS`.
@@ -109,11 +109,11 @@ def path_between(before: int, after: int) -> tuple[tuple[int, int], ...]:
 
 
 def changed_properties(props: Mapping[str, str], after: int, hints: PropertyHints) -> Properties:
-    """All properties of a table once it has another version.
+    """All properties of a table after the change.
 
     Args:
         props: its properties now; their version is one of :data:`VERSIONS`.
-        after: the version that it is to have, one of :data:`VERSIONS`.
+        after: the new version, one of :data:`VERSIONS`.
         hints: from the options.
     """
     changed = dict(props)
@@ -141,7 +141,7 @@ def _six_to_eight(props: Properties, hints: PropertyHints) -> Properties:
 
 
 def _merging_of_six(props: Mapping[str, str]) -> tuple[str, str, str]:
-    """Payload class, mode and strategy id that a version 6 table stands for."""
+    """Payload class, mode and strategy id that match a version 6 table."""
     payload = props.get(_PAYLOAD) or DEFAULT_PAYLOAD
     if payload not in _PLAIN_PAYLOADS:
         return payload, CUSTOM, PAYLOAD_STRATEGY
@@ -173,7 +173,7 @@ def _generator_name(props: Mapping[str, str]) -> str | None:
 
 
 def _generator_keys(props: Mapping[str, str]) -> Properties:
-    """The key generator as class and as type; nothing where the table names none."""
+    """The key generator as class and as type; empty if the table names none."""
     name, class_name = _generator_name(props), props.get(_GENERATOR_CLASS)
     if name is None:
         return {}

@@ -1,16 +1,16 @@
-"""Changing the table version: first what any version can read, then the switch.
+"""Changes the table version: steps that keep the old version first, then the switch.
 
 ::
 
-    prepare   in turns with writers      failed writes rolled back, compactions completed, log files compacted
-    locks     all services', the table's nothing pending, no log files? else prepare again
+    prepare   writers may run in between   failed writes rolled back, compactions completed, log files compacted
+    locks     of all services and the table; nothing pending, no log files? otherwise prepare again
     move      the metadata table, then the data table: copy ─► hoodie.properties ─► sweep
     check     the metadata table
 
-Until ``hoodie.properties`` is switched the table is one of the old version, from then on one of the new: a crash leaves
-unused files, and perhaps a metadata table that is ignored until it is built again. The same call continues
-from there. Writers on this machine wait; those on others, and real Hudi's, must be stopped for the while,
-as Apache Hudi asks for too. Readers that began before the switch may miss the timeline when they look for it after.
+Before the switch of ``hoodie.properties`` the table has the old version, afterwards the new one. A crash leaves unused
+files, and perhaps a metadata table that readers ignore until it is built again. The same call continues after a crash.
+Writers on this machine wait. Stop writers on other machines and Apache Hudi's own, as Apache Hudi requires too. Readers
+that began before the switch may fail to find the timeline after it.
 
 Source: UpgradeDowngrade#run, release 1.2.0, which moves timelines before it changes the properties.
 """
@@ -54,7 +54,7 @@ _LOCKS = (*map(service_lock_path, ("clean", "clustering", "compaction", "logcomp
 
 
 def plan_upgrade(session: TableSession, version: int) -> UpgradePlan:
-    """What :func:`run_upgrade` would do; nothing is written.
+    """Plan :func:`run_upgrade`; nothing is written.
 
     Args:
         session: the call.
@@ -63,13 +63,13 @@ def plan_upgrade(session: TableSession, version: int) -> UpgradePlan:
     Raises:
         ConfigError: something must be resolved first.
         CorruptTableError: the table is between two versions.
-        UnsupportedFeatureError: a version or feature that cannot be carried over.
+        UnsupportedFeatureError: an unsupported version, or a feature that the other version does not have.
     """
     return decide(session.set_state(opened(session.storage)), version, session.settings)
 
 
 def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = None) -> UpgradeResult:
-    """Change the table version; nothing happens when the table has it.
+    """Change the table version; does nothing when the table already has it.
 
     Args:
         session: the call.
@@ -77,9 +77,9 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
         plan: execute exactly this; None to plan now.
 
     Raises:
-        CommitConflictError: the table is no longer as planned, or writers log faster than this process compacts.
+        CommitConflictError: the plan no longer fits, or writers log faster than this process compacts.
         ConfigError: something must be resolved first; nothing has changed.
-        UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
+        UnsupportedFeatureError: an unsupported version or feature; nothing has changed.
         LockTimeoutError: other processes held the table's lock, or that of a service.
         ServiceTakenError: another process runs a pending write or service; nothing has changed.
     """
@@ -97,7 +97,7 @@ def run_upgrade(session: TableSession, version: int, plan: UpgradePlan | None = 
     return UpgradeResult(planned.before, planned.after, planned.steps, time.monotonic() - started)
 
 
-# ---- inside
+# ---- execution
 
 
 def _difference(old: UpgradePlan, new: UpgradePlan) -> str:
@@ -106,7 +106,7 @@ def _difference(old: UpgradePlan, new: UpgradePlan) -> str:
 
 
 def _require_abandoned(session: TableSession) -> None:
-    """Everything pending is completed or rolled back, so no other process may run it."""
+    """Raise if another process runs a pending action: the upgrade completes or rolls back all of them."""
     for instant in _pending(session.state):
         require_abandoned(session, instant)
 

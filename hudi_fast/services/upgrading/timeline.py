@@ -1,24 +1,24 @@
-"""The active timeline in another layout: every file of every state, under the name and in the form it has there.
+"""Copies the active timeline to another layout: files of every state, with the names and formats of that layout.
 
 ::
 
     layout 1: .hoodie/                         layout 2: .hoodie/timeline/
     T.commit            JSON     ──────────►   T_C.commit              Avro      C: when T.commit was last modified
-                                 ◄──────────                                     ... which it is set to be again
+                                 ◄──────────                                     restored as modification time
     T.deltacommit.inflight  JSON ◄─────────►   T.deltacommit.inflight  Avro
-    T.replacecommit.requested    ◄─────────►   T.clustering.requested            where it holds a clustering plan
-    everything else              ◄─────────►   as it is
+    T.replacecommit.requested    ◄─────────►   T.clustering.requested            if it holds a clustering plan
+    everything else              ◄─────────►   unchanged
 
-Files are copied: what readers of the old layout see stays whole until the table's properties name the new one, and only
-then :func:`remove_timeline` takes it away. Both can be done again after a crash.
+Files are copied. Readers of the old layout find a complete timeline until the table's properties name the new one; only
+then :func:`remove_timeline` deletes it. Both functions can run again after a crash.
 
-Apache Hudi moves the files one by one before it changes the properties, so a crash leaves it with half a timeline; the
-names and bodies are the same, but that it writes an empty object where a requested file is empty, and that a pending
-replace commit without clustering plan is renamed too.
+Apache Hudi moves the files one by one before it changes the properties, so a crash leaves it with half a timeline. Its
+names and bodies are the same, with two exceptions: it writes an empty object where a requested file is empty, and it
+also renames a pending replace commit without a clustering plan.
 
-Completion times come from the clock of a file system, and copying a table loses them. On version 8 and later they
-decide which slice a log file belongs to, so a time that cannot be true is set right: every write before a compaction
-was complete when that was planned (older releases refuse to plan one otherwise).
+Completion times come from the clock of a file system, and copying a table loses them. From version 8 on they decide
+which slice a log file belongs to, so impossible times are corrected: every write before a compaction was complete when
+the compaction was planned (older releases refuse to plan one otherwise).
 
 Source: SevenToEightUpgradeHandler, EightToSevenDowngradeHandler, release 1.2.0.
 """
@@ -45,7 +45,7 @@ from hudi_fast.timeline.service_plans import decode_requested_replace
 __all__ = ["SCHEMA_FOLDER", "copy_timeline", "remove_timeline"]
 
 SCHEMA_FOLDER = ".hoodie/.schema"
-"""Where the history of a table's schema is: instants of the action ``schemacommit``."""
+"""Folder of the schema history: instants of the action ``schemacommit``."""
 
 _COMMITS = ("commit", "deltacommit")
 _THREADS = 8
@@ -54,25 +54,25 @@ _SHORTEST_TIME = 14
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file of the timeline: where it is, and what it stands for (with its completion time)."""
+    """A file of the timeline: its path and its instant (with completion time)."""
 
     entry: FileStat
     instant: Instant
 
 
 def copy_timeline(storage: Storage, source: TableConfig, target: TableConfig) -> int:
-    """Write the active timeline into the folder that it has in another layout; what lies there is written over.
+    """Write the active timeline into the folder of another layout; overwrites existing files.
 
     Args:
         storage: of the table.
         source: its configuration now.
-        target: its configuration once it has the other layout.
+        target: its configuration in the other layout.
 
     Returns:
-        How many files were written.
+        Number of written files.
 
     Raises:
-        CorruptTableError: a commit cannot be understood; nothing that is read now has changed.
+        CorruptTableError: a commit is invalid; the timeline in use is unchanged.
     """
     files = list(_files(storage, source.timeline_folder, source))
     if target.layout_version > 1:
@@ -91,11 +91,11 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
 
     Args:
         storage: of the table, whose properties name another layout.
-        folder: the timeline's, relative to the table.
+        folder: folder of the timeline, relative to the table.
         layout: the layout of that timeline.
 
     Returns:
-        How many files there were.
+        Number of deleted files.
     """
     names = [one.path for one in storage.list_dir(folder) if not one.is_dir and _is_instant(one, layout)]
     for path in names:
@@ -103,7 +103,7 @@ def remove_timeline(storage: Storage, folder: str, layout: int) -> int:
     return len(names)
 
 
-# ---- inside
+# ---- files and times
 
 
 def _is_instant(entry: FileStat, layout: int) -> bool:
@@ -121,7 +121,7 @@ def _files(storage: Storage, folder: str, config: TableConfig) -> Iterator[_File
 
 
 def _with_clusterings(storage: Storage, files: Sequence[_File]) -> list[_File]:
-    """The same files with replace commits under the name that layout 2 has for them until they are complete."""
+    """The files, with pending replace commits renamed as layout 2 requires."""
     planned = set()
     for one in files:
         if one.instant.action == "replacecommit" and one.instant.state is State.REQUESTED:
@@ -137,7 +137,7 @@ def _with_clusterings(storage: Storage, files: Sequence[_File]) -> list[_File]:
 
 
 def _with_possible_times(files: Sequence[_File], is_mor: bool) -> list[_File]:
-    """The same files with completion times after the request, and before the next compaction was planned."""
+    """The files, with completion times after the request and before the next compaction was planned."""
     compactions = sorted({one.instant.requested for one in files if one.instant.action == "compaction"})
     return [
         replace(one, instant=_with_possible_time(one.instant, compactions if is_mor else ()))
@@ -156,7 +156,7 @@ def _with_possible_time(instant: Instant, compactions: Sequence[str]) -> Instant
 
 
 def _moved(time: str, milliseconds: int) -> str:
-    """A time some milliseconds from another; in UTC throughout, so the zone plays no part."""
+    """A time some milliseconds from another; computed in UTC, so the zone does not matter."""
     if time.startswith("0000") or len(time) < _SHORTEST_TIME:
         return time
     return instant_from_ms(ms_from_instant(time, "UTC") + milliseconds, "UTC")

@@ -23,18 +23,18 @@ class UpgradeVerbs(ServiceVerbs):
 
         Raises:
             ConfigError: something must be resolved first, such as a pending clustering.
-            UnsupportedFeatureError: a version or feature that cannot be carried over.
+            UnsupportedFeatureError: an unsupported version, or a feature that the other version does not have.
         """
         return plan_upgrade(self._session(options), version)
 
     def upgrade(
         self, version: int, options: Options | None = None, spark: Any = None, plan: UpgradePlan | None = None
     ) -> UpgradeResult:
-        """Change the table version: up to 8 or 9, or down to 8 or 6. Rows and history stay.
+        """Change the table version: up to 8 or 9, or down to 8 or 6. Rows and history do not change.
 
         Failed writes are rolled back and log files compacted. After a crash the table has either the old or the new
-        version; run the upgrade again. Stop writers on other machines first. At a downgrade to version 6, a
-        MERGE_ON_READ table loses time travel to before the change: version 6 expects other names of log files.
+        version; run the upgrade again. Stop writers on other machines first. A downgrade to version 6 ends time travel
+        of a MERGE_ON_READ table to before the change: version 6 expects other names of log files.
 
         Args:
             version: 6, 8 or 9; nothing happens when the table has it.
@@ -48,7 +48,7 @@ class UpgradeVerbs(ServiceVerbs):
             CommitConflictError: the table is no longer as planned, or writers log faster than this process compacts.
             ConfigError: something must be resolved first; nothing has changed.
             LockTimeoutError: other processes held the lock of the table or of a service.
-            UnsupportedFeatureError: a version or feature that cannot be carried over; nothing has changed.
+            UnsupportedFeatureError: an unsupported version or feature; nothing has changed.
         """
         check_plan(plan, UpgradePlan)
         return run_upgrade(self._session(options, spark), version, plan)

@@ -1,8 +1,8 @@
-"""The records of one file group as they should be and as they are: what differs, as rows for people.
+"""Compares the expected and the stored records of one file group, and describes the differences as text.
 
 ::
 
-    expected, found ─► by key, in compiled code ─► missing | stale | different ─► text, for those alone
+    expected, found ─► matched by key, in compiled code ─► missing | stale | different ─► text, for those only
 
 Missing or wrong records mislead readers and are always reported. Superfluous records are reported if they mislead: a
 key of the record index that no row has, or statistics of a deleted file. Readers skip the entry of a file of a failed
@@ -36,12 +36,12 @@ _RECORD_KEY = "_hoodie_record_key"
 
 @dataclass(frozen=True)
 class Stored:
-    """What the table's folders hold, whatever counts of it.
+    """Names of all files in the table's folders, valid or not.
 
     Attributes:
-        partitions: partition paths as records spell them, string[p].
+        partitions: partition paths as records write them, string[p].
         files: partition path, slash, file name of each file, string[n].
-        names: file names and partition paths: what statistics may be of.
+        names: file names and partition paths that statistics may belong to.
         bases: key of the bloom filter to path, for each base file.
     """
 
@@ -74,15 +74,15 @@ def compare_rows(
     expected: pa.Table,
     found: pa.Table,
 ) -> Iterator[pa.Table]:
-    """The differences of one file group, as tables of :data:`hudi_fast.services.validation_text.ROWS`.
+    """The differences of one file group, as tables of :data:`hudi_fast.services.validation.text.ROWS`.
 
     Args:
-        kind: what the records are.
+        kind: kind of the records.
         context: the table.
-        types: of values that have statistics, by column.
+        types: types of values that have statistics, by column.
         stored: its files.
-        expected: flat rows that there should be.
-        found: flat rows that there are.
+        expected: expected flat rows.
+        found: stored flat rows.
     """
     if kind is PartitionKind.FILES:
         yield from _files(stored, expected, found)
@@ -104,7 +104,7 @@ def _files(stored: Stored, expected: pa.Table, found: pa.Table) -> Iterator[pa.T
     ours, theirs = _paths(expected), _paths(found)
     at = pc.index_in(ours, theirs)
     is_name = pc.equal(expected.column("type"), _PARTITIONS).combine_chunks()
-    # A folder of no file that counts is no partition that anybody misses.
+    # A partition whose folder has no valid file may be missing.
     needed = pc.or_(pc.invert(is_name), pc.is_in(expected.column("name"), _folders(expected)).combine_chunks())
     gone = pc.and_(pc.is_null(at), needed)
     names = pc.if_else(is_name, "missing partition", "missing file")
@@ -193,7 +193,7 @@ def _filters(context: ProducerContext, stored: Stored, expected: pa.Table, found
 
 
 def _missed(context: ProducerContext, path: str, text: bytes, kind: str) -> int:
-    """How many keys of a base file its filter says are not there."""
+    """How many keys of a base file its filter misses."""
     stored = BloomFilter.from_base64(text.decode(), kind, where=path)
     with open_base_file(context.storage, path) as reader:
         keys = reader.read([_RECORD_KEY]).column(0)

@@ -6,9 +6,8 @@
                                                                                            ├─► compared ─► differences
     metadata table ─ read group by group, as readers do ───────────────────────────────────┘
 
-One file group is held at a time, what waits beyond a budget lies in a local file, and rows are compared by compiled
-code: an index of millions of keys is no different from a small one. Nothing is written. A partition that is being built
-is left out.
+One file group is in memory at a time, data beyond a memory budget is in a local file, and compiled code compares rows:
+this suits indexes of millions of keys. Nothing is written. A partition that is being built is skipped.
 
 Source: HoodieMetadataTableValidator, Hudi 1.2.0.
 """
@@ -60,7 +59,7 @@ DIFFERENCES = pa.schema(
         pa.field("found", pa.string()),
     ]
 )
-"""One row for each thing that is not as it should be: in which metadata partition, and of which file, key or column."""
+"""Schema of the differences: one row each, with the metadata partition and the file, key or column."""
 
 SUMMARY = pa.schema(
     [
@@ -72,9 +71,9 @@ SUMMARY = pa.schema(
         pa.field("note", pa.string()),
     ]
 )
-"""One row for each metadata partition: records that there should be, records that there are, differences, time.
+"""Schema of the summary: one row per metadata partition with the numbers of expected and found records, and the time.
 
-``note`` says why one could not be checked."""
+``note`` says why a partition could not be checked."""
 
 _MOST_THREADS = 8
 _MISSING = frozenset({"missing file", "missing statistics"})
@@ -85,10 +84,10 @@ _STATS = frozenset({PartitionKind.COLUMN_STATS, PartitionKind.PARTITION_STATS, P
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """What a validation found.
+    """The result of a validation.
 
     Attributes:
-        differences: of :data:`DIFFERENCES`; of each metadata partition the first ones.
+        differences: of :data:`DIFFERENCES`; the first ones of each metadata partition.
         summary: of :data:`SUMMARY`; counts all differences. Empty for a table without a metadata table.
     """
 
@@ -103,7 +102,7 @@ class ValidationResult:
 
 @dataclass(frozen=True)
 class _Validation:
-    """What all partitions share."""
+    """State that all partitions share."""
 
     table: MetadataTable
     context: ProducerContext
@@ -116,12 +115,12 @@ def validate_metadata(session: TableSession, partitions: Sequence[str] = (), mos
 
     Args:
         session: the call.
-        partitions: which metadata partitions; empty for all.
-        most: differences of one metadata partition that are listed.
+        partitions: metadata partitions to compare; empty for all.
+        most: maximum number of listed differences per metadata partition.
 
     Raises:
         ConfigError: the table's metadata table has no such partition.
-        CorruptTableError: a file of the table itself cannot be understood.
+        CorruptTableError: a file of the table itself is damaged.
         UnsupportedFeatureError: the table merges its rows in a way that is not supported.
     """
     storage = session.storage
@@ -179,7 +178,7 @@ def _prepared(state: TableState, table: MetadataTable, settings: Settings) -> _V
         config=config,
         view=state.view,
         merge=slice_merge(state, settings.merger),
-        metadata=None,  # what there should be follows from the table alone
+        metadata=None,  # expected records follow from the table alone
         schema=schema,
         indexed_columns=tuple(columns),
         definitions=table.definitions,
@@ -190,7 +189,7 @@ def _prepared(state: TableState, table: MetadataTable, settings: Settings) -> _V
 
 @dataclass
 class _Counts:
-    """Records that there should be, and that there are, and differences; filled while a partition is compared."""
+    """Numbers of expected and found records and of differences; updated while a partition is compared."""
 
     expected: int = 0
     found: int = 0
@@ -198,7 +197,7 @@ class _Counts:
 
 
 def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.Table, dict[str, object]]:
-    """Differences of one metadata partition, the first ones, and its row of the summary."""
+    """The first differences of one metadata partition, and its row of the summary."""
     started = time.monotonic()
     reason = validation.table.unusable(partition)
     if reason is not None:
@@ -206,7 +205,7 @@ def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.T
     counts, shown, note = _Counts(), [DIFFERENCES.empty_table()], None
     left = most
     try:
-        for rows in _told(validation, partition, counts):
+        for rows in _differences(validation, partition, counts):
             counts.differences += rows.num_rows
             shown.append(_named(partition, [rows.slice(0, left)]))
             left -= shown[-1].num_rows
@@ -223,18 +222,18 @@ def _validated(validation: _Validation, partition: str, most: int) -> tuple[pa.T
     return pa.concat_tables(shown), row
 
 
-def _told(validation: _Validation, partition: str, counts: _Counts) -> Iterator[pa.Table]:
-    """All differences of a metadata partition, what cannot be read among them."""
+def _differences(validation: _Validation, partition: str, counts: _Counts) -> Iterator[pa.Table]:
+    """All differences of a metadata partition, including unreadable records."""
     try:
-        told = _compared(validation, partition, counts)
+        differences = _compared(validation, partition, counts)
         stay = validation.context.config.layout_version < 2  # log files of failed writes
-        yield from (_that_count(validation, rows) for rows in told) if stay else told
+        yield from (_that_count(validation, rows) for rows in differences) if stay else differences
     except (CorruptTableError, InvalidDataError) as error:
         yield difference("unreadable", found=str(error))
 
 
 def _compared(validation: _Validation, partition: str, counts: _Counts) -> Iterable[pa.Table]:
-    """Differences, group by group, then those that show once all groups have been seen."""
+    """Differences, group by group, then those that need all groups."""
     table, kind = validation.table, record_kind(validation.table, partition)
     writer = log_writer(table, _ANY_INSTANT, [partition])
     seen = StatsSeen() if kind in _STATS else None
@@ -257,7 +256,7 @@ def _compared(validation: _Validation, partition: str, counts: _Counts) -> Itera
 
 
 def _that_count(validation: _Validation, rows: pa.Table) -> pa.Table:
-    """Differences but for log files of which nothing counts, and partitions of nothing else: readers skip them."""
+    """Differences without invalid log files and partitions that hold only those: readers skip them."""
     named = zip(rows.column("what").to_pylist(), rows.column("key").to_pylist(), strict=True)
     return rows.filter(pa.array([not _is_harmless(validation, *each) for each in named], pa.bool_()))
 
@@ -271,7 +270,7 @@ def _is_harmless(validation: _Validation, what: str, key: str) -> bool:
 
 
 def _is_rolled_back(validation: _Validation, name: str) -> bool:
-    """Whether it is a log file of which nothing counts, although its writes may be archived by now."""
+    """Whether it is a log file whose blocks are all invalid, although its writes may be archived by now."""
     lister, storage = validation.context.view.lister, validation.context.storage
     for partition in lister.partitions():
         logs = [one for one in map(parse_log_file, lister.files(partition)) if one is not None]
@@ -300,7 +299,7 @@ def _flat(kind: PartitionKind, records: pa.Table, schema: str, partition: str) -
 
 
 def _collect(validation: _Validation, partition: str, writer: GroupWriter, bins: GroupBins) -> Iterable[pa.Table]:
-    """Read the sources into ``bins``; what they cannot say is a difference."""
+    """Read the sources into ``bins``; unreadable ones become differences."""
     sources = sources_of_table(validation.context, partition, _ANY_INSTANT)
     with ThreadPoolExecutor(validation.threads, thread_name_prefix="hudi_fast") as pool:
         for problem in pool.map(lambda source: _collect_one(source, writer, bins), sources):

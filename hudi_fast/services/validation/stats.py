@@ -1,14 +1,14 @@
-"""Statistics as they should be and as they are.
+"""Compares expected and stored statistics.
 
 ::
 
-    rows of both sides with one key ─► alike as they are stored: most ─► done
-                                  └──► as values of the column: least, greatest, counts ─► differences
+    rows of both sides with one key ─► equal as stored: most ─► done
+                                  └──► as values of the column: minimum, maximum, counts ─► differences
 
-What is stored may differ where the values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
-partition may be wider than the files, and never narrower: the record of a write follows, and replaces, that of a
-service which was planned before it and ended after it. Release 1.2 leaves nulls out of the number
-of values of an expression (SparkMetadataWriterUtils), and of nothing else: that number is not compared.
+Stored forms may differ where values do not: a compaction of release 0.15 wraps dates as numbers. A record of a
+partition may be wider than the files, but never narrower: the record of a write replaces that of a service that was
+planned before the write and ended after it. Release 1.2 leaves nulls out of the value count of an expression
+(SparkMetadataWriterUtils) and of nothing else, so that count is not compared.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _COLUMN_HASH = 12
 
 
 class StatsSeen:
-    """The files (or partitions) that have any statistics, gathered group by group: those of a file are spread."""
+    """The files (or partitions) that have any statistics, collected over all file groups."""
 
     def __init__(self) -> None:
         self._expected: set[str] = set()
         self._found: set[str] = set()
 
     def add(self, expected: pa.Table, found: pa.Table) -> None:
-        """Rows of one file group: those that there should be, those that there are.
+        """Add the expected and the found rows of one file group.
 
-        Files without values need no statistics, and of logs of deletes Apache Hudi does not always keep some. Nor do
-        partitions after concurrent writes, until the next write.
+        Files without values need no statistics, and Apache Hudi does not always keep some for logs of deletes.
+        Partitions need none after concurrent writes, until the next write.
         """
         of_files = pc.not_equal(expected.column("type"), PARTITION_STATS)
         with_values = expected.filter(pc.and_(of_files, pc.greater(expected.column("value_count"), 0)))
@@ -52,9 +52,9 @@ class StatsSeen:
         self._found |= set(found.column("file_name").unique().to_pylist())
 
     def missing(self) -> Iterator[pa.Table]:
-        """What should have statistics and has none at all.
+        """Files and partitions that should have statistics but have none.
 
-        That a single column lacks them is no fault: which columns are indexed may change from write to write.
+        A missing column is no difference: each write may index other columns.
         """
         for name in sorted(self._expected - self._found):
             yield difference("missing statistics", name or NON_PARTITIONED)
@@ -72,9 +72,9 @@ def compare_stats(
     Args:
         kind: column stats, partition stats or an expression index.
         types: of values by column: the column's, or of an expression's results.
-        names: files and partitions that there are.
-        expected: rows of :data:`hudi_fast.metadata_table.records.COLUMN_STATS` that there should be.
-        found: rows that there are.
+        names: existing files and partitions.
+        expected: expected rows of :data:`hudi_fast.metadata_table.records.COLUMN_STATS`.
+        found: stored rows.
     """
     ours, theirs = single_chunk(expected.column("key")), single_chunk(found.column("key"))
     at = pc.index_in(ours, theirs)
@@ -88,7 +88,7 @@ def compare_stats(
 
 
 def _alike(here: pa.Table, there: pa.Table) -> pa.Array:
-    """Whether rows hold the same, as it is stored."""
+    """Whether rows are equal as stored."""
     same = pa.repeat(pa.scalar(True), here.num_rows)
     for name in _COUNTS:
         same = pc.and_(same, _equal(single_chunk(here.column(name)), single_chunk(there.column(name))))
@@ -113,7 +113,7 @@ def _labels(rows: pa.Table) -> pa.Array:
 def _different(
     kind: PartitionKind, types: Mapping[str, pa.DataType], here: pa.Table, there: pa.Table
 ) -> Iterator[pa.Table]:
-    """Rows that are not stored alike: those whose values differ."""
+    """Rows whose stored forms and values differ."""
     if not here.num_rows:
         return
     ours, theirs = ranges_of_records(here, types), ranges_of_records(there, types)
@@ -122,7 +122,7 @@ def _different(
     for label, row in zip(labels, there.select(names).to_pylist(), strict=True):
         where, column = row["key"][_COLUMN_HASH:], row["column_name"]
         if column not in ours.get(where, {}) or column not in theirs.get(where, {}):
-            continue  # the table has that column no more
+            continue  # the table no longer has that column
         expected, found = ours[where][column], theirs[where][column]
         of_partition = row["type"] == PARTITION_STATS
         if of_partition and _covers(found, expected):

@@ -1,4 +1,4 @@
-"""Rows that say what differs: what, of which key, what was expected, what was found."""
+"""Rows that describe a difference: its kind, its key, the expected and the found value."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def difference(what: str, key: str | None = None, expected: str | None = None, f
     Args:
         what: kind of difference.
         key: file, record key, column ...
-        expected: what the table says.
-        found: what the metadata table says.
+        expected: value according to the table.
+        found: value in the metadata table.
     """
     return pa.Table.from_pylist([{"what": what, "key": key, "expected": expected, "found": found}], ROWS)
 
@@ -28,7 +28,7 @@ def differences(
     """Rows of :data:`ROWS`.
 
     Args:
-        what: kind of difference: of all, or string[n].
+        what: kind of difference: one for all, or string[n].
         keys: string[n].
         expected: string[n], or None.
         found: string[n], or None.

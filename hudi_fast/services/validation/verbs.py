@@ -20,7 +20,7 @@ class ValidationVerbs(ServiceVerbs):
 
         Args:
             partitions: partitions of the metadata table to compare; empty for all.
-            most: how many differences of each partition are listed; all of them are counted.
+            most: maximum number of listed differences per partition; all of them are counted.
             options: how rows merge, ``hudi_fast.threads``.
 
         Raises:
