@@ -1,11 +1,11 @@
-"""Altering the columns of a table: an empty commit with another schema, and its schema commit.
+"""Alters the columns of a table: an empty commit with another schema, and its schema commit.
 
 ::
 
-    the table's lock: clean up ─► schema of before + changes ─► requested ─► inflight ─► schema commit
+    the table's lock: clean up ─► former schema + changes ─► requested ─► inflight ─► schema commit
         ─► metadata table ─► completed commit with ``schema`` and ``latest_schema``     visible
 
-No file is rewritten: files of before are read in today's names (:mod:`hudi_fast.schema.history`).
+No file is rewritten: older files are read with the current names (:mod:`hudi_fast.schema.history`).
 
 Source: ``AlterTableCommand`` (Hudi 1.2.0).
 """
@@ -43,12 +43,12 @@ _BY_DEFINITION = ("secondary_index", "expr_index")
 
 @dataclass(frozen=True, slots=True)
 class AlterResult:
-    """What altering a table did.
+    """The result of altering a table.
 
     Attributes:
-        instant: requested time of the commit; empty when the changes left everything as it was.
+        instant: requested time of the commit; empty when the changes had no effect.
         schema: the data columns now.
-        seconds: from call to visible.
+        seconds: time from the call until the commit is visible.
     """
 
     instant: str
@@ -61,7 +61,7 @@ class _Altering:
     """The table's columns before and after.
 
     Attributes:
-        state: the table; its history is that of before, with at least one version.
+        state: the table before; its history has at least one version.
         plan: a commit without rows, with the new columns.
     """
 
@@ -83,7 +83,7 @@ def alter_table(session: TableSession, changes: Sequence[Change]) -> AlterResult
     """
     started, options = time.monotonic(), session.settings.write
     with session.locked() as state:
-        if _draft(state, changes, options) is None:  # refuses what it can before anything is changed
+        if _draft(state, changes, options) is None:  # refuses invalid changes before anything is written
             return AlterResult("", table_schema(state) or pa.schema([]), time.monotonic() - started)
         state = recover(session)
         state = ensure_metadata(session, draft_files(state, options))
@@ -132,14 +132,14 @@ def _draft(state: TableState, changes: Sequence[Change], options: WriteOptions) 
 
 
 def _newest_schema(state: TableState, history: SchemaHistory, known: pa.Schema) -> InternalSchema:
-    """The newest schema; columns that came without the history's knowledge get their ids now."""
+    """The newest schema; columns that the history lacks get their ids now."""
     newest = history.versions[-1]
     last = max((int(instant.requested) for instant in state.timeline.writes()), default=newest.version)
     return evolved_ids(newest, known, last)
 
 
 def _roles(state: TableState) -> dict[str, str]:
-    """Columns that must stay what they are, and what they are."""
+    """Columns that must not change, with their roles."""
     config = state.config
     roles = dict.fromkeys(config.ordering_fields, "an ordering field")
     roles |= dict.fromkeys(config.partition_fields, "a partition field")

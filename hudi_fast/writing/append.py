@@ -132,7 +132,7 @@ def _delete_entries(work: FileGroupWork, incoming: Incoming, dropped: Flags) -> 
     keys = gather_array(incoming.key_array(), sources)
     partitions = pa.repeat(pa.scalar(work.partition, pa.string()), len(sources))
     ordering = [gather_array(column, sources) for column in incoming.ordering]
-    # A moved row is deleted whatever its ordering value: lookup has already compared it.
+    # A moved row is deleted at any ordering value: lookup has already compared it.
     default = np.zeros(len(sources), dtype=np.bool_) if work.moved is None else work.moved[dropped]
     return delete_records(keys, partitions, ordering, default)
 

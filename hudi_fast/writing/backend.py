@@ -1,7 +1,7 @@
-"""Where work that grows with rows or files is executed: threads of this process, or tasks of a Spark session.
+"""Execution backends: run work that grows with rows or files in threads of this process, or as Spark tasks.
 
-Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` gets everything else through the
-same four verbs, so that one implementation of a write or table service serves both.
+Plans, conflict checks and the timeline stay in the calling process. A :class:`Backend` executes everything else through
+four methods, so each write or table service has one implementation for both.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def prepare(self, plan: WritePlan) -> None:
-        """Check the rows as far as possible before the write begins."""
+        """Check the rows before the write begins, where possible."""
         ...
 
     def execute(self, plan: WritePlan) -> WriteOutcome:
@@ -46,7 +46,7 @@ class BatchSource:
     """Rows that are read where they are written.
 
     Attributes:
-        units: what to read, such as files; picklable.
+        units: units to read, such as files; picklable.
         read: the batches of one unit, in ``schema``; picklable.
         schema: of the rows.
     """
@@ -65,7 +65,7 @@ class Backend(Protocol):
         ...
 
     def engine(self, rows: Any, options: WriteOptions) -> Engine:
-        """The engine that writes ``rows``: a :class:`BatchSource`, or what this backend takes as a table of rows.
+        """The engine that writes ``rows``: a :class:`BatchSource`, or a table of a type that this backend accepts.
 
         Raises:
             InvalidDataError: ``rows`` is something else.
@@ -85,7 +85,7 @@ class Backend(Protocol):
             plan: of the service; it has its instant.
             units: slices to merge, groups to rewrite ...; picklable.
             weights: of each unit, in bytes that it reads.
-            function: does one unit; picklable. The token's ``task`` is the number of the unit.
+            function: executes one unit; picklable. The token's ``task`` is the number of the unit.
 
         Returns:
             The statistics of all files written.
@@ -115,8 +115,8 @@ def is_from_spark(value: Any) -> bool:
 
 
 def spark_adapter() -> Any:
-    """The module :mod:`hudi_fast.spark.entry`: everything that other folders call of the Spark adapter.
+    """The module :mod:`hudi_fast.spark.entry`: the Spark adapter's interface to other folders.
 
-    It is looked up by name, because the adapter imports this package and not the other way round.
+    It is imported by name, because the adapter imports this package.
     """
     return import_module("hudi_fast.spark.entry")

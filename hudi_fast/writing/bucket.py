@@ -7,7 +7,7 @@
     ==========================  ==================================  =============================================
     bucket                      COPY_ON_WRITE                       MERGE_ON_READ
     ==========================  ==================================  =============================================
-    with a slice                keys are looked up in that slice    all rows are logged, known keys or not
+    with a slice                keys are looked up in that slice    all rows are logged without lookup
     without a slice             a base file                         a base file; consistent hashing: a log
     ==========================  ==================================  =============================================
 
@@ -97,15 +97,15 @@ class _Bucket:
 def assign_to_buckets(
     plan: WritePlan, partition: str, incoming: Incoming, rows: Rows, slices: Sequence[FileSlice], run: Runner = map
 ) -> list[BucketShare]:
-    """The rows of each bucket of a partition; empty buckets are left out.
+    """The rows of each bucket of a partition; skips empty buckets.
 
     Args:
         plan: the write, which uses a bucket index.
         partition: partition path.
         incoming: rows of the write.
-        rows: int64[n], those of the partition.
+        rows: int64[n], rows of the partition.
         slices: the partition's newest slices.
-        run: how buckets are processed: ``map`` or a pool's.
+        run: runs the work of buckets: ``map``, or the ``map`` of a pool.
 
     Raises:
         ConfigError: file groups of the partition are not buckets.
@@ -221,7 +221,7 @@ def _settings(plan: WritePlan) -> BucketSettings:
 def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> IndexSettings:
     """Complete the settings of a bucket index from the table; return other index kinds unchanged.
 
-    Other kinds are refused where file groups are buckets: they would add file groups beside the buckets and miss keys
+    Raises for other kinds where file groups are buckets: they would add file groups that are no buckets, and miss keys
     in logs.
 
     Args:
@@ -231,7 +231,7 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
 
     Raises:
         ConfigError: settings that the table does not support, or that contradict its file groups.
-        CorruptTableError: a file about the table's buckets cannot be parsed.
+        CorruptTableError: a file with the table's bucket ranges is damaged.
         UnsupportedFeatureError: overwriting partitions of consistent hashing.
     """
     settings = index.bucket
@@ -260,7 +260,7 @@ def resolve_buckets(index: IndexSettings, state: TableState, operation: str) -> 
 
 
 def _bucket_options(state: TableState) -> str | None:
-    """The options of the bucket index that a table was written with, as far as known; None for another index."""
+    """The known options of the bucket index that a table was written with; None for another index."""
     if has_hashing(state.storage):
         return "hoodie.index.type=BUCKET and hoodie.index.bucket.engine=CONSISTENT_HASHING"
     some = list(itertools.islice(_slices(state), _SAMPLED_FILES))
@@ -294,7 +294,7 @@ def _slices(state: TableState) -> Iterator[FileSlice]:
 
 
 def _fits(settings: BucketSettings, state: TableState, slice_: FileSlice) -> bool:
-    """Whether the least and the greatest key of a base file, where known, belong to its bucket."""
+    """Whether the smallest and the largest key of a base file, where known, belong to its bucket."""
     assert slice_.base_file is not None
     number = bucket_number(slice_.file_id)
     with open_base(state.storage, slice_.base_file) as reader:

@@ -126,7 +126,7 @@ class ChangeLog:
         return self
 
     def __exit__(self, kind: object, *exc: object) -> None:
-        if kind is not None and self._writer is not None:  # a rollback finds what cannot be deleted now
+        if kind is not None and self._writer is not None:  # a rollback deletes remaining files
             with contextlib.suppress(OSError):
                 self._writer.abort()
 
@@ -165,7 +165,7 @@ class ChangeLog:
         start, count = 0, len(bounds) - 1
         while start < count:
             end = int(np.searchsorted(bounds, bounds[start] + limit - self._bytes, "right")) - 1
-            end = min(max(end, start if self._entries else start + 1), count)  # a block holds one entry at least
+            end = min(max(end, start if self._entries else start + 1), count)  # a block holds at least one entry
             self._parts.append(data[bounds[start] : bounds[end]])
             self._bytes += int(bounds[end] - bounds[start])
             self._entries += end - start

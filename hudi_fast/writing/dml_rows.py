@@ -6,7 +6,7 @@ Such rows have additional columns::
     __hudi_fast_group    id of the file group where its row is stored; null for inserts
     _hoodie_record_key, _hoodie_partition_path    of the stored row; null for inserts
 
-So keys need no second lookup, generated keys are known, and a row stays in its file group even where its partition
+With them keys need no second lookup, generated keys are known, and a row stays in its file group even if its partition
 column differs from the partition path. Rows of a merge executed as an upsert have no file group: their keys are looked
 up.
 
@@ -63,7 +63,7 @@ CHECK = "__hudi_fast_check"
 """Column that is present when inserted keys may be stored: the join did not use all key columns."""
 KEY, PATH = "_hoodie_record_key", "_hoodie_partition_path"
 DML_COLUMNS = (ACTION, GROUP, CHECK, KEY, PATH)
-"""Columns beside the data of changed rows: the action and the stored row's file group and key."""
+"""Additional columns of changed rows: the action, and the stored row's file group and key."""
 
 UPDATE, DELETE, INSERT, UPSERT = 0, 1, 2, 3
 """Values of the column :data:`ACTION`."""
@@ -81,7 +81,7 @@ def prepare_dml_rows(plan: WritePlan, table: pa.Table) -> Incoming:
     Args:
         plan: the write.
         table: columns of the table, all or those of the partial update; keys and ordering values suffice for deletes.
-            Also the change columns: the action, and the others as far as stored rows have them.
+            It also has the action column, and the other additional columns that stored rows have.
 
     Raises:
         InvalidDataError: a null in a non-nullable column, or no key.
@@ -148,8 +148,8 @@ def match_dml_rows(
         plan: the write.
         incoming: rows of :func:`prepare_dml_rows`.
         rows: int64[n], ascending, of one partition.
-        slices: the partition's.
-        run: how slices are looked up: ``map`` or a pool's.
+        slices: the partition's slices.
+        run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
 
     Raises:
         DuplicateKeyError: the key of an insert is stored.
@@ -229,7 +229,7 @@ def _as_read(slices: Sequence[FileSlice], rows: Rows, found: KeyLocations) -> li
 
 
 def _joined(matches: Sequence[SliceMatches]) -> list[SliceMatches]:
-    """One for each slice."""
+    """The matches joined to one for each slice."""
     by_group: dict[tuple[str, str], list[SliceMatches]] = {}
     for one in matches:
         by_group.setdefault((one.slice.partition, one.slice.file_id), []).append(one)

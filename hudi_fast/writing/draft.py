@@ -1,6 +1,6 @@
 """Drafts the plan of a write or table service from the options, the pinned table and the incoming schema.
 
-Refuses everything that can be refused without reading rows.
+Raises all errors that do not depend on rows.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def draft_plan(
 
     Args:
         state: the pinned table.
-        options: what the user asked for.
+        options: the user's options.
         incoming: columns of the rows.
         merger: merges rows of a table with the merge mode CUSTOM.
 
@@ -200,7 +200,7 @@ def _without(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
 
 
 def _check_table(state: TableState) -> None:
-    """Refuse a table that is not written."""
+    """Refuse a table that cannot be written."""
     config = state.config
     _refuse(
         state,
@@ -258,7 +258,7 @@ def _schema(state: TableState, options: WriteOptions, incoming: pa.Schema, opera
 
 
 def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
-    """The table's columns. Of those that it keeps in the path only, the rows know the types better than the path."""
+    """The table's columns. Columns stored only in the path get their types from the incoming rows."""
     known = table_schema(state)
     if known is None or not state.config.drop_partition_columns:
         return known
@@ -270,7 +270,7 @@ def _known_columns(state: TableState, incoming: pa.Schema) -> pa.Schema | None:
 def _check_columns(
     config: TableConfig, keys: KeyConfig, schema: pa.Schema, incoming: pa.Schema, operation: str, changes: bool
 ) -> None:
-    """Key, partition and ordering columns are there; nested names are looked up by their first part."""
+    """Check that key, partition and ordering columns exist; nested names are looked up by their first part."""
     found_again = RECORD_KEY in keys.record_key_fields
     looked_up = incoming if operation in _DELETES or found_again else schema
     partitioned = () if keys.kind in ("NON_PARTITION", "GLOBAL_DELETE") else keys.partition_fields
@@ -302,7 +302,7 @@ def _rules(state: TableState, options: WriteOptions, merger: Merger | None) -> M
     if rules.blends and IndexSettings(options.index_type, False, False).is_global:
         raise UnsupportedFeatureError(
             f"Table {config.name} makes one row of two (partial updates, or a merger), which is not supported with the "
-            f"global index {options.index_type}, where the two may lie in different partitions. Use an index that is "
+            f"global index {options.index_type}, where the two may be in different partitions. Use an index that is "
             "not global."
         )
     return rules
@@ -334,7 +334,7 @@ def _key_config(state: TableState, options: WriteOptions) -> KeyConfig:
 
 
 def _prefixes_single_key(state: TableState, options: WriteOptions) -> bool:
-    """Releases differ in how the complex key generator writes a single key field: what the table holds decides."""
+    """How the complex key generator writes a single key field; releases differ, so stored keys decide."""
     config = state.config
     if config.key_generator != "COMPLEX" or len(config.record_key_fields) != 1 or config.version >= 9:
         return True
@@ -372,7 +372,7 @@ def _log(options: WriteOptions, config: TableConfig) -> LogSettings:
 
 
 def _index(options: WriteOptions, config: TableConfig, keys: KeyConfig) -> IndexSettings:
-    if RECORD_KEY in keys.record_key_fields:  # such rows say where they lie
+    if RECORD_KEY in keys.record_key_fields:  # such rows name their partition
         kind = "BLOOM" if options.index_type.endswith("BLOOM") else "SIMPLE"
         return IndexSettings(kind, options.bloom_index_prune_by_ranges, False, options.bloom_index_use_metadata)
     bucket = None

@@ -1,4 +1,4 @@
-"""Which pending writes have failed, and when they are rolled back.
+"""Decides which pending writes have failed, and when they are rolled back.
 
 =======  ==================================================  ===========================================
 policy   at the start of a write or service                  at the start of a clean
@@ -31,13 +31,13 @@ __all__ = ["FailedWrites", "abandoned_writes", "expired_writes", "failed_writes"
 
 @dataclass(frozen=True, slots=True)
 class FailedWrites:
-    """How pending writes are judged.
+    """Rules for deciding which pending writes have failed.
 
     Attributes:
         policy: ``EAGER``, ``LAZY`` or ``NEVER``.
         heartbeat: when a heartbeat expires.
-        clustering_minutes: clusterings that were planned so many minutes ago and that no process runs are rolled back,
-            too; None: they stay pending.
+        clustering_minutes: clusterings that were planned at least this many minutes ago, and that no process runs, are
+            rolled back, too; None: they stay pending.
     """
 
     policy: str = "EAGER"
@@ -46,7 +46,7 @@ class FailedWrites:
 
 
 def failed_writes(options: WriteOptions) -> FailedWrites:
-    """As the options of a write or service have it."""
+    """The rules in the options of a write or service."""
     rule = HeartbeatRule(options.heartbeat_interval_ms, options.heartbeat_misses, options.lock.is_shared)
     minutes = options.clustering_expires_after_minutes if options.clustering_expires else None
     return FailedWrites(options.failed_writes_policy, rule, minutes)

@@ -48,7 +48,7 @@ def writer_schema(plan: FilePlan) -> pa.Schema:
 
 
 def constant_column(value: str, count: int) -> pa.DictionaryArray:
-    """``count`` times the same text."""
+    """A column of ``count`` equal texts."""
     indices = pa.array(np.zeros(count, dtype=np.int32))
     return pa.DictionaryArray.from_arrays(indices, pa.array([value], pa.string()))
 
@@ -83,7 +83,7 @@ def carried_schema(plan: FilePlan) -> pa.Schema:
 
 @dataclass(frozen=True)
 class CarriedColumns:
-    """How stored rows are copied into a new file.
+    """Settings for copying stored rows into a new file.
 
     Attributes:
         wanted: columns to read, see :func:`carried_schema`.
@@ -97,7 +97,7 @@ class CarriedColumns:
 
     @classmethod
     def of(cls, plan: FilePlan, partition: str, file_name: str) -> Self:
-        """The copy for a file of that name in a partition."""
+        """The settings for a file of that name in a partition."""
         stored = plan.config.populate_meta_fields
         constants = dict(zip(CONSTANT_META, (partition, file_name), strict=True)) if stored else {}
         return cls(carried_schema(plan), writer_schema(plan), constants)

@@ -37,7 +37,7 @@ def write_file_group(plan: WritePlan, work: FileGroupWork, incoming: Incoming) -
     Raises:
         CommitConflictError: early conflict detection found another writer of the file group.
     """
-    if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # others know of it
+    if plan.early is not None and (work.slice is not None or plan.index.bucket is not None):  # may have other writers
         require_no_earlier_writer(plan.early, plan.storage, plan.config, plan.instant, (work.partition, work.file_id))
     ensure_partition_marker(plan.storage, work.partition, plan.instant, plan.config.partition_metafile_in_base_format)
     if work.slice is None:

@@ -1,13 +1,13 @@
-"""THE WRITE PATH, top to bottom. An engine moves rows; everything else happens here.
+"""The write path, top to bottom. An engine moves rows; this module does the rest.
 
 ::
 
     open        find the table, or draft a new one from the options; the save mode may end the write here
-    draft       options + state + incoming schema ─► WritePlan            refuses what it can without reading rows
-    prepare     the engine checks its rows as far as it can               refuses bad rows
+    draft       options + state + incoming schema ─► WritePlan            refuses invalid options and schemas
+    prepare     the engine checks its rows where it can                   refuses invalid rows
     ┌ lock
-    │ recover   roll back what failed writers left
-    │ metadata  build, repair or drop the metadata table as the options say
+    │ recover   roll back failed writes
+    │ metadata  build, repair or drop the metadata table, by the options
     └ begin     requested ─► inflight, with a heartbeat where others check for one
     execute     the engine: tag ─► assign ─► write file groups            ─► write statistics
     ┌ lock
@@ -15,7 +15,7 @@
     │ publish   statistics ─► commit metadata ─► metadata table ─► lock still held? ─► completed instant  visible
     └ maintain  compact the metadata table when that is due               a failure is a warning
 
-Where only one writer is allowed, the lock is held from before *draft* to the end
+With a single writer the lock is held from before *draft* to the end
 (:meth:`~hudi_fast.writing.session.TableSession.turn`). Up to *begin* the write has changed neither the table's data nor
 its history. After it, an error rolls the write back; if the process fails or loses the lock, the next writer does.
 """
@@ -78,17 +78,17 @@ _RANDOM = random.SystemRandom()  # leaves the caller's seeded `random` untouched
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did.
+    """The result of a write.
 
     Attributes:
         instant: requested time of the commit; empty when nothing was committed.
         operation: the operation that ran.
-        inserts: rows added.
-        updates: rows changed. Counts all rows of a log file, including late ones that lose when they are merged.
-        deletes: rows removed; counted in the same way.
-        files_written: base files and log files.
+        inserts: number of added rows.
+        updates: number of changed rows; includes all rows of a log file, even late ones that lose when they are merged.
+        deletes: number of removed rows; counted in the same way.
+        files_written: number of base files and log files.
         bytes_written: their size.
-        seconds: from the call until the commit was visible.
+        seconds: time from the call until the commit was visible.
         plan: physical plan: ``local``, ``driver``, ``broadcast``, ``fused``, ``routed``, ``bucketed`` or ``direct``.
         reason: why that plan was chosen.
     """
@@ -212,7 +212,7 @@ def _write(
 def _execute(
     transaction: Transaction, pinned: Pinned, plan: WritePlan, engine: Engine
 ) -> tuple[WritePlan, WriteOutcome, str]:
-    """From begun to visible; the instant is empty when there was nothing to commit."""
+    """Execute and publish a write that has begun; the returned instant is empty when there was nothing to commit."""
     session, state = transaction.session, pinned.state
     options = session.settings.write
     plan = replace(
@@ -232,11 +232,11 @@ def _execute(
 
 
 def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata: CommitMetadata) -> None:
-    """Make a write visible that conflicts with no other; under the table's lock."""
+    """Check a write for conflicts and make it visible; under the table's lock."""
     session, instant = transaction.session, transaction.instant
     options, state = session.settings.write, session.state
     if options.lock.is_shared:
-        session.next_time()  # later times follow all that other writers took
+        session.next_time()  # later times follow those of other writers
         refuse_while_restoring(state.storage, state.timeline, "no write may be published")
         require_not_undone(state, instant)
         require_no_conflicts(instant, metadata, pinned.state, state, plan, options)
@@ -260,7 +260,7 @@ def _publish(transaction: Transaction, pinned: Pinned, plan: WritePlan, metadata
 
 
 def _replace(session: TableSession, engine: Engine, target: Target, started: float) -> WriteResult:
-    """Write a new table beside the existing one, then exchange the two."""
+    """Write a new table next to the existing one, then exchange the two."""
     storage = session.storage
     staged = stage(storage)
     if staged is None:

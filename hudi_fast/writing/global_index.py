@@ -1,11 +1,11 @@
-"""Tagging when record keys are unique over the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``,
+"""Tags rows by indexes whose record keys are unique in the whole table (``GLOBAL_SIMPLE``, ``GLOBAL_BLOOM``,
 ``GLOBAL_RECORD_LEVEL_INDEX``; Hudi 1.2.0).
 
 Every key is looked up in every partition, or in the file group that the record index names. A row whose key is stored
 in another partition either moves (the stored row is deleted, the incoming one inserted into its new partition) or, with
 ``update.partition.path`` off, changes the stored row in its old partition. On a merge-on-read table the old base file
-still holds a moved key, deleted by the log. Where ordering values decide whether a row moves, such a key does not
-count as stored: only the row that a reader sees decides.
+still holds a moved key, and the log deletes it. Where ordering values decide whether a row moves, they are compared
+with the row that a reader sees, so such a key is not stored.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _Slices = dict[str, list[FileSlice]]
 
 
 def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list[FileGroupWork]:
-    """Work for all partitions at once.
+    """The work of all partitions.
 
     Args:
         plan: the write.
         incoming: all rows.
-        run: how slices are looked up: ``map`` or a pool's.
+        run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
     """
     rows = combined_rows(plan, incoming, np.arange(incoming.count, dtype=np.int64))
     codes, names = _codes(incoming)
@@ -45,7 +45,7 @@ def assign_table(plan: WritePlan, incoming: Incoming, run: Runner = map) -> list
     resolved = [_moves_to_stored_rows(plan, incoming, match, codes, names) for match in matches]
     moving = _distinct([match.incoming_rows[moved] for match, moved in resolved if moved is not None])
     staying = [match.incoming_rows if moved is None else match.incoming_rows[~moved] for match, moved in resolved]
-    moving = np.setdiff1d(moving, _distinct(staying))  # stored where it belongs as well: changed there
+    moving = np.setdiff1d(moving, _distinct(staying))  # also stored in its own partition: changed there
     inserts = np.sort(np.concatenate([unknown, moving]))
     return _assign_all(plan, incoming, slices, resolved, inserts, codes, names)
 

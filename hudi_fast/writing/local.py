@@ -33,7 +33,8 @@ class LocalEngine:
 
     Args:
         source: the rows.
-        plan_name: reported name of the physical plan, and why it was chosen.
+        plan_name: reported name of the physical plan.
+        reason: reported reason for that plan.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class LocalEngine:
 def _assign(
     plan: WritePlan, incoming: Incoming, groups: list[tuple[str, np.ndarray]], pool: ThreadPoolExecutor
 ) -> list[FileGroupWork]:
-    """Parallel over partitions where there are enough of them, over the slices of each otherwise."""
+    """Assign rows in parallel: over partitions where there are enough, otherwise over the slices of each."""
     if plan.index.is_global and plan.operation in ("upsert", "delete") and incoming.groups is None:
         return assign_table(plan, incoming, pool.map)
     if len(groups) >= plan.files.threads:
@@ -117,7 +118,7 @@ def _parts(work: FileGroupWork, count: int) -> list[FileGroupWork]:
 
 
 def _cost(work: FileGroupWork, is_mor: bool) -> int:
-    """Largest first: starting a big file last would prolong the write."""
+    """Sort key: the largest work first, because starting a large file last would prolong the write."""
     rewritten = work.slice is not None and (len(work.inserts) > 0 or not is_mor)
     size = work.slice.base_file.size if rewritten and work.slice is not None and work.slice.base_file is not None else 0
     return size + 100 * (len(work.inserts) + len(work.base_rows))

@@ -57,7 +57,7 @@ def metadata_for(plan: WritePlan) -> MetadataTable:
 
 
 def locate_rows(plan: WritePlan, incoming: Incoming, rows: Rows, partition: str | None = None) -> KeyLocations:
-    """The file groups of some incoming rows, as far as the record index holds their keys.
+    """The file groups of some incoming rows, for keys that the record index has.
 
     Args:
         plan: the write, which uses the record index.
@@ -87,7 +87,7 @@ def match_slices(
         rows: int64[n], ascending.
         found: file groups of their n keys.
         slices: the table's, or those of one partition; a group without a slice here holds no keys.
-        run: how slices are looked up: ``map`` or a pool's.
+        run: runs the lookups: ``map``, or the ``map`` of a pool.
         moves: bool[n], rows that may leave the partition where their key is stored; None for no rows.
     """
     by_group = {(one.partition, one.file_id): one for one in slices}
@@ -115,7 +115,7 @@ def match_located(
         rows: int64[n], ascending.
         moves: bool[n], rows that may leave the slice's partition; None for no rows.
     """
-    if not plan.config.is_mor or plan.partial is not None:  # rows of a partial update must not stand alone
+    if not plan.config.is_mor or plan.partial is not None:  # a partial update must change a stored row
         return look_up(plan, slice_, _keys(incoming, rows))
     staying, leaving = (rows, rows[:0]) if moves is None else (rows[~moves], rows[moves])
     matches = [SliceMatches(slice_, np.full(len(staying), -1, dtype=np.int64), staying)]

@@ -173,6 +173,6 @@ def _without_nulls(column: pa.Array) -> pa.Array:
     elif pa.types.is_temporal(kind):
         number = pa.int32() if kind.bit_width == 32 else pa.int64()
         return pc.fill_null(column.view(number), np.iinfo(number.to_pandas_dtype()).min).view(kind)
-    else:  # beside numbers a null counts as 0
+    else:  # compared with numbers a null counts as 0
         lowest = Decimal(0) if pa.types.is_decimal(kind) else 0
     return pc.fill_null(column, pa.scalar(lowest, kind))

@@ -1,4 +1,4 @@
-"""The new log files of one file group: named, announced, rolled over (``HoodieAppendHandle``, Hudi 1.2.0).
+"""Names, announces and writes the new log files of one file group (``HoodieAppendHandle``, Hudi 1.2.0).
 
 Every write creates its own files and never appends to existing ones. A marker claims a version, so attempts of one task
 never write to one file; the commit deletes the files of losing attempts. Markers belong to one write: where file names
@@ -40,11 +40,11 @@ class LogTarget:
 
     Attributes:
         storage: the table's storage.
-        layout_version: of the timeline; decides how files are named.
+        layout_version: of the timeline; decides file names.
         instant: the write.
-        slice: the slice that is added to.
+        slice: the slice that gets the blocks.
         token: write token of the writer.
-        max_file_size: bytes; a file that reaches this size gets no further block.
+        max_file_size: bytes; a file that reaches this size gets no more blocks.
         measured: whether blocks have column ranges.
         captured: whether the table has change data capture: write stats then name all files below the log, from which
             CDC readers compute its changes. (Apache Hudi names only those from a pending compaction on, and CDC queries
@@ -118,7 +118,7 @@ class LogOutput:
     def __exit__(self, kind: object, *exc: object) -> None:
         if kind is None:
             self.close()
-        elif self._writer is not None:  # the write fails; a rollback finds what cannot be deleted now
+        elif self._writer is not None:  # the write fails; a rollback deletes remaining files
             with contextlib.suppress(OSError):
                 self._writer.abort()
 
@@ -188,7 +188,7 @@ def _begins_at_base(one: FileSlice) -> bool:
 
 
 def _logs_before(target: LogTarget) -> list[LogFile]:
-    """The log files that a write stat names beside its own, in the order in which they apply."""
+    """The other log files that a write stat names, in the order in which they apply."""
     if target.captured:
         return [*target.slice.change_logs, *target.slice.log_files]
     return _own_logs(target.slice) if target.layout_version < 2 else []

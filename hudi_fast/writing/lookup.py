@@ -1,10 +1,10 @@
-"""Looks up incoming keys in file slices, log files included.
+"""Looks up incoming keys in file slices, including log files.
 
 ::
 
     slice with a base file      the keys of the base file, ignoring its log (HoodieSimpleIndex, Hudi 1.2.0)
-    its log files older than    the keys of their records: a compaction may leave out a key that was deleted and logged
-    the base file               again meanwhile; Apache Hudi inserts such a key a second time
+    its log files older than    the keys of their records: a compaction may omit a key that was deleted and then logged
+    the base file               again; Apache Hudi inserts such a key a second time
     slice of log files alone    the keys of its log records; its rows have no number
 
 A key deleted by the log counts as stored: new rows with it are logged to the same slice, because the base file still
@@ -69,7 +69,7 @@ def look_up(
         plan: the write.
         slice_: the slice.
         keys: incoming keys.
-        settings: tests that precede reading the keys of a base file; None for those of the plan's index.
+        settings: checks before reading the keys of a base file; None for those of the plan's index.
 
     Raises:
         CorruptTableError: a file of the slice cannot be read.
@@ -93,7 +93,7 @@ def look_up_all(plan: WritePlan, slices: Sequence[FileSlice], keys: IncomingKeys
         plan: the write.
         slices: of one partition or of many.
         keys: incoming keys.
-        run: how slices are looked up: ``map`` or a pool's.
+        run: runs the lookups: ``map``, or the ``map`` of a pool.
 
     Raises:
         CorruptTableError: a file of a slice cannot be read.
@@ -113,9 +113,9 @@ def look_up_logged(plan: WritePlan, slice_: FileSlice, keys: IncomingKeys) -> Sl
 
 
 def logged_early(plan: WritePlan, slice_: FileSlice) -> FileSlice | None:
-    """The slice with only those log files whose writers may have begun before the base file existed; None: no such.
+    """The slice with only those log files whose writers may have begun before the base file existed; None without any.
 
-    Before table version 8 log files do not name their writer: all of them count, or no file does.
+    Before table version 8 log files do not name their writer, so the result has all of them or none.
 
     Raises:
         CorruptTableError: the archived timeline is needed and cannot be read.
@@ -218,7 +218,7 @@ def _seen_of(plan: WritePlan, incoming: Incoming, match: SliceMatches, pairs: Fl
     if match.slice.base_file is None:
         return _seen(plan, match.slice, keys, _nulls(columns, len(keys)))
     based, logged = _base_columns(plan, match.slice, columns), rows < 0
-    if logged.any():  # beyond the rows of the file stands one of nulls, for keys that only the log has
+    if logged.any():  # keys that only the log has use a row of nulls after the rows of the file
         rows = np.where(logged, based.num_rows, rows)
         based = pa.concat_tables([based, _nulls(columns, 1)]).combine_chunks()
     return _seen(plan, match.slice, keys, gather(based, rows), logged)

@@ -127,7 +127,7 @@ def delete_markers(storage: Storage, instant: str) -> None:
 
 
 def delete_leftover_markers(storage: Storage, pending: Collection[str]) -> None:
-    """Delete marker folders that ended writes left behind.
+    """Delete leftover marker folders of ended writes.
 
     Args:
         storage: the table's storage, under its lock.

@@ -7,8 +7,9 @@
     before it is visible  record_in_metadata   its delta commit, for every existing partition
     once it is visible    maintain_metadata    compaction and cleaning; a failure there is a warning
 
-All under the table's lock. Every existing partition is updated whatever the options are: Apache Hudi trusts it without
-checks, and queries lose rows if it missed a commit. A partition that cannot be updated is dropped with a warning.
+All steps run under the table's lock. Every existing partition is updated, with any options: Apache Hudi trusts it
+without checks, and queries would lose rows if it missed a commit. A partition that cannot be updated is dropped with a
+warning.
 
 Source: metadata reference 2.7 to 2.12.
 """
@@ -66,15 +67,15 @@ _BY_DEFINITION = (PartitionKind.SECONDARY_INDEX, PartitionKind.EXPRESSION_INDEX)
 
 
 def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOptions | None = None) -> TableState:
-    """Bring the metadata table into the form that the options want, before a write begins; the state to pin.
+    """Adapt the metadata table to the options before a write begins; returns the state to pin.
 
     Args:
         session: the call, under the table's lock; failed writes were rolled back.
-        plan: columns of the table, and how its rows merge.
-        options: what the metadata table is to hold; None for the session's.
+        plan: columns of the table, and merge rules.
+        options: requested partitions of the metadata table; None for the session's.
 
     Raises:
-        HudiError: a partition could not be built. Nothing has changed but folders that are not in use.
+        HudiError: a partition could not be built. The table is unchanged, except for unused folders.
 
     Warns:
         HudiWarning: the metadata table, or a partition of it, was dropped.
@@ -99,7 +100,7 @@ def ensure_metadata(session: TableSession, plan: FilePlan, options: MetadataOpti
     wanted = {*options.wanted_partitions(config), *asked, *(_known(named) if table is None else ())}
     missing = wanted - set(_dropped(options)) - set(() if table is None else (*table.partitions, *table.building))
     if config.version < _FIRST_WITH_LAYOUT_2 and state.timeline.pending():
-        missing = set()  # as in Apache Hudi: readers of 0.15 take the newest action for the start of the partition
+        missing = set()  # as in Apache Hudi: for readers of 0.15 the partition starts at the newest action
     context = producer_context(state, plan, options, table, wanted)
     if missing:
         last = max((one.requested for one in state.timeline.completed()), default=None)
@@ -119,10 +120,10 @@ def record_in_metadata(session: TableSession, plan: FilePlan, metadata: CommitMe
     Args:
         session: the call, under the table's lock; its state is that before the commit.
         plan: of the write or service; it has its instant.
-        metadata: what it did.
+        metadata: its commit metadata.
 
     Returns:
-        The metadata table with the commit; None where that has to be opened again.
+        The metadata table with the commit; None if it must be opened again.
 
     Raises:
         HudiError: it could not be recorded: the commit must be rolled back.
@@ -181,7 +182,7 @@ def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptio
     Args:
         state: the table when the write begins.
         plan: of the write.
-        options: which columns.
+        options: the requested columns.
     """
     table = metadata_of(state)
     if table is None or PartitionKind.COLUMN_STATS not in (*table.partitions, *table.building):
@@ -189,11 +190,11 @@ def columns_with_stats(state: TableState, plan: FilePlan, options: MetadataOptio
     return producer_context(state, plan, options, table, ()).indexed_columns
 
 
-# ---- what there is
+# ---- existing partitions
 
 
 def metadata_without_pending(session: TableSession) -> MetadataTable | None:
-    """The metadata table, after what failed writers left pending in it was finished; under the table's lock.
+    """The metadata table, after pending instants of failed writers were finished; under the table's lock.
 
     Args:
         session: the call; failed writes of the data table were rolled back.
@@ -215,14 +216,14 @@ def metadata_without_pending(session: TableSession) -> MetadataTable | None:
 
 
 def _lists_files(state: TableState) -> bool:
-    """Whether ``files`` can be read; the write asks for the same in a moment, and gets it from memory."""
+    """Whether ``files`` can be read; the write reads it again later, from memory."""
     lister = state.view.lister
     lister.partitions()
     return not (isinstance(lister, MetadataLister) and lister.lists_folders)
 
 
 def _known(names: Iterable[str]) -> list[str]:
-    """Those of some partitions that are of a kind that is known."""
+    """The partitions of a known kind."""
     found = []
     for name in names:
         try:
@@ -233,11 +234,11 @@ def _known(names: Iterable[str]) -> list[str]:
     return found
 
 
-# ---- what is to be there
+# ---- requested partitions
 
 
 def _dropped(options: MetadataOptions) -> tuple[str, ...]:
-    """Partitions that options tell to go."""
+    """Partitions that the options disable."""
     going = [name for name, key in _SWITCHES.items() if key in options.explicit and not getattr(options, name)]
     if not options.has_record_index and not _RECORD_SWITCHES.isdisjoint(options.explicit):
         going.append("record_index")
@@ -247,10 +248,10 @@ def _dropped(options: MetadataOptions) -> tuple[str, ...]:
 
 
 def _resting_on(name: str, present: Iterable[str]) -> list[str]:
-    """Partitions that are of no use, or wrong, without another one."""
-    if name == "column_stats":  # partition_stats are made of its records
+    """Partitions that are useless, or wrong, without a given one."""
+    if name == "column_stats":  # partition_stats are computed from its records
         return [one for one in present if one == "partition_stats"]
-    if name == "record_index":  # where the keys are that a secondary index gives
+    if name == "record_index":  # it locates the keys that a secondary index returns
         return [one for one in present if one.startswith(PartitionKind.SECONDARY_INDEX.value)]
     return []
 
@@ -292,14 +293,14 @@ def _obstacle(context: ProducerContext, table: MetadataTable, name: str) -> Hudi
 def producer_context(
     state: TableState, plan: FilePlan, options: MetadataOptions, table: MetadataTable | None, wanted: Iterable[str]
 ) -> ProducerContext:
-    """What producers of records need to know of the table.
+    """The state of the table that producers of records share.
 
     Args:
         state: the table.
-        plan: of the write or service: columns of the table, and how its rows merge.
-        options: which columns have statistics, what kind of record index there is to be.
+        plan: of the write or service: columns of the table, and merge rules.
+        options: columns with statistics, and the requested kind of record index.
         table: the metadata table; None without one.
-        wanted: partitions that are to be there besides those of ``table``.
+        wanted: requested partitions in addition to those of ``table``.
     """
     config = state.config
     stored: Mapping[str, IndexDefinition] = (
@@ -326,7 +327,7 @@ def _definitions(
     columns: list[str],
     options: MetadataOptions,
 ) -> dict[str, IndexDefinition]:
-    """Definitions of the partitions that there are or are to be; columns of the stats follow the table's schema."""
+    """Definitions of existing and requested partitions; columns of the stats follow the table's schema."""
     kept = {name: one for name, one in stored.items() if name in partitions}
     for name in sorted(partitions):
         made = definition_of(name, config, columns, options)

@@ -14,7 +14,7 @@ __all__ = ["open_session"]
 
 
 def open_session(storage: Storage, settings: Settings, spark: Any = None, small_on_driver: bool = True) -> TableSession:
-    """The session of one call. Nothing is read before the session's state is asked for.
+    """The session of one call. It reads nothing until its state is used.
 
     Args:
         storage: the table's storage.

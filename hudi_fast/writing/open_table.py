@@ -149,7 +149,7 @@ def remove_if_unused(storage: Storage, shared: bool) -> None:
         storage.delete_dir(".hoodie")
         for folder in [entry.path for entry in storage.list_dir("") if entry.is_dir]:
             names = [entry.name for entry in storage.list_dir(folder, recursive=True) if not entry.is_dir]
-            if names and set(names) <= set(PARTITION_MARKERS):  # all that the rollback of the write left
+            if names and set(names) <= set(PARTITION_MARKERS):  # the only files after the rollback of the write
                 storage.delete_dir(folder)
         if not storage.list_dir(""):
             storage.delete_dir("")

@@ -2,9 +2,9 @@
 
 ::
 
-    stage      an empty folder beside the table        leftovers of a crashed overwrite are deleted
+    stage      an empty folder next to the table       leftovers of a crashed overwrite are deleted
     (write)    the new table is created and written in it; readers still use the old one
-    exchange   the two folders change places           the new table is visible
+    exchange   the two folders are swapped             the new table is visible
     discard    the old table is deleted
 
 Where the table's folder cannot be exchanged (it is a mount point, or its parent folder is read-only) the old table is

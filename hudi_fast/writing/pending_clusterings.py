@@ -1,11 +1,11 @@
-"""Pending clusterings that make way: for writes that change rows of their file groups, and after a time.
+"""Rolls back pending clusterings: for writes that change rows of their file groups, and after a time.
 
 ::
 
     release_groups      a write changed rows of a planned group         ─► the clustering is rolled back with its plan
     roll_back_expired   planned long ago, no live heartbeat since       ─► the same, by the next writer or service
 
-A clustering that this machine is running is left alone; it detects the conflict itself before it completes.
+A clustering that runs on this machine is skipped; it detects the conflict before it completes.
 
 Sources: ``BaseSparkCommitActionExecutor.clusteringHandleUpdate``,
 ``BaseHoodieTableServiceClient.isClusteringInstantEligibleForRollback`` (1.2.0).
@@ -36,7 +36,7 @@ def release_groups(session: TableSession, stats: Iterable[WriteStat]) -> None:
 
     Args:
         session: the call, under the table's lock.
-        stats: what the write wrote.
+        stats: write statistics of the write.
     """
     state = session.state
     touched = {(one.partition_path, one.file_id) for one in stats} & state.view.pending_groups
@@ -54,7 +54,7 @@ def roll_back_expired(session: TableSession, minutes: int) -> None:
 
     Args:
         session: the call.
-        minutes: how long ago.
+        minutes: minimum time since planning.
     """
     latest = time.time_ns() // 1_000_000 - minutes * _MINUTE_MS
     state = session.state
@@ -72,7 +72,7 @@ def withdraw_clustering(session: TableSession, instant: Instant) -> None:
 
 
 def _withdraw_all(session: TableSession, found: list[Instant]) -> None:
-    """Roll back those that no other process runs; all are left alone while this machine runs a clustering."""
+    """Roll back those that no other process runs; skips all of them while this machine runs a clustering."""
     if not found:
         return
     with contextlib.ExitStack() as stack:

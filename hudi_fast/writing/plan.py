@@ -1,9 +1,9 @@
-"""The values of a write. Steps pass them on, and tasks receive them pickled.
+"""The values of a write. Steps exchange them, and tasks receive them pickled.
 
 ::
 
-    TableSpec      what the table is: pinned view, schemas, keys, merge rules ─┐
-    FileSettings   how files are made: sizes, encodings, filters ──────────────┴─► FilePlan ─► WritePlan: this write
+    TableSpec      pinned view, schemas, keys, merge rules ────────────────────┐
+    FileSettings   sizes, encodings and filters of files ──────────────────────┴─► FilePlan ─► WritePlan: this write
     Incoming       the rows to write, with keys, partition paths and delete flags
     FileGroupWork  the rows of one file group: the unit of writing
     WriteStat      the result (hudi_fast.timeline.commit_metadata)
@@ -58,11 +58,11 @@ class BloomSettings:
     """Bloom filters of new base files.
 
     Attributes:
-        enabled: whether files get one.
+        enabled: whether files have a filter.
         kind: ``DYNAMIC_V0`` or ``SIMPLE``.
         entries: keys that the filter is sized for.
-        error_rate: share of absent keys that pass.
-        max_entries: where a dynamic filter stops growing.
+        error_rate: fraction of absent keys that pass.
+        max_entries: number of keys at which a dynamic filter stops growing.
     """
 
     enabled: bool = True
@@ -78,9 +78,9 @@ class LogSettings:
 
     Attributes:
         block_format: ``avro`` or ``parquet``, of data blocks.
-        max_block_size: a data block is written out when it holds that much.
-        max_file_size: a file that holds more than that is followed by another.
-        positions: whether blocks say which rows of the base file they are about.
+        max_block_size: a data block is written when it reaches this size.
+        max_file_size: a new file begins when a file exceeds this size.
+        positions: whether blocks store the positions of their rows in the base file.
     """
 
     block_format: str = "avro"
@@ -91,11 +91,11 @@ class LogSettings:
 
 @dataclass(frozen=True, slots=True)
 class PartialColumns:
-    """What rows of a partial update bring.
+    """The columns of a partial update.
 
     Attributes:
         schema: data columns, in the table's order and types.
-        file_schema: meta columns, then these.
+        file_schema: meta columns, then the data columns.
         avro_schema: Avro JSON of ``file_schema``, under the record name of the whole schema.
     """
 
@@ -106,7 +106,7 @@ class PartialColumns:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableSpec:
-    """What the table is, for the whole write.
+    """The table, as the whole write uses it.
 
     Attributes:
         storage: the table's storage.
@@ -135,7 +135,7 @@ class TableSpec:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileSettings:
-    """How files are made.
+    """Settings of new files.
 
     Attributes:
         sizing: file sizes.
@@ -143,7 +143,7 @@ class FileSettings:
         parquet: encoding of base files.
         bloom: bloom filters of base files.
         log: log files.
-        threads: file groups that one process writes at once.
+        threads: number of file groups that one process writes in parallel.
         stats_columns: columns whose ranges are recorded for the metadata table's column statistics.
     """
 
@@ -158,11 +158,11 @@ class FileSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class FilePlan:
-    """What a write or a table service needs to make files.
+    """The table and the file settings of a write or a table service.
 
     Attributes:
-        table: what the table is.
-        files: how files are made.
+        table: the table.
+        files: settings of new files.
         instant: requested time; empty until the write or service has begun.
     """
 
@@ -202,21 +202,21 @@ class FilePlan:
 
     @property
     def key_config(self) -> KeyConfig:
-        """How record keys and partition paths are computed."""
+        """Settings for computing record keys and partition paths."""
         return self.table.key_config
 
     @property
     def rules(self) -> MergeRules:
-        """How rows with one key merge."""
+        """Merge rules for rows with one key."""
         return self.table.rules
 
     @property
     def stored_key_config(self) -> KeyConfig | None:
-        """How to compute keys of stored rows; None when base files hold them."""
+        """Settings for computing keys of stored rows; None when base files store the keys."""
         return None if self.config.populate_meta_fields else self.key_config
 
     def merge_of(self, state: TableState) -> SliceMerge:
-        """How the file slices of the table merge.
+        """The merge settings of the table's file slices.
 
         Args:
             state: the table.
@@ -233,7 +233,7 @@ class FilePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class WritePlan(FilePlan):
-    """What is true for a whole write: a :class:`FilePlan`, and what this write does.
+    """A :class:`FilePlan` and the settings of one write.
 
     Attributes:
         operation: ``upsert``, ``insert``, ``bulk_insert``, ``delete``, ``insert_overwrite`` ...
@@ -241,11 +241,11 @@ class WritePlan(FilePlan):
         combine: whether rows of the input that share a key are combined first.
         duplicates: for ``insert``: ``none`` (keep), ``drop`` or ``fail`` when the table holds the key.
         sort_mode: for ``bulk_insert``.
-        sort_columns: for ``bulk_insert``: user-given order within files.
+        sort_columns: for ``bulk_insert``: the user's sort columns within files.
         partial: the columns of a partial update; None for whole rows.
-        is_dml: whether rows follow from stored rows (:mod:`hudi_fast.writing.dml_rows`).
+        is_dml: whether rows are computed from stored rows (:mod:`hudi_fast.writing.dml_rows`).
         allows_clustering_updates: whether rows in a pending clustering may change.
-        early: how conflicts are detected before a file group is written; None: they are not.
+        early: early conflict detection, before a file group is written; None if disabled.
     """
 
     operation: str
@@ -266,7 +266,7 @@ class WritePlan(FilePlan):
 
     @property
     def takes_stored_keys(self) -> bool:
-        """Whether rows carry the record keys that the table generated, and their partition paths."""
+        """Whether rows have columns with the record keys that the table generated, and with their partition paths."""
         return RECORD_KEY in self.key_config.record_key_fields
 
     @property
@@ -287,7 +287,7 @@ class Incoming:
         partitions: n partition paths, dictionary<int32, string>.
         deletes: bool[n], rows that delete their key; None without deletes.
         ordering: ordering columns, n values each; empty when ordering values do not decide, and for deletes by key,
-            which win over everything stored.
+            which win over all stored rows.
         groups: file ids of the stored rows that DML rows were computed from; None for other writes.
         inserted: bool[n], DML rows that are new; None for other writes.
         checked: whether a new row may have a stored key, which is refused.
@@ -308,7 +308,7 @@ class Incoming:
         return len(self.partitions)
 
     def key_array(self) -> pa.Array:
-        """The record keys, which have been made."""
+        """The record keys; they must have been generated."""
         if self.keys is None:
             raise ValueError("record keys have not been generated yet")
         return self.keys
@@ -316,7 +316,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class TaskToken:
-    """Who writes: parts of write tokens and of sequence numbers.
+    """Identifies a task in write tokens and sequence numbers.
 
     Attributes:
         task: number of the task within the write; unique among the tasks whose files are committed together.
@@ -342,7 +342,7 @@ class FileGroupWork:
         partition: partition path.
         file_id: the file group, existing or new.
         slice: its newest slice; None for a new file group.
-        base_rows: int64[m], ascending: rows of the base file whose keys come in; -1 each where there is no base file.
+        base_rows: int64[m], ascending: rows of the base file with incoming keys; -1 each where there is no base file.
         incoming_rows: int64[m]: the incoming row for each of them.
         moved: bool[m]: matches whose row moves to another partition: the stored row is deleted; None without moves.
         inserts: int64[k]: incoming rows that are appended.
@@ -363,12 +363,12 @@ class FileGroupWork:
 
 @dataclass(frozen=True)
 class WriteOutcome:
-    """What an engine hands back.
+    """The result of an engine.
 
     Attributes:
         stats: one per written file.
         plan: name of the physical plan that ran.
-        reason: why that one.
+        reason: why this plan was chosen.
         partitions: partition paths that received rows.
     """
 
@@ -379,7 +379,7 @@ class WriteOutcome:
 
 
 def stored_keys(key_config: KeyConfig) -> KeyConfig:
-    """How to find rows again that were read from a table which makes its keys itself: by what the rows say of them.
+    """Settings for finding stored rows of a table with generated keys: their meta columns give key and partition path.
 
     Args:
         key_config: the table's.

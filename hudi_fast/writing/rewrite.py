@@ -1,10 +1,10 @@
-"""Rewriting a base file with rows replaced, dropped and appended (``HoodieWriteMergeHandle``, ``HoodieConcatHandle``;
+"""Rewrites a base file with rows replaced, dropped and appended (``HoodieWriteMergeHandle``, ``HoodieConcatHandle``;
 Hudi 1.2.0).
 
 The work names base rows by position. :mod:`hudi_fast.merging.matched_rows` resolves which incoming rows win, and
 :mod:`hudi_fast.merging.base_merge` iterates over the file: it merges incoming rows here as reads and compaction merge
 log entries. Changed rows get new meta columns; all others keep theirs, except the file name. Tables with change data
-capture get a change log beside the file (:mod:`hudi_fast.writing.change_log`).
+capture also get a change log (:mod:`hudi_fast.writing.change_log`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Undoing an instant: its files go, then the instant itself, and a rollback instant says so.
+"""Rolls an instant back: deletes its files, then the instant, and records a rollback instant.
 
 ::
 
     requested (the plan: which files) ─► inflight
-        ─► a completed instant: partitions of the metadata table that cannot be taken back go; it becomes invisible
-        ─► delete files, take log blocks back ─► the metadata table's commit ─► delete the instant ─► completed
+        ─► a completed instant: drop metadata partitions that cannot be rolled back; it becomes invisible
+        ─► delete files, invalidate log blocks ─► the metadata table's commit ─► delete the instant ─► completed
 
 Before table version 8 a log file that was added to an older slice stays: a command block in the slice's next log file
-tells readers to ignore its blocks. A failed compaction or clustering is requested again afterwards: its plan stays
-valid.
+invalidates its blocks. A failed compaction or clustering is requested again afterwards: its plan stays valid.
 
 Every step can be repeated, so the next writer finishes an abandoned rollback from its plan. The rollback completes only
 after all files are deleted: a remaining file would later be mistaken for a committed one.
@@ -71,11 +70,11 @@ _ONLY_PENDING = ("compaction", "logcompaction", "clustering")
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
-    """A rollback that is complete.
+    """A completed rollback.
 
     Attributes:
         instant: the rollback.
-        metadata: what it did.
+        metadata: its rollback metadata.
     """
 
     instant: Instant
@@ -90,9 +89,9 @@ class RolledBack:
 def finish_rollbacks(session: TableSession) -> list[RolledBack | None]:
     """Finish pending rollbacks, under the table's lock.
 
-    A rollback is removed from the timeline instead when its plan was cut off, or is out of date: it was part of a
-    restore that is complete, or it undoes an attempt of a service that a later attempt has completed. Where several
-    writers are allowed, a rollback with a live heartbeat is left to its process.
+    A rollback is removed from the timeline instead if its plan is truncated or outdated: it was part of a completed
+    restore, or it undoes an attempt of a service that a later attempt has completed. With several writers, rollbacks
+    with a live heartbeat are skipped.
 
     Returns:
         The completed rollbacks; None for one that was removed from the timeline.
@@ -107,7 +106,7 @@ def finish_rollbacks(session: TableSession) -> list[RolledBack | None]:
             delete_instant_files(storage, state.config, instant)
             done.append(None)
         else:
-            keep_plan = True if plan.action == "clustering" else None  # the caller may roll the clustering back itself
+            keep_plan = True if plan.action == "clustering" else None  # the caller may roll the clustering back
             done.append(_execute(session, state.config, instant, plan, keep_plan))
     if done:
         session.changed()
@@ -130,7 +129,7 @@ def roll_back(session: TableSession, failed: Instant, keep_plan: bool | None = N
 
     Raises:
         CommitError: a file could not be deleted; the next writer finishes the rollback.
-        CorruptTableError: the metadata of the instant cannot be understood; nothing was changed.
+        CorruptTableError: the metadata of the instant is damaged; nothing was changed.
     """
     state = session.state
     plan = plan_rollback(session.storage, state.config, failed)
@@ -146,17 +145,17 @@ def undo(
     keep_plan: bool | None = None,
     list_logs: bool = True,
 ) -> RollbackMetadata:
-    """Execute a rollback up to its completion; under the table's lock.
+    """Execute all steps of a rollback before its completion; under the table's lock.
 
     Args:
         session: the call.
-        rollback: requested or inflight.
-        plan: of the rollback.
+        rollback: the requested or inflight rollback.
+        plan: its plan.
         keep_plan: as for :func:`roll_back`.
         list_logs: whether log files that stay, before table version 8, are listed in the metadata table.
 
     Returns:
-        What was done.
+        The rollback metadata.
     """
     return _undo(session, session.state.config, rollback, plan, keep_plan, list_logs)
 
@@ -166,7 +165,7 @@ def undo(
 
 @dataclass
 class _Done:
-    """What has become of one partition; mutable."""
+    """Deleted and remaining files of one partition; mutable."""
 
     deleted: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
@@ -198,7 +197,7 @@ def _undo(
     list_logs: bool,
 ) -> RollbackMetadata:
     started, storage, clock = time.monotonic(), session.storage, session.clock
-    clock.require_lock()  # another process may own the failed write again
+    clock.require_lock()  # another process may have taken the failed write over
     if rollback.state is State.REQUESTED:
         to_inflight(storage, config, rollback)
     _unpublish(storage, config, plan)
@@ -236,11 +235,11 @@ def _completed(timeline: Timeline, plan: RollbackPlan) -> Instant | None:
 
 
 def _unpublish(storage: Storage, config: TableConfig, plan: RollbackPlan) -> None:
-    """Make a completed instant pending again, at once: no reader sees a part of it."""
+    """Make a completed instant pending again, in one step: no reader sees a part of it."""
     found = _completed(load_timeline(storage, config), plan)
     partitions = {request.partition_path for request in plan.requests}
     if found is not None and found.action == "replacecommit" and has_hashing(storage):
-        for partition in partitions:  # while it is complete its bucket ranges count without their mark
+        for partition in partitions:  # while it is complete its bucket ranges are valid without their mark
             storage.delete_file(marker_path(partition, plan.instant))
     if found is not None:
         drop_lost_partitions(storage, config, (plan.instant,))
@@ -259,14 +258,14 @@ def _delete_data(storage: Storage, plan: RollbackPlan, backend: Backend) -> dict
         if not was_there and storage.exists(where):
             raise CommitError(
                 f"The rollback of the {plan.action} {plan.instant} of {storage.uri} is not complete: the file {where} "
-                "could not be deleted. The instant does not count any more; the next write finishes its rollback."
+                "could not be deleted. The instant is no longer visible; the next write finishes its rollback."
             )
         (done[partition].deleted if was_there else done[partition].failed).append(path)
     return done
 
 
 def _changed_logs(done: Mapping[str, _Done]) -> tuple[dict[str, dict[str, int]], dict[str, list[str]]]:
-    """By partition path, before table version 8: log files that stay or were made; those that are gone."""
+    """By partition path, before table version 8: remaining and new log files; deleted ones."""
     stay = {name: _sizes_by_name({**one.failed_logs, **one.rollback_logs}) for name, one in done.items()}
     gone = {name: [path.rpartition("/")[2] for path in one.deleted if log_of(path)] for name, one in done.items()}
     return {name: one for name, one in stay.items() if one}, {name: one for name, one in gone.items() if one}
@@ -285,9 +284,9 @@ def _delete_instant(storage: Storage, config: TableConfig, plan: RollbackPlan, k
 
 
 def _answer_logs(storage: Storage, rollback: str, plan: RollbackPlan, done: Mapping[str, _Done]) -> None:
-    """Add a command block to each slice whose log files the plan names; the new log files, absolute, with their sizes.
+    """Add a command block to each slice whose log files the plan names; records the absolute paths of new log files.
 
-    One that an earlier attempt of this rollback made is whole and does: the metadata table may list it already.
+    A log file that an earlier attempt of this rollback wrote is complete and is kept: the metadata table may list it.
     """
     wanted: dict[str, set[str]] = {}
     for request in plan.requests:
@@ -315,7 +314,7 @@ def relative_path(storage: Storage, path: str) -> str:
 
     Args:
         storage: the table's storage.
-        path: as its writer knew the table.
+        path: absolute, in the spelling of the plan's writer.
 
     Raises:
         CorruptTableError: a file outside the table.

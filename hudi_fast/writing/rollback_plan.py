@@ -153,7 +153,7 @@ def _updated_slices(storage: Storage, config: TableConfig, failed: Instant) -> f
     path = f"{config.timeline_folder}/{failed.file_name}"
     try:
         profile = decode_commit_metadata(read_instant_body(storage, config, failed), path)
-    except CorruptTableError:  # cut off: it had not begun
+    except CorruptTableError:  # truncated: it had not begun
         return frozenset()
     return frozenset((stat.partition_path, stat.file_id, stat.prev_commit) for stat in profile.write_stats())
 
@@ -180,7 +180,7 @@ def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set
     Args:
         storage: the table's storage.
         config: its configuration.
-        timeline: as it is.
+        timeline: the current one.
     """
     there = {one.requested for one in timeline.instants}
     found = set(undone_instants(storage, config, timeline))
@@ -190,12 +190,12 @@ def taken_back(storage: Storage, config: TableConfig, timeline: Timeline) -> set
 
 
 def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -> Iterator[str]:
-    """Instants undone by completed rollbacks and restores of a timeline; unreadable ones are left out.
+    """Instants undone by completed rollbacks and restores of a timeline; skips unreadable ones.
 
     Args:
         storage: the table's storage.
         config: its configuration.
-        timeline: as it is.
+        timeline: the current one.
     """
     for instant in timeline.of_action("rollback", "restore"):
         if not instant.is_completed:
@@ -212,7 +212,7 @@ def undone_instants(storage: Storage, config: TableConfig, timeline: Timeline) -
 
 
 def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant) -> RollbackPlan | None:
-    """The plan of a pending rollback; None when its requested file is truncated: it has not started then.
+    """The plan of a pending rollback; None when its requested file is truncated, so that it has not started.
 
     Args:
         storage: the table's storage.
@@ -229,12 +229,12 @@ def read_rollback_plan(storage: Storage, config: TableConfig, rollback: Instant)
 def pending_rollbacks(
     storage: Storage, config: TableConfig, timeline: Timeline
 ) -> Iterator[tuple[Instant, RollbackPlan]]:
-    """Pending rollbacks with their plans, oldest first; those with a truncated plan are left out.
+    """Pending rollbacks with their plans, oldest first; skips those with a truncated plan.
 
     Args:
         storage: the table's storage.
         config: its configuration.
-        timeline: as it is.
+        timeline: the current one.
     """
     for one in timeline.of_action("rollback"):
         plan = None if one.is_completed else read_rollback_plan(storage, config, one)
@@ -266,7 +266,7 @@ def pending_rollback_of(storage: Storage, config: TableConfig, timeline: Timelin
     Args:
         storage: the table's storage.
         config: its configuration.
-        timeline: as it is.
+        timeline: the current one.
         instant: requested time.
     """
     return next((one for one, plan in pending_rollbacks(storage, config, timeline) if plan.instant == instant), None)

@@ -5,12 +5,12 @@
     TableSession ─► locked()   the table's lock ─► the state under it ─► times from the clock
                     state      opened once; opened again after the lock was released, or after a change
 
-Whoever holds the table's lock is the only one to change the timeline. A state that was opened under the lock therefore
-stays valid until the lock is released or this call itself changes the table.
+Only the holder of the table's lock changes the timeline. A state that was opened under the lock therefore stays valid
+until the lock is released or this call changes the table.
 
-Where only one writer is allowed (``hoodie.write.concurrency.mode=SINGLE_WRITER``), :meth:`TableSession.turn` holds the
-lock for a whole write, and all sections in it share one state. Where several writers are allowed, each section takes
-the lock and opens the state again, so that others can work in between.
+With a single writer (``hoodie.write.concurrency.mode=SINGLE_WRITER``), :meth:`TableSession.turn` holds the lock for a
+whole write, and all sections in it share one state. With several writers, each section acquires the lock and opens the
+state again, so that others can work in between.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class TableSession:
 
     @property
     def state(self) -> TableState:
-        """The table; opened when it is first asked for after :meth:`reload`, a change, or the end of a lock section.
+        """The table; opened on first use after :meth:`reload`, a change, or the end of a lock section.
 
         Raises:
             TableNotFoundError: there is no table.
-            CorruptTableError: its configuration or timeline cannot be understood.
+            CorruptTableError: its configuration or timeline is damaged.
         """
         if self._state is None:
             self._state = open_state(self.storage)
@@ -94,12 +94,12 @@ class TableSession:
         return state
 
     def committed(self, instant: Instant, metadata_table: MetadataTable | None) -> None:
-        """This call completed a write or a clean: continue with the state that has it.
+        """Continue with the state after this call completed a write or a clean.
 
-        The state is derived where it follows from the instant alone, and opened again otherwise.
+        The state is derived if it follows from the instant alone, and opened again otherwise.
 
         Args:
-            instant: completed.
+            instant: the completed instant.
             metadata_table: the metadata table with the instant; None for a table without one.
         """
         state = self._state
@@ -117,7 +117,7 @@ class TableSession:
         self._state = replace(state, timeline=timeline, view=view)
 
     def changed(self) -> None:
-        """This call changed the table: open the state again when it is next asked for."""
+        """Open the state again on its next use, because this call changed the table."""
         self._state = None
 
     def reload(self) -> TableState:
@@ -145,7 +145,7 @@ class TableSession:
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold the lock for the whole block where only one writer is allowed; else do nothing.
+        """Hold the lock for the whole block with a single writer; do nothing with several.
 
         Raises:
             HudiError: as :meth:`locked`.
@@ -171,7 +171,7 @@ class TableSession:
 
     @property
     def clock(self) -> InstantClock:
-        """Gives times under the lock that is held, later than all times of the state; none once the lock is lost."""
+        """Gives times under the lock, later than all times of the state; raises once the lock is lost."""
         state = self.state
         if self._clock is None:
             self._clock = InstantClock(state.config.timezone, self.settings.write.clock_skew_ms)
@@ -185,14 +185,14 @@ class TableSession:
         return self.clock.next_time(self.timeline.newest_time)
 
     def transitioned(self, instant: Instant) -> None:
-        """This call moved an instant to another pending state; the table's files are the same."""
+        """Update the state after this call moved an instant to another pending state; files are the same."""
         self._state = replace(self.state, timeline=self.timeline.with_instant(instant))
 
     def require_lock(self) -> None:
         """Check right before an irreversible change that the lock is still held.
 
         Raises:
-            LockError: it was lost, or may be lost at any moment.
+            LockError: it was lost, or is about to expire.
         """
         if self._held is not None:
             self._held.require()
@@ -222,7 +222,7 @@ class TableSession:
 
     @property
     def heartbeat_rule(self) -> HeartbeatRule:
-        """How often heartbeats are sent, and for how long one counts."""
+        """The interval of heartbeats, and the time after which one expires."""
         return self.settings.failed_writes.heartbeat
 
     @contextlib.contextmanager

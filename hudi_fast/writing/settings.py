@@ -1,7 +1,7 @@
 """The typed options of one call, and the one policy for inline services.
 
 ``for_write`` is the policy of every write call, ``for_stream`` that of streaming sinks, and ``from_options`` that of
-table services, which run only what they are asked for.
+table services, which run no inline services.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _PLACES_OF_COMPACTION = (
     "hoodie.compact.schedule.inline",
     "hoodie.datasource.compaction.async.enable",
 )
-"""Options that say where compaction runs."""
+"""Options that choose where compaction runs."""
 
 _FAILING_SERVICES = (
     "hoodie.fail.writes.on.inline.table.service.exception",
     "hoodie.write.can.ignore.post.commit.failures",
 )
-"""Options that say whether a failed service fails the write."""
+"""Options that choose whether a failed service fails the write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,12 @@ class Settings:
 
     Attributes:
         write: operation, file sizes and encodings, lock, clock, metadata table.
-        compaction: when file slices are compacted, and which.
+        compaction: trigger and selection of compaction.
         merger: merges rows of a table with the merge mode CUSTOM; else None.
-        clustering: when file groups are clustered, which, and how.
-        clean: which file slices are retained, and when the others are deleted.
-        archive: when instants are archived, and how the archive is kept.
-        services: whether services run beside a write, and whether a failed service fails the write.
+        clustering: trigger, selection and layout of clustering.
+        clean: retention and trigger of cleaning.
+        archive: trigger and file settings of archiving.
+        services: whether services run before and after a write, and whether a failed service fails the write.
         waits: whether to wait for a service of the same kind that another process runs.
     """
 
@@ -72,7 +72,7 @@ class Settings:
 
         Raises:
             ConfigError: a key or value is wrong.
-            UnsupportedFeatureError: an option asks for something that hudi_fast does not do.
+            UnsupportedFeatureError: an option requests an unsupported feature.
         """
         given = dict(options or {})
         write, values = WriteOptions.from_options(given), written_options(given)
@@ -96,7 +96,7 @@ class Settings:
 
     @classmethod
     def for_write(cls, options: Mapping[str, Any] | None, merger: Merger | None = None) -> Settings:
-        """The options of a write. A merge-on-read table is compacted after it, unless an option names another place.
+        """The options of a write. A merge-on-read table is compacted after it, unless an option says otherwise.
 
         The default of every write (``HoodieSparkSqlWriter``, Hudi 1.2.0).
 
@@ -114,13 +114,13 @@ class Settings:
 
     @classmethod
     def for_stream(cls, options: Mapping[str, Any], stream: SinkOptions) -> Settings:
-        """The options of the writes of a stream. Compaction and clustering are planned after a batch and run beside it.
+        """The options of the writes of a stream; a thread runs compaction and clustering after they were planned.
 
         A failed service does not fail the batch unless the options say so (``HoodieStreamingSink``, Hudi 1.2.0).
 
         Args:
             options: ``hoodie.*`` keys.
-            stream: those of the stream.
+            stream: options of the stream.
 
         Raises:
             HudiError: as :meth:`from_options`.
@@ -139,15 +139,15 @@ class Settings:
 
     @property
     def lock_seconds(self) -> float:
-        """How long to wait for the table's lock."""
+        """Seconds to wait for the table's lock."""
         return self.write.lock.wait_ms / 1000
 
     @property
     def service_lock_seconds(self) -> float:
-        """How long to wait for the lock of a service that another process runs."""
+        """Seconds to wait for the lock of a service that another process runs."""
         return self.lock_seconds if self.waits else 0.0
 
     @property
     def failed_writes(self) -> FailedWrites:
-        """Which pending writes have failed, and how heartbeats are sent."""
+        """Rules for failed writes and heartbeats."""
         return failed_writes(self.write)

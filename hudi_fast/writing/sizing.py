@@ -21,15 +21,15 @@ class SizingSettings:
 
     Attributes:
         max_file_size: ``hoodie.parquet.max.file.size``.
-        small_file_limit: files below it are filled; 0 or less turns that off.
-        auto_split: whether records per new file follow from sizes rather than from ``split_size``.
+        small_file_limit: smaller files are filled; 0 or less disables this.
+        auto_split: whether sizes decide the number of records per new file, rather than ``split_size``.
         split_size: records per new file otherwise.
         record_size_estimate: bytes per record while there is no history.
-        estimation_threshold: share of the small file limit that a commit must have written to be trusted.
-        estimator_max_commits: how many commits are looked at, newest first.
+        estimation_threshold: share of the small file limit that a commit must have written to be used.
+        estimator_max_commits: number of examined commits, newest first.
         estimator_file_metadata: bytes subtracted per file.
-        compression_slack: share above ``max_file_size`` at which a file being written is full.
-        small_file_candidates: MERGE_ON_READ: how many files of a partition one write fills.
+        compression_slack: share above ``max_file_size`` at which a file is full.
+        small_file_candidates: MERGE_ON_READ: number of files of a partition that one write fills.
     """
 
     max_file_size: int = 125829120
@@ -65,7 +65,7 @@ class InsertAssignment:
 
 
 def average_record_size(commits: Iterable[CommitMetadata], settings: SizingSettings) -> int:
-    """Bytes per record, from the newest commit that wrote enough to be trusted.
+    """Bytes per record, from the newest commit that wrote enough.
 
     Args:
         commits: newest first, without replace commits; read lazily. Only base files of a delta commit count.

@@ -33,8 +33,8 @@ class ThreadBackend:
     """Executes work in threads of this process.
 
     Args:
-        threads: that write records of the metadata table; None: one per core, at most eight. How many threads merge
-            and rewrite files follows from the plan of the service.
+        threads: number of threads that write records of the metadata table; None: one per core, at most eight. The plan
+            of a service sets the number of threads that merge and rewrite files.
     """
 
     name = "local"
@@ -76,9 +76,9 @@ def map_in_threads(
 
     Args:
         plan: of the service.
-        units: what to work on.
+        units: the units.
         weights: of each unit.
-        function: does one unit.
+        function: executes one unit.
     """
     order = sorted(range(len(units)), key=weights.__getitem__, reverse=True)
     with ThreadPoolExecutor(plan.files.threads, thread_name_prefix="hudi_fast") as pool:
@@ -87,7 +87,7 @@ def map_in_threads(
 
 
 def delete_in_threads(storage: Storage, paths: Sequence[str]) -> list[bool]:
-    """Delete files; for each whether it existed and is deleted. A storage error leaves the file for a later attempt."""
+    """Delete files; returns for each whether it existed and is deleted. After a storage error the file stays."""
     if len(paths) <= _FEW_FILES:
         return [_delete(storage, path) for path in paths]
     with ThreadPoolExecutor(_DELETING_THREADS, thread_name_prefix="hudi_fast") as pool:

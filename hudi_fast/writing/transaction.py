@@ -2,17 +2,17 @@
 
 ::
 
-    recover     finish what failed writers left                                   -> the state to pin
+    recover     roll back failed writes                                           -> the state to pin
     begin       requested ─► inflight ─► marker folder                            -> files may be made
     publish     reconcile markers ─► record ─► is the lock still held? ─► completed   -> visible, atomically
     abandon     roll the write back                                               -> the table is as before
 
-Everything here runs under the table's lock and stops when the lock is lost: each change of the timeline takes its time
-from the session's clock, which gives none then. Nothing is rolled back without the lock. The next holder of the lock
-finds the pending instant without a live heartbeat.
+All steps run under the table's lock and stop when the lock is lost: each change of the timeline takes its time from the
+session's clock, which then raises an error. Nothing is rolled back without the lock. The next holder of the lock finds
+the pending instant without a live heartbeat.
 
-Where only one writer is allowed, the lock is held from begin to publish, so every pending write that a writer finds has
-failed. Where several writers are allowed, heartbeats tell live writes from failed ones.
+With a single writer the lock is held from begin to publish, so every pending write that a writer finds has failed. With
+several writers, heartbeats distinguish live writes from failed ones.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ def refuse_while_restoring(storage: Storage, timeline: Timeline, what: str) -> N
 
 
 def recover(session: TableSession, failed: FailedWrites | None = None) -> TableState:
-    """Undo what failed writers left; the state afterwards. Under the table's lock.
+    """Roll failed writes back; returns the state afterwards. Under the table's lock.
 
     Args:
         session: the call.
-        failed: which pending writes have failed; None for the session's settings.
+        failed: rules for failed writes; None for the session's settings.
 
     Raises:
         CommitConflictError: a restore is pending.
@@ -133,7 +133,7 @@ def begin(session: TableSession, operation: str, replaces: bool, requested: str 
         session: the call; the lock is held.
         operation: as commit metadata names it.
         replaces: whether the write ends file groups, so that it is a replace commit.
-        requested: the requested time; None to take one.
+        requested: the requested time; None for a new one.
     """
     storage, config = session.storage, session.state.config
     action = "replacecommit" if replaces else "deltacommit" if config.is_mor else "commit"
@@ -182,13 +182,13 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
 
     Args:
         transaction: the write.
-        metadata: what it did.
+        metadata: its commit metadata.
         record: called just before the write becomes visible, for example to update the metadata table.
 
     Raises:
         LockError: the lock was lost. Nothing is visible, and the next holder may be rolling the write back.
         CommitError: it did not become visible.
-        CommitStateUnknownError: storage does not say whether it did.
+        CommitStateUnknownError: storage errors hide whether it did.
     """
     session, instant = transaction.session, transaction.instant
     storage, config, clock = session.storage, session.state.config, session.clock
@@ -205,7 +205,7 @@ def publish(transaction: Transaction, metadata: CommitMetadata, record: Callable
 def abandon(transaction: Transaction) -> None:
     """Roll back a write that failed in this process; under the table's lock.
 
-    A write that is visible already is left alone: an interrupt may arrive after it became visible.
+    Does nothing to a visible write: an interrupt may arrive after it became visible.
     """
     session, instant = transaction.session, transaction.instant
     timeline = session.reload().timeline
@@ -270,7 +270,7 @@ def _abandon_after(transaction: Transaction, cause: BaseException) -> None:
 
 @contextlib.contextmanager
 def noted_on(cause: BaseException, what: str) -> Iterator[None]:
-    """Add a note to ``cause`` if the block, which undoes what failed, fails as well."""
+    """Add a note to ``cause`` if the block, a cleanup after the error, fails as well."""
     try:
         yield
     except Exception as error:
@@ -295,7 +295,7 @@ def require_not_undone(state: TableState, instant: Instant) -> None:
         instant: inflight.
 
     Raises:
-        CommitConflictError: another process took it for failed and requested its rollback.
+        CommitConflictError: another process considered it failed and requested its rollback.
     """
     rollback = pending_rollback_of(state.storage, state.config, state.timeline, instant.requested)
     if rollback is not None:
@@ -309,7 +309,7 @@ def require_not_undone(state: TableState, instant: Instant) -> None:
 
 
 def withdraw(transaction: Transaction) -> None:
-    """Remove a write that made no file from the timeline."""
+    """Remove a write without files from the timeline."""
     session = transaction.session
     delete_instant_files(session.storage, session.state.config, transaction.instant)
     delete_markers(session.storage, transaction.instant.requested)

@@ -125,7 +125,7 @@ def require_no_conflicts(
     """
     _require_what_it_saw(instant, pinned, now)
     _require_its_slices(instant, metadata, pinned, now)
-    if plan.operation != "bulk_insert":  # which looks at nothing
+    if plan.operation != "bulk_insert":  # which reads no stored rows
         _require_what_it_listed(instant, pinned, now)
     strategy = options.lock.strategy or ("simple" if plan.index.bucket is None else "bucket")
     if options.lock.mode == _NON_BLOCKING and plan.operation in _LOGGED and not plan.is_dml:
@@ -142,7 +142,7 @@ def _require_what_it_saw(instant: Instant, pinned: TableState, now: TableState) 
     seen = {one.requested for one in pinned.timeline.writes()}
     left = seen & {one.requested for one in now.timeline.writes()}
     rollbacks = now.timeline.of_action("rollback")
-    if left == seen:  # what completed ones took back had not been complete
+    if left == seen:  # completed rollbacks undid only incomplete writes
         rollbacks = tuple(one for one in rollbacks if not one.is_completed)
     found = rollback_of(now.storage, now.config, rollbacks, seen)
     if found is not None:

@@ -6,8 +6,8 @@
     timeline now ──────────────┴─► candidates ─► their file groups ─┐
     own write stats ─► own file groups ─────────────────────────────┴─► disjoint, or CommitConflictError
 
-Candidates are all writes completed since the table was pinned, whatever their requested times: this write has not read
-their changes. (Apache Hudi determines the last completed write after it creates its own instant, and may miss a write
+Candidates are all writes completed since the table was pinned, at any requested time: this write has not read their
+changes. (Apache Hudi determines the last completed write after it creates its own instant, and may miss a write
 that completes in between. An extra candidate only causes a retry.) Further candidates, by strategy:
 
 =============  =====================================================================================================
@@ -79,7 +79,7 @@ def require_no_conflict(
         config: its configuration.
         own: the write.
         before: the timeline that it was pinned to.
-        now: the timeline as it is.
+        now: the current timeline.
         strategy: ``simple``, ``bucket``, ``prefer_writer`` or ``non_blocking``.
 
     Raises:
@@ -139,7 +139,7 @@ def candidates(
         config: the table's configuration.
         own: the write.
         before: the timeline that it was pinned to.
-        now: the timeline as it is.
+        now: the current timeline.
         strategy: see :func:`require_no_conflict`.
     """
     modern = config.version >= _FIRST_WITH_COMPLETION_TIMES
@@ -177,7 +177,7 @@ def _conflict(storage: Storage, own: OwnWrite, other: Instant, common: Iterable[
     return CommitConflictError(
         f"Cannot resolve conflicts for overlapping writes to {storage.uri}: {own.operation} {own.instant.requested} "
         f"changed file groups of {other.action} {other.requested}, which was {how} since it began: {named}{more}. "
-        "Nothing of it is visible; run it again, or let it run again by itself with "
+        "Nothing of it is visible; run it again, or enable automatic retries with "
         "hoodie.write.num.retries.on.conflict.failures.",
         own.instant.requested,
         other.requested,

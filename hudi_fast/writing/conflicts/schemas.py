@@ -30,12 +30,12 @@ def merged_schema(then: pa.Schema | None, before: Timeline, now: TableState, own
     Args:
         then: data columns of the table that the write was pinned to; None for none yet.
         before: its timeline.
-        now: the table as it is.
-        own: data columns as the write left them.
+        now: the current table state.
+        own: data columns after the write.
         instant: requested time of the write.
 
     Raises:
-        CommitConflictError: the write and another one both changed the columns, or its own would not be seen.
+        CommitConflictError: the write and another one both changed the columns, or its changes would not be visible.
     """
     seen = {one.requested for one in before.writes()}
     others = [one for one in now.timeline.writes() if one.requested not in seen]
