@@ -139,7 +139,7 @@ _CHECKOUT_KERNELS = os.path.join(os.path.dirname(_FOLDER), "kernels", "__init__.
 if not os.path.isdir(os.path.join(_FOLDER, "kernels")) and os.path.isfile(_CHECKOUT_KERNELS):
 
     class _CheckoutFinder:
-        """Finds ``hudi_fast.kernels`` in an uninstalled checkout, where ``kernels/`` is beside ``hudi_fast/``."""
+        """Finds ``hudi_fast.kernels`` in an uninstalled checkout, where ``kernels/`` is next to ``hudi_fast/``."""
 
         @staticmethod
         def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:

@@ -50,7 +50,7 @@ def write(
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        What was written, and how.
+        The result of the write.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`. If a service after the write failed, a note on the error says that the
@@ -92,7 +92,7 @@ def bootstrap(
         storage_options: how to reach the table, see docs/object-stores.md; on Spark None uses the session's settings.
 
     Returns:
-        What was made, and how.
+        The result of the bootstrap.
 
     Raises:
         HudiError: see :mod:`hudi_fast.errors`; there is no table then.

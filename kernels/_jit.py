@@ -16,10 +16,10 @@ Importing a kernel module imports neither numba nor llvmlite; the first call doe
 no fastmath, no parallel loops, numpy's error model (kernels reproduce Java's wrap-around arithmetic exactly).
 
 Cache folder: ``<root>/hudi_fast-kernels/<key>``. The key is a digest of all sources of this package, the versions of
-Python, numba and numpy, the CPU with its features, and the bounds check flag. numba's default cache (beside the module,
-keyed by the content of that module alone) would run stale code after a change to a helper in another module, fails
-where the package folder is read-only, and lets machines of different CPU types that share a home folder overwrite each
-other's code.
+Python, numba and numpy, the CPU with its features, and the bounds check flag. numba's default cache (in the module's
+folder, keyed by the content of that module alone) would run stale code after a change to a helper in another module,
+fails where the package folder is read-only, and lets machines of different CPU types that share a home folder overwrite
+each other's code.
 
 Roots, in order: ``NUMBA_CACHE_DIR``; ``XDG_CACHE_HOME`` or ``~/.cache``; a folder in the temporary folder that only
 this user can write. The first root that already holds the key, or in which its folder can be created, is used: a

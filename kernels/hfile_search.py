@@ -1,9 +1,8 @@
 """Search in the sorted keys of HFiles: the blocks that can hold a key, and the entries of a block that have it.
 
-All searches take many keys or key prefixes at once and return a range for each: of blocks (:func:`route_keys`) or of
-entries (:func:`find_keys`, :func:`find_prefixes`). Keys compare by their unsigned bytes, eight at a time. For blocks
-that are searched often, :func:`key_heads` extracts eight distinguishing bytes of each key, which stay in the CPU's
-cache.
+All searches take many keys or key prefixes and return a range for each: of blocks (:func:`route_keys`) or of entries
+(:func:`find_keys`, :func:`find_prefixes`). Keys compare by their unsigned bytes, eight at a time. For blocks that are
+searched often, :func:`key_heads` extracts eight distinguishing bytes of each key, which stay in the CPU's cache.
 
 Java compares strings by UTF-16 units. In UTF-8 that is byte order with one exception: the lead bytes 0xF0 to 0xF4
 (supplementary characters) sort before 0xEE and 0xEF (U+E000 to U+FFFF). For files whose writer sorted by UTF-16 units,

@@ -5,7 +5,7 @@
     values, record keys  ── measure_joined, write_joined ──►  value$key
     value$key            ── measure_parts, write_parts ────►  values, record keys
 
-An unescaped NUL before the ``$`` stands for null. All special bytes are ASCII, so texts are processed byte by byte.
+An unescaped NUL before the ``$`` means null. All special bytes are ASCII, so texts are processed byte by byte.
 """
 
 from __future__ import annotations

@@ -212,8 +212,8 @@ def _check_place(folder: SourceFolder, one: SourcePartition, spec: NewTable, par
     unknown = [name for name in spec.partition_fields if name not in values]
     if unknown:
         raise ConfigError(
-            f"{where} does not say what the partition field(s) {unknown} are in its rows. Name the columns that it "
-            f"stands for ({_PARTITION_FIELDS}), or copy the rows: hoodie.bootstrap.mode.selector="
+            f"{where} does not say what the partition field(s) {unknown} are in its rows. Name the columns of its path "
+            f"({_PARTITION_FIELDS}), or copy the rows: hoodie.bootstrap.mode.selector="
             "FullRecordBootstrapModeSelector."
         )
     parts = [_part(spec, name, values[name]) for name in spec.partition_fields]

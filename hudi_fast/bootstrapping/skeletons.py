@@ -1,7 +1,7 @@
 """Skeleton files: base files with only the meta columns, built from the key columns of one source file each.
 
 Only key columns are read, one batch at a time. Row n of a skeleton belongs to row n of its source file, so each source
-file has one skeleton, whatever its size. A repeated attempt writes the same rows under another name.
+file has one skeleton, of any size. A repeated attempt writes the same rows under another name.
 
 Source: ``HoodieBootstrapHandle``, ``ParquetBootstrapMetadataHandler`` (Hudi 1.2.0).
 """

@@ -1,9 +1,9 @@
-"""Stages a new table in a folder beside the base path, and renames it when it is complete.
+"""Stages a new table in a folder next to the base path, and renames it when it is complete.
 
 ::
 
     find_place   check the base path and the save mode
-    stage        .<name>.bootstrap-<id> beside it; leftovers of failed attempts are deleted
+    stage        .<name>.bootstrap-<id> next to it; leftovers of failed attempts are deleted
     (write)
     publish      rename, or (when replacing a table) exchange the folders           the table is visible
 
@@ -71,7 +71,7 @@ def find_place(storage: Storage, source: Storage, mode: str) -> Place | None:
         if here.startswith(there) or there.startswith(here):
             raise ConfigError(
                 f"A table at {storage.uri} cannot be bootstrapped from {source.uri}: one folder would be inside the "
-                "other. Choose a path beside it."
+                "other. Choose a path next to it."
             )
     exists = table_exists(storage, broken_counts=mode == "overwrite")
     if exists and mode == "overwrite" and not storage.is_local:

@@ -33,7 +33,7 @@ __all__ = ["COMMANDS"]
 def compact(path: str, logs: bool, plan_only: bool, run_pending: bool, pairs: tuple[str, ...], as_json: bool) -> None:
     """Merge the log files of the MERGE_ON_READ table at PATH into its base files.
 
-    Pending compactions are executed first. A new one is planned at once, unless an option such as
+    Pending compactions are executed first. A new one is planned immediately, unless an option such as
     -o hoodie.compact.inline.max.delta.commits=5 sets when it is due.
     """
     if plan_only and run_pending:

@@ -18,7 +18,7 @@ from hudi_fast.errors import ConfigError, UnsupportedFeatureError
 __all__ = ["FULL_RECORD", "METADATA_ONLY", "BootstrapOptions", "bootstrap_source", "is_bootstrap"]
 
 METADATA_ONLY, FULL_RECORD = "METADATA_ONLY", "FULL_RECORD"
-"""Bootstrap modes: write skeleton files beside the source files; rewrite whole rows."""
+"""Bootstrap modes: write skeleton files that refer to source files; rewrite whole rows."""
 
 _UNIFORM = {"MetadataOnlyBootstrapModeSelector": METADATA_ONLY, "FullRecordBootstrapModeSelector": FULL_RECORD}
 _BY_REGEX = "BootstrapRegexModeSelector"

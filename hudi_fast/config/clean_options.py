@@ -23,7 +23,7 @@ _TRIGGER_KEYS = frozenset({"hoodie.clean.trigger.strategy", "hoodie.clean.trigge
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanOptions(OptionValues):
-    """Which file slices are retained, and when the others are deleted.
+    """Retention and trigger of cleaning.
 
     Attributes:
         policy: as given; else the policy of the retention option that was given, if exactly one was.

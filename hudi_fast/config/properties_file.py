@@ -6,7 +6,7 @@ A change writes a backup first. Readers find a complete file at any moment, and 
 
 Readers try the file, then the backup, several times with a short wait. A file is complete if its checksum (over the
 names of database and table) is correct; very old files have no checksum, and only readers accept them. The table lock
-excludes concurrent changes; a backup beside a complete file is therefore a leftover and is deleted.
+excludes concurrent changes; a backup of a complete file is therefore a leftover and is deleted.
 Source: HoodieTableConfig.modify and ConfigUtils, release 1.2.0.
 """
 

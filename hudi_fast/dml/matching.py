@@ -42,7 +42,7 @@ def match_rows(target: pa.Table, source: pa.Table, spec: MergeSpec, condition: p
         target: rows of the table.
         source: rows of the source; its join columns have the table's types.
         spec: the merge.
-        condition: condition beside the equal columns.
+        condition: condition in addition to the equal columns.
 
     Raises:
         ConfigError: the condition does not fit the columns.

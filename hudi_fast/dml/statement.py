@@ -162,7 +162,7 @@ class Merge:
             HudiError: see :mod:`hudi_fast.errors`.
         """
         if not self.spec.pairs and self.spec.condition is None:
-            raise ConfigError("The merge does not say which rows belong together; say so with `on`.")
+            raise ConfigError("The merge has no condition that matches rows; pass it as `on`.")
         if not self.spec.clauses:
             raise ConfigError("The merge does nothing: it has no `when_...` clause.")
         return self.run(self.spec)
@@ -186,7 +186,7 @@ def all_columns(names: Sequence[str], given: Sequence[str]) -> list[str]:
     """
     both = [name for name in names if name in given]
     if not both:
-        raise ConfigError(f"`*` stands for no column: the table has {list(names)}, the source {list(given)}.")
+        raise ConfigError(f"`*` matches no column: the table has {list(names)}, the source {list(given)}.")
     return both
 
 

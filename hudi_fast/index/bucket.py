@@ -78,7 +78,7 @@ def bucket_file_id(number: int, *seed: str) -> str:
 
 
 def shared_bucket_file_id(number: int) -> str:
-    """The fixed id of a bucket's file group that several writers may create at once.
+    """The fixed id of a bucket's file group that several writers may create concurrently.
 
     Source: ``BucketIdentifier#newBucketFileIdForNBCC`` (Hudi 1.2.0).
     """
@@ -106,7 +106,7 @@ def slices_by_bucket(slices: Iterable[FileSlice], count: int, where: str) -> dic
         if number in found:
             raise CorruptTableError(
                 f"The partition {one.partition!r} of {where} has two file groups for bucket {number}: "
-                f"{found[number].file_id} and {one.file_id}. Two writers created the bucket at once, or bulk_insert "
+                f"{found[number].file_id} and {one.file_id}. Two concurrent writers created the bucket, or bulk_insert "
                 "ran twice. Delete one of them with Apache Hudi and write its rows again."
             )
         found[number] = one

@@ -150,7 +150,7 @@ def load_hashing(storage: Storage, timeline: Timeline, partition: str) -> Hashin
     ranges of a rolled-back clustering are never valid.
 
     Raises:
-        CorruptTableError: the file is invalid, or none of several is valid.
+        CorruptTableError: the file is damaged, or the partition has files but no valid ranges.
     """
     folder = f"{_FOLDER}/{partition}" if partition else _FOLDER
     names = [entry.name for entry in storage.list_dir(folder) if not entry.is_dir]

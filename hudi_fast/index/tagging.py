@@ -59,7 +59,7 @@ class BucketSettings:
         max_count: consistent hashing: maximum number of buckets after splitting.
         overrides: (pattern, number of buckets) for partition paths; the first pattern found in the path applies.
         key_rule: how a key of several fields is parsed, see :mod:`hudi_fast.kernels.bucket_hash`.
-        shared_buckets: whether several writers may create a bucket at once. Its file group then has a fixed id and
+        shared_buckets: whether several writers may create a bucket concurrently. Its file group then has a fixed id and
             starts with log files.
     """
 

@@ -8,8 +8,7 @@
 Every row has a key of its own: a single string key is the column itself, all others take a few passes of Arrow kernels.
 Partition paths repeat: their text is built for distinct values only, and rows carry integer codes.
 
-:attr:`KeyConfig.kind` selects the generator. As in Hudi, a config without key fields has generated keys, whatever its
-kind.
+:attr:`KeyConfig.kind` selects the generator. As in Hudi, a config without key fields has generated keys, for any kind.
 
 Source: Hudi's ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``, ``CustomAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``GlobalAvroDeleteKeyGenerator`` and ``KeyGenUtils``, release 1.2.0.

@@ -239,7 +239,7 @@ class FileSystemLock:
 
 
 def _make(path: str) -> _Own | None:
-    """Create a lock file of ours; None if another process was faster."""
+    """Create the lock file; None if another process created one first."""
     folder, token = os.path.dirname(path), uuid.uuid4().hex
     temporary = f"{folder}/.{_NAME}.{token}.tmp"
     content = _content(token)

@@ -108,5 +108,5 @@ def put_record(store: ConditionalStore, record: LockRecord, version: str | None)
             raise unknown
         if found is None or decode_record(found.data).owner != record.owner:
             return None
-        expected = found.version  # an earlier write of ours, whose response was lost
+        expected = found.version  # an earlier write of this process, whose response was lost
     raise OSError(f"{STORAGE_LOCK_PATH} could not be written in {_ATTEMPTS} attempts")

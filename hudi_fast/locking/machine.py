@@ -1,7 +1,7 @@
 """Lock between the writers of one machine: an advisory lock on a file inside the table.
 
 The operating system releases the lock when the process of its holder ends, so a crash leaves no lock behind. The lock
-excludes threads as well as processes, because each acquisition opens the file anew. It does not exclude writers on
+excludes threads as well as processes, because each acquisition opens the file again. It does not exclude writers on
 other machines or Apache Hudi's writers; they need a lock provider (:mod:`hudi_fast.locking.table_lock`). Tables in
 object stores have no machine lock.
 """

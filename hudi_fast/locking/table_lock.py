@@ -101,7 +101,7 @@ def writer_turn(storage: Storage, options: LockOptions) -> Iterator[Lock]:
     """Yield the lock for the locked sections of a write.
 
     With a single writer, the table lock is held for the whole block, and the sections reuse it. With concurrent
-    writers, each section acquires the lock anew, and other writers proceed in between.
+    writers, each section acquires the lock again, and other writers proceed in between.
 
     Raises:
         HudiError: see :func:`table_lock`.

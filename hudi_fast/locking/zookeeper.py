@@ -7,7 +7,7 @@
 
 Nodes are named and sorted like those of Apache Hudi, which uses Apache Curator's ``InterProcessMutex``: by the text
 after the last ``lock-``. Kazoo's own lock recipe is not compatible: Curator sorts its names differently, so both could
-hold the lock at once.
+hold the lock at the same time.
 
 If the response to the creation of a node is lost, the node is found by its uuid. If a node cannot be deleted, its
 session is ended, which deletes the node. A held lock lasts as long as its session: right before a change becomes

@@ -108,7 +108,7 @@ class ZookeeperSession:
         Raises:
             OSError: no connection within ``connection_seconds``.
         """
-        if not self._started:  # from then on the client reconnects by itself
+        if not self._started:  # from then on the client reconnects automatically
             self._started = True
             self.client.start_async()
         if not self._up.wait(self.server.connection_seconds):

@@ -7,7 +7,7 @@
 
 Row groups are processed in file order, one batch at a time, so memory holds one batch of the base file. The caller
 passes a :data:`Replacement` that produces new rows; :func:`entry_replacement` makes one from log entries. A
-:class:`CdcObserver` receives the stored rows beside the new ones; it forces reading row groups that could be skipped
+:class:`CdcObserver` receives the stored rows with the new ones; it forces reading row groups that could be skipped
 otherwise.
 """
 
@@ -44,7 +44,7 @@ class Replaced(NamedTuple):
 
     Attributes:
         rows: n rows of the requested columns.
-        deleted: bool[n], rows that are deleted after all; None for none.
+        deleted: bool[n], rows that are deleted instead; None for none.
         kept: bool[n], rows that equal the stored ones; None for none.
     """
 
@@ -92,7 +92,7 @@ def merged_batches(
         changes: rows to replace and to drop.
         replacement: produces the new rows.
         batch_rows: maximum rows of a table.
-        replaced_only: row groups of which only replaced rows are returned.
+        replaced_only: row groups whose unchanged rows are not returned.
         observer: receives each replaced or dropped row.
 
     Raises:
@@ -128,7 +128,7 @@ class _Walk:
 
     @property
     def pairs(self) -> bool:
-        """Whether the stored rows are needed beside their replacements."""
+        """Whether the stored rows are needed in addition to their replacements."""
         return self.changes.blended or (self.observer is not None and self.observer.wants_stored)
 
     def needs_stored(self, replaced: slice, dropped: slice) -> bool:

@@ -101,7 +101,7 @@ def _flags(rules: MergeRules, entries: LogEntries) -> npt.NDArray[np.uint8]:
 
 
 def _kinds(entries: LogEntries) -> npt.NDArray[np.uint8]:
-    """Bit i is set where ordering value i is null: null counts as the integer 0, whatever the column's type."""
+    """Bit i is set where ordering value i is null: null counts as the integer 0 in columns of any type."""
     kinds = np.zeros(entries.count, dtype=np.uint8)
     for position, column in enumerate(entries.ordering[:7]):
         if column.null_count and not pa.types.is_int32(column.type):

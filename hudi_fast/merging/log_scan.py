@@ -3,7 +3,7 @@
 ::
 
     log files in order ─► blocks in file order ─► drop corrupt, foreign and rolled-back blocks; group by instant
-        ─► put log-compacted blocks in the place of those that they contain ─► one list, in order of application
+        ─► put log-compacted blocks at the position of those that they contain ─► one list, in order of application
 
 Only headers are read.
 """
@@ -161,10 +161,10 @@ def _is_visible(merge: SliceMerge, block: LogBlock) -> bool:
 
 
 def _in_order(by_instant: dict[str, list[LogBlock]]) -> list[str]:
-    """The instants whose blocks apply. A log compaction takes the place of the newest instant that it contains.
+    """The instants whose blocks apply. A log compaction takes the position of the newest instant that it contains.
 
-    Goes from newest to oldest, since a log compaction may contain the result of an older one. One that contains no
-    remaining instant (Hudi skips it) keeps its own place.
+    Iterates from newest to oldest, since a log compaction may contain the result of an older one. One that contains no
+    remaining instant (Hudi skips it) keeps its own position.
     """
     holder: dict[str, str] = {}
     chosen: dict[str, None] = {}

@@ -102,7 +102,7 @@ def incoming_beats_stored(
 
 
 def _of_unlike_kinds(incoming: Sequence[pa.Array], stored: Sequence[pa.ChunkedArray | pa.Array]) -> Flags:
-    """Where one side has a value and the other is null, which stands for the integer 0."""
+    """Where one side has a value and the other is null, which means the integer 0."""
     unlike = np.zeros(len(incoming[0]), dtype=np.bool_)
     for new, old in zip(incoming, stored, strict=True):
         if not pa.types.is_int32(new.type):

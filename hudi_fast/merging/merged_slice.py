@@ -42,7 +42,7 @@ def merged_rows(
     """The rows of a slice in a snapshot query, at most ``batch_rows`` at a time.
 
     ``blocks`` are visible log blocks, ``columns`` is :func:`hudi_fast.merging.slice_merge.merge_schema` of ``wanted``,
-    ``reader`` the slice's open base file or None. Of row groups in ``ruled_out`` only replaced rows are returned.
+    ``reader`` the slice's open base file or None. Row groups in ``ruled_out`` return only replaced rows.
 
     Raises:
         CorruptTableError: a file of the slice is corrupt.

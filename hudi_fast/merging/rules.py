@@ -8,7 +8,7 @@
 * :func:`default_ordering`: the rows with Hudi's default ordering value, the integer 0;
 * :func:`at_least`, :func:`greater`: compare ordering values of incoming and stored rows.
 
-A null ordering value stands for that default: it compares as 0 with numbers and is the lowest value of other types. A
+A null ordering value means that default: it compares as 0 with numbers and is the lowest value of other types. A
 delete with the default ordering value is a *commit-time delete* and beats every earlier row.
 """
 
@@ -89,7 +89,7 @@ class MergeRules:
         delete_field: column whose text marks a delete; None for none.
         delete_marker: the text of ``delete_field`` in a delete.
         partial_mode: :data:`IGNORE_DEFAULTS`, :data:`FILL_UNAVAILABLE`, or None: whole rows win.
-        unavailable_value: the text that stands for a value that was not sent.
+        unavailable_value: the text that marks a value that was not sent.
         same_ordering_updates: whether the incoming row wins over the stored one at equal ordering values.
         log_ordering: whether rows of one log or batch compare ordering values although the mode does not (releases
             before 1.0 with OverwriteWithLatestAvroPayload).

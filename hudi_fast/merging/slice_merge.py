@@ -1,10 +1,10 @@
-"""How the file slices of a table merge, and the columns that merging has to read.
+"""Merge settings of a table's file slices, and the columns that merging has to read.
 
 ::
 
     visible_blocks(merge, slice) ─► read_entries(merge, blocks, schema) ─► fold ─► resolve_slice ─► merged rows
 
-A :class:`SliceMerge` holds for a whole table and is made once. The functions that take it are pure in it and in the
+A :class:`SliceMerge` applies to a whole table and is made once. The functions that take it depend only on it and on the
 slice, so a retried task returns the same result.
 """
 
@@ -55,7 +55,7 @@ class SliceMerge:
 
 
 def slice_merge(state: TableState, merger: Merger | None = None, use_positions: bool = False) -> SliceMerge:
-    """How the slices of a table merge in the state's view.
+    """The merge settings of a table's slices in the state's view.
 
     ``merger`` is for merge mode CUSTOM.
 

@@ -29,7 +29,7 @@ def stored_batches(
 
     Args:
         reader: the open file.
-        columns: what to read, in current types; a column that the file lacks has to be nullable.
+        columns: columns to read, in current types; a column that the file lacks has to be nullable.
         batch_rows: maximum rows of a batch; if the file has none of the columns, a batch is a row group.
 
     Raises:

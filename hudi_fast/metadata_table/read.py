@@ -42,7 +42,7 @@ HFileQuery = Callable[[HFileReader], Iterable[Entries]]
 _LAYER_BYTES = 128 << 20
 _MOST_THREADS = 8
 _WHOLE_BYTES = 8 << 20
-"""Log blocks up to this size are read at once; of larger ones only the needed ranges are read."""
+"""Log blocks up to this size are read whole; of larger ones only the needed ranges are read."""
 
 
 def scan(table: MetadataTable, partition: str, groups: Sequence[int] | None = None) -> pa.Table:

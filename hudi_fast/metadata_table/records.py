@@ -156,7 +156,7 @@ def decode_records(kind: PartitionKind, keys: pa.Array, values: pa.Array, schema
     try:
         decoder = _decoder(kind, schema_json)
     except (CorruptTableError, SchemaMismatchError) as error:
-        raise CorruptTableError(f"The Avro schema beside the records is damaged: {error}", where) from error
+        raise CorruptTableError(f"The Avro schema of the records is damaged: {error}", where) from error
     buffers = varlen_buffers(values)
     bounds = buffers.offsets.astype(np.int64)
     tables, first = [], 0

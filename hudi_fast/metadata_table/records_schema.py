@@ -1,6 +1,6 @@
 """The Avro schemas of the metadata table's records, byte for byte as releases of Hudi store them.
 
-Resource files beside this module, copied from real tables: five meta fields, then HoodieMetadataRecord. Commits of the
+Resource files of this package, copied from real tables: five meta fields, then HoodieMetadataRecord. Commits of the
 metadata table store the same text without the meta fields.
 """
 

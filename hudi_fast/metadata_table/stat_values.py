@@ -4,7 +4,7 @@
 
     column's type ── storage type ── wrapper: a member of the union
 
-               V1 (table versions below 9)                    V2 (since 9), with value_type beside it
+               V1 (table versions below 9)                    V2 (since 9), with a value_type
     date       DateWrapper                                    IntWrapper, days
     timestamp  LongWrapper, in the column's unit              LongWrapper
     decimal    DecimalWrapper, rescaled to 15 digits          BytesWrapper: two's complement, minimal length

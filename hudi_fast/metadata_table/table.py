@@ -48,7 +48,7 @@ _INSTANT_DIGITS = 17
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Inputs of the decision which instants are visible.
+    """Inputs for deciding which instants are visible.
 
     Attributes:
         data: instants of the data timeline, and whether they are complete.

@@ -1,1 +1,1 @@
-"""Queries: snapshots, time travel, changes, metadata of tables."""
+"""Queries: snapshots, time travel, incremental and change queries, and tables about a table."""

@@ -31,7 +31,7 @@ Columns = Sequence[str] | Mapping[str, pc.Expression] | None
 
 
 class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
-    """The rows of a table at one moment, read lazily; each use reads again, and only what it needs.
+    """The rows of a table at one moment, read lazily; each use reads the needed files again.
 
     Created by :meth:`hudi_fast.HudiTable.scan`. Arrow libraries accept it: ``pyarrow.table(scan)``,
     ``polars.DataFrame(scan)``. duckdb queries it by its variable name and polars through
@@ -88,7 +88,7 @@ class Scan(ds.FileSystemDataset):  # type: ignore[misc]  # Arrow has no types
         yield from self.scanner(columns, filter).to_batches()
 
     def to_table(self, columns: Columns = None, filter: pc.Expression | None = None, **options: Any) -> pa.Table:
-        """All rows at once; see :meth:`scanner`."""
+        """All rows as a table; see :meth:`scanner`."""
         if isinstance(columns, Mapping):
             return self.scanner(columns, filter).to_table()
         return scan_table(self._plan(columns, filter))

@@ -25,7 +25,7 @@ def in_threads(units: Sequence[Unit], read: Read[Unit], threads: int) -> Iterato
 
     An error of a thread is raised here. Threads end when the iterator is closed.
 
-    ``read`` is called from several threads at once.
+    Several threads call ``read`` concurrently.
     """
     if threads == 1 or len(units) < 2:
         for unit in units:

@@ -1,6 +1,6 @@
 """Prune partitions by their paths and row groups by their statistics.
 
-Both only exclude what certainly does not match; the filter is still applied to the remaining rows.
+Both exclude only data that certainly does not match; the filter is still applied to the remaining rows.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from hudi_fast.storage.base import Storage
 __all__ = ["matching_partitions", "matching_row_groups", "typed_partition_values"]
 
 _SLASHED_DATE = re.compile(r"\d{4}/\d\d/\d\d$")
-"""A date with slashes, possibly of a column with dashes: that a writer replaced them need not be stored in the
-table.
-"""
+"""A date with slashes, possibly of a column with dashes: the table need not store that a writer replaced them."""
 
 _PATH_KINDS = frozenset({"SIMPLE", "COMPLEX"})
 

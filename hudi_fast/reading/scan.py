@@ -40,11 +40,11 @@ __all__ = ["ScanPlan", "ScanQuery", "check_filter", "plan_scan", "readable_schem
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """What a scan reads.
+    """The plan of a scan.
 
     Attributes:
         slices: the slices that may hold matching rows.
-        skipping: what the filter excluded.
+        skipping: the steps that excluded slices.
     """
 
     scan: SliceScan
@@ -61,7 +61,7 @@ class ScanQuery:
 
     Attributes:
         read_optimized: ignore log files.
-        unmerged: return rows of log files beside those of base files.
+        unmerged: return rows of log files in addition to those of base files.
         use_positions: match log records to base rows by position, where recorded, instead of by key.
         merger: the user's merge function of a table with merge mode CUSTOM.
         use_indexes: whether the metadata table may be used to skip files.
@@ -90,7 +90,7 @@ def plan_scan(
         state: the table, current or at an earlier time.
         columns: columns in the requested order; None for all, meta columns first.
         filter: condition of the rows.
-        threads: slices to read at once; None for one per processor.
+        threads: slices to read in parallel; None for one per processor.
         query: treatment of log files; None for a merged snapshot.
         condition: condition of the rows that the caller keeps, if not the filter; used to skip files.
 
@@ -152,7 +152,7 @@ def _choose(request: SkipRequest, slices_of: Callable[[TableView, str], list[Fil
 
 
 def scan_table(plan: ScanPlan) -> pa.Table:
-    """All rows at once, in the order of the plan's slices."""
+    """All rows as one table, in the order of the plan's slices."""
     with ThreadPoolExecutor(plan.threads) as pool:
         parts = pool.map(lambda one: list(read_slice(plan.scan, one)), plan.slices)
         return pa.Table.from_batches([batch for part in parts for batch in part], plan.scan.output)

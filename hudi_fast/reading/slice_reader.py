@@ -56,7 +56,7 @@ class SliceScan:
         batch_rows: maximum rows of a batch.
         merge: how log files merge; None where they are ignored (copy-on-write tables, read-optimized queries).
         merge_columns: columns that merging reads from the log: ``schema`` and those that :func:`merge_schema` adds.
-        unmerged: whether rows of the log are returned beside those of the base file.
+        unmerged: whether rows of the log are returned in addition to those of the base file.
         base_rows: whether to return base rows that the log does not change; else only rows from the log.
     """
 

@@ -43,7 +43,7 @@ _TASKS_PER_CORE = 2
 _READING_TASKS_PER_CORE = 4
 
 _LOCAL_FACTOR = 16
-"""A local session has only the driver's cores, and its tasks take a shuffle: its driver may read that much more."""
+"""The driver of a local session may read this many times more: there are no other cores, and tasks need a shuffle."""
 
 Unit = TypeVar("Unit")
 Batches = Iterator[pa.RecordBatch]

@@ -6,8 +6,8 @@
                                                              ├─ join ─► clause of each row ─► values ─► changed rows
     source ──────────────────────────────────────────────────┘
 
-The session computes conditions and values as in any query. ANSI casts convert values to the table's types: a value that
-does not fit is refused.
+The session computes conditions and values as in any query. ANSI casts convert values to the table's types and refuse
+values that do not fit.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def reached_by_spark(spark: Any, storage: Storage) -> bool:
     try:
         configuration = spark._jsc.hadoopConfiguration()
         machine.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme_of(storage.uri), configuration)
-    except Exception:  # whatever keeps Java from loading it
+    except Exception:  # any failure to load it in Java
         return False
     return True
 

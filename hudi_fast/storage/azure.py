@@ -7,7 +7,7 @@ create    ``If-None-Match: *``    201 created, 409 ``BlobAlreadyExists`` or 412 
 replace   ``If-Match: <ETag>``    201 replaced, 412 it has changed, 404 it does not exist
 ========  ======================  =========================================================
 
-Requests use the blob endpoint whatever endpoint a path names: both have the same files. In accounts with a hierarchical
+Requests use the blob endpoint for all paths: both endpoints have the same files. In accounts with a hierarchical
 namespace, pyarrow deletes, because it handles non-empty folders. The client does not retry.
 
 Source: Azure Storage, "Specifying conditional headers"; AzureStorageLockClient, Hudi 1.2.0.

@@ -170,7 +170,7 @@ class Storage:
     def open_input(self, path: str) -> pa.NativeFile:
         """Open a file for random access; ``FileNotFoundError`` if it does not exist.
 
-        Small files in an object store are read at once, because every access would be a request.
+        Small files in an object store are read whole, because every access would be a request.
         """
         source = self.fs.open_input_file(self.fs_path(path))
         if self.is_local or source.size() > _READ_WHOLE:
@@ -373,7 +373,7 @@ class Storage:
 
     @staticmethod
     def _drop_checksum_sidecar(target: str) -> None:
-        """Delete Hadoop's checksum ``.<name>.crc`` beside a file; Hadoop rejects files that do not match it."""
+        """Delete Hadoop's checksum ``.<name>.crc`` of a file; Hadoop rejects files that do not match it."""
         folder, _, name = target.rpartition("/")
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{folder}/.{name}.crc")

@@ -7,7 +7,7 @@
 
 A store confirms or rejects such a write. If it does neither (a timeout, an internal error), an ``OSError`` reports that
 the outcome is unknown, and the caller checks whether the file holds the written content. Clients must therefore not
-retry by themselves: after a successful write with a lost response, the retry would be rejected.
+retry: after a successful write with a lost response, the retry would be rejected.
 """
 
 from __future__ import annotations

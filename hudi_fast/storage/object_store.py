@@ -1,8 +1,8 @@
 """Writes to object stores: put, create, replace and delete whole objects.
 
 :mod:`pyarrow.fs` reads and lists. Writes use the store's own client for three reasons: it has conditional writes; its
-retries can be disabled (see :mod:`hudi_fast.storage.conditional`); and it does not create folder objects by itself, as
-file systems on top of object stores do.
+retries can be disabled (see :mod:`hudi_fast.storage.conditional`); and it creates no folder objects, unlike file
+systems on top of object stores.
 
 ::
 

@@ -172,7 +172,7 @@ def local_path(uri: str) -> str:
     return uri
 
 
-# ---- inside
+# ---- format
 
 
 def _write(storage: Storage, path: str, entries: Mapping[str, bytes], info: bytes) -> None:

@@ -61,7 +61,7 @@ class BaseFile:
 
     @property
     def is_skeleton(self) -> bool:
-        """Whether it holds meta columns only, beside a source file in the bootstrap index."""
+        """Whether it holds meta columns only; the bootstrap index gives its source file."""
         return self.instant == METADATA_BOOTSTRAP_INSTANT
 
 

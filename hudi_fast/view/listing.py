@@ -79,7 +79,7 @@ class WithFiles:
 
     @property
     def lists_folders(self) -> bool:
-        """As of the other lister."""
+        """As for the other lister."""
         return self.lister.lists_folders
 
     def partitions(self) -> list[str]:

@@ -44,8 +44,8 @@ class FileSlice:
     Attributes:
         base_file: None when the slice has log files only.
         log_files: in order of application.
-        base_instant: start of the slice: the instant of the group's pending compaction, else of the base file, else the
-            one that the oldest log file starts its slice with.
+        base_instant: start of the slice: the instant of the group's pending compaction, else of the base file, else of
+            the start of the slice of the oldest log file.
         change_logs: change logs written with the base file; queries of rows do not read them.
     """
 

@@ -14,7 +14,7 @@ CDC_OPTIONS = (
         "hoodie.table.cdc.enabled",
         Kind.BOOL,
         False,
-        "New tables: write a change log beside each rewritten base file, for CDC queries.",
+        "New tables: write a change log for each rewritten base file, for CDC queries.",
     ),
     Option(
         "hoodie.table.cdc.supplemental.logging.mode",

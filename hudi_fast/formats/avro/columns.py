@@ -81,7 +81,7 @@ def read_record_columns(plan: Record, rows: Rows) -> list[pa.Array]:
     for step in plan.steps:
         if isinstance(step, Skip):
             done = _walk(step.program, rows)
-            _checked(done, rows, f"columns beside {plan.path}" if plan.path else "unrequested columns")
+            _checked(done, rows, f"columns besides {plan.path}" if plan.path else "unrequested columns")
             made.append(None)
         else:
             made.append(_read(step, rows))

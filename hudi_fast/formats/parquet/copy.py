@@ -6,7 +6,7 @@
                                  │
     row groups ── as bytes ──────┴─► JoinedFile ─► row groups at other offsets ─► one new footer
 
-All column chunks of a row group are copied, except columns with one value per file: these are written anew, as a
+All column chunks of a row group are copied, except columns with one value per file: these are written again, as a
 dictionary of one entry and runs of its number. Chunks keep their encoding and compression, so a file may hold several
 codecs. Chunk metadata is kept too, including statistics, with shifted offsets. Page indexes and chunk filters are
 outside of row groups and are dropped.

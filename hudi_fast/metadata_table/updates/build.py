@@ -181,7 +181,7 @@ def requested_indexes(options: MetadataOptions, config: TableConfig) -> dict[str
     if config.version < _FIRST_WITH_LAYOUT_2:
         raise ConfigError(
             f"An index on the column {column} needs table version 8 or later; table {config.name} has version "
-            f"{config.version}. Leave hoodie.metadata.index.*.column out, or upgrade the table with Apache Hudi."
+            f"{config.version}. Leave hoodie.metadata.index.*.column out, or upgrade the table with services.upgrade()."
         )
     name = options.index_name or column.replace(".", "_")
     if options.secondary_column is not None:

@@ -152,7 +152,7 @@ def stored_schema(storage: Storage, config: TableConfig, timeline: Timeline) -> 
     return None
 
 
-# ---- inside
+# ---- writers
 
 
 def _places(slices: Sequence[FileSlice]) -> dict[str, tuple[int, ...]]:

@@ -42,7 +42,7 @@ from hudi_fast.view.slices import FileSlice
 __all__ = ["GroupTarget", "GroupWriter", "base_bloom", "empty_group_log", "put_new", "target_of"]
 
 _WHOLE_BYTES = 64 << 20
-"""Files up to this size are written at once, larger ones are streamed."""
+"""Files up to this size are written in one call, larger ones are streamed."""
 
 _FIRST_TOKEN = "0-0-0"
 
@@ -232,7 +232,7 @@ def base_bloom() -> BloomFilter:
     return BloomFilter.create(10_000, 1e-9, 100_000)
 
 
-# ---- inside
+# ---- files
 
 
 def _deletes(keys: pa.Array, partition: str) -> pa.Buffer:

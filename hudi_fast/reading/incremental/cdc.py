@@ -63,7 +63,7 @@ _FORMAT = "hoodie.datasource.query.incremental.format"
 
 @dataclass(frozen=True)
 class CdcPlan:
-    """What a change query reads. Picklable.
+    """The plan of a change query. Picklable.
 
     Attributes:
         units: units to read, by instant.
@@ -148,7 +148,7 @@ def read_changes(plan: CdcPlan, unit: CdcUnit) -> Iterator[pa.RecordBatch]:
 
 
 def changes_table(plan: CdcPlan) -> pa.Table:
-    """All changes at once, in the order of the units."""
+    """All changes as one table, in the order of the units."""
     with ThreadPoolExecutor(plan.threads) as pool:
         parts = pool.map(lambda unit: list(read_changes(plan, unit)), plan.units)
         return pa.Table.from_batches([batch for part in parts for batch in part], CHANGE_SCHEMA)

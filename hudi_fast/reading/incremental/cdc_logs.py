@@ -95,7 +95,7 @@ def _read(scan: CdcScan, block: LogBlock) -> Iterator[pa.RecordBatch]:
 
 
 def _groups(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
-    """Batches grouped to about the number of records that are looked up at once."""
+    """Batches grouped to about the number of records that are looked up together."""
     group: list[pa.RecordBatch] = []
     for batch in batches:
         group.append(batch)

@@ -121,7 +121,7 @@ def small_files(slices: Sequence[FileSlice]) -> int:
 
 
 def explain_table(plan: ScanPlan) -> pa.Table:
-    """One row per skipping step: index, unit, before, after, note; the last row is what is read.
+    """One row per skipping step: index, unit, before, after, note; the last row counts the slices to read.
 
     ``index`` is ``partition path``, a partition of the metadata table, or ``read``.
     """

@@ -6,9 +6,9 @@
         ─► buckets ─► expression indexes ─► column_stats ─► bloom filters ─► slices that may hold matching rows
 
 Each step takes the remaining partitions or slices and returns those that may match; the :class:`SkipReport` records the
-counts. A step excludes only what certainly does not match; the filter is still applied to rows. Statistics of a file
-are valid while the file exists, so every query may use them. The other indexes describe the table's current rows, so
-only a merged query of the current table uses them. An index that cannot be read is ignored with a warning.
+counts. A step excludes only files that certainly do not match; the filter is still applied to rows. Statistics of a
+file are valid while the file exists, so every query may use them. The other indexes describe the table's current rows,
+so only a merged query of the current table uses them. An index that cannot be read is ignored with a warning.
 
 Source for the order: ``HoodieFileIndex``, Hudi 1.2.0, where bloom filters precede the cheaper ``column_stats``.
 """
@@ -59,7 +59,7 @@ class SkipStep:
 
     Attributes:
         index: ``partition path``, ``bucket``, or a partition of the metadata table.
-        unit: what is counted: ``partitions`` or ``file slices``.
+        unit: the counted things: ``partitions`` or ``file slices``.
         before: count before the step.
         after: count that may match.
         note: details, or why the index was not used; may be empty.

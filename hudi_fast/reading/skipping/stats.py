@@ -13,7 +13,7 @@ A bound that may be wrong becomes unknown. This holds for
 * bytes, also of columns that are now text: Hudi compares them as signed numbers;
 * strings for which the orders of UTF-16 and UTF-8 differ at the bound;
 * long maximum strings, which may be truncated;
-* strings beside nulls where files or large row groups were merged: values without statistics count as nulls there;
+* strings with nulls where files or large row groups were merged: values without statistics count as nulls there;
 * columns that were renamed, retyped or dropped since the file was written, and columns that now have their names.
 
 A slice with log files gets the union of its files' bounds: a merged row may take one column from the base file and

@@ -1,7 +1,7 @@
 """Executes ``save``, ``load`` and ``start`` for a switched-on session and a Hudi source.
 
 Each function takes the constructor arguments of the reader or writer and the
-:class:`~hudi_fast.spark.dropin.calls.Request`, and does with hudi_fast what Apache Hudi's data source does. Tables are
+:class:`~hudi_fast.spark.dropin.calls.Request`, and replaces Apache Hudi's data source with hudi_fast. Tables are
 identified by path; :mod:`hudi_fast.spark.dropin.tables` handles names. Calls that need a Hudi catalogue are refused.
 """
 
@@ -76,7 +76,7 @@ def load(made_of: Parts, request: Request) -> Any:
         if table is None:
             raise
         raise UnsupportedFeatureError(
-            f"{path} lies below the Hudi table {table}; reading a part of a table by its path is not supported. "
+            f"{path} is below the Hudi table {table}; reading a part of a table by its path is not supported. "
             "Load the table and filter by its partition columns; the other partitions are then skipped."
         ) from error
 

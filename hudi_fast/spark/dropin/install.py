@@ -86,7 +86,7 @@ def _wrap_class(kind: Any, acts: dict[str, Act]) -> None:
         setattr(kind, name, _noting(name, getattr(kind, name)))
     for name, act in acts.items():
         setattr(kind, name, _acting(getattr(kind, name), act))
-    kind.__init__ = _beginning(kind.__init__)  # last: it says that the class is done
+    kind.__init__ = _beginning(kind.__init__)  # last: it marks the class as wrapped
 
 
 def _beginning(original: Any) -> Any:
@@ -149,7 +149,7 @@ def _asked_of_us(
     made_of, calls = notes
     try:
         last = final_calls(method, target, args, kwargs)
-    except TypeError:  # not how the method is called: it says so best itself
+    except TypeError:  # invalid arguments: the original method raises the clearest error
         return None
     request = read_calls([*calls, *last])
     if request.elsewhere or (request.source is not None and not is_hudi(str(request.source))):

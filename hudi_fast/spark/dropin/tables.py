@@ -117,7 +117,7 @@ def _nothing_to_do(spark: Any, name: str, mode: str, known: NamedTable | None) -
     kind = "temporary view" if temporary else "table or view in the session's catalogue"
     raise ConfigError(
         f"saveAsTable({name!r}): there is a {kind} of that name that is not a Hudi table saved in this session. Drop "
-        "it or take another name."
+        "it or use another name."
     )
 
 
@@ -130,7 +130,7 @@ def _path_of(spark: Any, name: str, request: Request, known: NamedTable | None) 
     path = normal_uri(own_path(spark, said) if absolute else _in_database(spark, said))
     if known is not None and known.path != path:
         raise ConfigError(
-            f"The table {name} of this session is {known.path}, not {path}: leave the option 'path' out, or take "
+            f"The table {name} of this session is {known.path}, not {path}: leave the option 'path' out, or use "
             "another name."
         )
     return path

@@ -42,7 +42,7 @@ _METADATA_PREFIX = "hoodie.datasource.write.commitmeta.key.prefix"
 
 
 def is_hudi(source: str) -> bool:
-    """Whether this names Hudi's data source; short names are case-insensitive in Spark."""
+    """Whether a name is that of Hudi's data source; short names are case-insensitive in Spark."""
     return source.lower() in _SOURCES
 
 
@@ -61,7 +61,7 @@ def table_path(request: Request, what: str) -> str:
     if isinstance(given, (list, tuple)):
         if len(given) != 1:
             raise ConfigError(
-                f"{what} of a Hudi table takes one path, got {len(given)}: load each table by itself and use "
+                f"{what} of a Hudi table takes one path, got {len(given)}: load each table separately and use "
                 "DataFrame.unionByName."
             )
         given = given[0]
@@ -91,7 +91,7 @@ def write_options(request: Request) -> dict[str, str]:
     """Options for :func:`hudi_fast.write`.
 
     Raises:
-        ConfigError: bucketing or sorting was asked for.
+        ConfigError: bucketing or sorting was requested.
 
     Warns:
         HudiWarning: an option that is not Hudi's.
@@ -129,7 +129,7 @@ def stream_options(request: Request) -> tuple[dict[str, str], dict[str, str]]:
     """Options of a stream: Hudi's, and Spark's.
 
     Raises:
-        ConfigError: bucketing or sorting was asked for.
+        ConfigError: bucketing or sorting was requested.
         UnsupportedFeatureError: a schema was given.
     """
     _check_refused(request)

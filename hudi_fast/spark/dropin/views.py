@@ -9,8 +9,8 @@
                                    hudi_fast.read ─► temporary view, stored with that text
 
 A catalogue cannot replace these views. PySpark 4 accepts ``CREATE TABLE ... USING`` a Python data source, but passes it
-neither path nor options when the table is read; a ``CREATE TEMPORARY VIEW ... USING`` shows the rows of its first query
-for ever. When a program has replaced the view, it keeps the replacement and the name is dropped from the session.
+neither path nor options when the table is read; a ``CREATE TEMPORARY VIEW ... USING`` always shows the rows of its
+first query. If a program replaces the view, the replacement stays and the name is dropped from the session.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def known_table(spark: Any, name: str) -> NamedTable | None:
 
 
 def name_table(spark: Any, name: str, path: str) -> None:
-    """Give a table a name in a session.
+    """Register a table under a name in a session.
 
     Args:
         spark: the session.
@@ -98,7 +98,7 @@ def _behind(spark: Any) -> list[str]:
 
 def _show(spark: Any, name: str, path: str, options: Mapping[str, str]) -> NamedTable:
     """Create the view; drop it where the table cannot be read, because old rows would be wrong."""
-    seen = _state(spark, path, options)  # before the read: what is committed in between is found the next time
+    seen = _state(spark, path, options)  # before the read: the next refresh finds commits in between
     try:
         read(spark, path, options).createOrReplaceTempView(name)
     except HudiError as error:

@@ -34,7 +34,7 @@ def int_column(function: IntFunction, column: Any) -> Any:
         made = F.arrow_udf(over_arrow, "int")
     else:
         made = F.pandas_udf(_over_series(function), "int")
-    return made.asNondeterministic()(column)  # or filters above it would evaluate it again
+    return made.asNondeterministic()(column)  # otherwise filters above it would evaluate it again
 
 
 def _over_series(function: IntFunction) -> Any:

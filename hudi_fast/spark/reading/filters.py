@@ -211,7 +211,7 @@ def _value(node: Any) -> Value:
         if _name(node.child()) != "Cast" and _known_type(node.child()) == _type(node):
             return _value(node.child())  # the analyzer casts all values of a list
         if pa.types.is_timestamp(_type(node)):
-            raise _Unknown  # days begin where the session's time zone lets them
+            raise _Unknown  # the begin of a day depends on the session's time zone
         return Cast(_value(node.child()), _type(node))
     if kind in _FUNCTIONS:
         return Function(f"{SPARK}{_FUNCTIONS[kind]}", _value(node.child()))
@@ -226,7 +226,7 @@ def _inside(node: Any) -> Column:
 
 
 def _is_literal(node: Any) -> bool:
-    """Whether a cast is one of a literal, whose result is the same whenever it is computed."""
+    """Whether a cast is of a literal, so that its result is constant."""
     child = node.child()
     return _name(child) == "Literal" or (_name(child) == "Cast" and _is_literal(child))
 

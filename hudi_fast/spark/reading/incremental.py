@@ -14,7 +14,7 @@ from hudi_fast.spark.table_types import spark_schema
 
 __all__ = ["incremental_frame"]
 
-_TASK_BYTES = 64 << 20  # a task in Python costs some 0.05 s of its own, whatever it reads
+_TASK_BYTES = 64 << 20  # each Python task has an overhead of about 0.05 s
 
 
 def incremental_frame(spark: Any, plan: CdcPlan, filter: pc.Expression | None = None) -> Any:

@@ -4,18 +4,19 @@
 
     the core's reader ─ slices ─► read_slice in Python workers ─► rows
 
-    beside a scan ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log does not change ────┐
+    Spark's scan  ───┬─ base files ─► Spark's scan, left anti join ─► rows that the log does not change ────┐
                      │                          ▲ broadcast                                                 ├─► union
                      ├─ slices ─► hidden_rows: numbers of rows that the log replaces or deletes             │
                      └─ slices ─► read_slice without base rows ─► rows of the log ──────────────────────────┘
 
-Beside a scan only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes filters
-down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. Every executor
-keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and the row number in
-the file (less than 2**32), which Spark's scan also provides. Of slices whose names share a CRC-32 only one is read this
-way. Each branch reads a slice independently; the branches agree because the table state pins the slice.
+In the second case only keys, ordering values and rows of the log pass through Python: Spark prunes columns, pushes
+filters down and decodes with its vectorised reader. Pushed filters are correct because these rows are unchanged. Every
+executor keeps the hidden rows of all slices in memory, as one long each: CRC-32 of the base file's name, and the row
+number in the file (less than 2**32), which Spark's scan also provides. If several slices have names with one CRC-32,
+only one of them is read this way. Each branch reads a slice independently; the branches agree because the table state
+pins the slice.
 
-A log row costs more this way than with the core's reader, a base row less: :func:`beside_scan` chooses.
+Compared with the core's reader a log row costs more, a base row less: :func:`beside_scan` chooses.
 """
 
 from __future__ import annotations
@@ -39,9 +40,11 @@ __all__ = ["beside_scan", "core_scan", "scan_with_logs"]
 
 _ROW = "__hudi_fast_row"
 _LOG_SHARE = 0.2
-"""Between 0.03, where this way is faster for all columns and for one, and 0.29, where it is faster for one column."""
+"""Maximum ratio of log bytes to base file bytes.
+
+Spark's scan is faster for all columns at a ratio of 0.03, and for a single column up to 0.29."""
 _LOG_BYTES = 128 << 20
-_TASK_BYTES, _LIGHT_TASK_BYTES = 32 << 20, 128 << 20  # a task in Python costs some 0.05 s of its own
+_TASK_BYTES, _LIGHT_TASK_BYTES = 32 << 20, 128 << 20  # each Python task has an overhead of about 0.05 s
 
 Read = Callable[[int], Iterator[pa.RecordBatch]]
 
@@ -49,8 +52,9 @@ Read = Callable[[int], Iterator[pa.RecordBatch]]
 def beside_scan(scan: SliceScan, slices: Sequence[FileSlice]) -> frozenset[FileSlice]:
     """The slices with base and log files for :func:`scan_with_logs`; the others are for :func:`core_scan`.
 
-    The log has at most a fifth of its base file's bytes, and all these logs together have at most 128 MiB, smallest
-    shares first: the hidden rows must fit into the memory of every executor. All slices where logs are not merged.
+    A slice is selected if its log has at most a fifth of its base file's bytes. All selected logs together have at most
+    128 MiB, smallest shares first: the hidden rows must fit into the memory of every executor. If logs are not merged,
+    all slices are selected.
     """
     if scan.unmerged:
         return frozenset(slices)

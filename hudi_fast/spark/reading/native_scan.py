@@ -33,10 +33,10 @@ __all__ = ["LISTING_TASKS", "PATTERN", "SCAN_OPTIONS", "fields_fit", "native_sca
 
 _FOOTER_THREADS = 8
 SCAN_OPTIONS = {
-    "datetimeRebaseMode": "CORRECTED",  # Hudi's files hold the proleptic Gregorian calendar
+    "datetimeRebaseMode": "CORRECTED",  # Hudi's files use the proleptic Gregorian calendar
     "int96RebaseMode": "CORRECTED",
 }
-PATTERN = frozenset("{}[]*?\\")  # Spark takes a path with one of these for a pattern
+PATTERN = frozenset("{}[]*?\\")  # Spark treats a path with one of these as a pattern
 LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 """Spark setting: number of tasks of a parallel file listing."""
 

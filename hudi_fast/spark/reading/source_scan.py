@@ -93,7 +93,7 @@ def _fits(scan: SliceScan, source: SourceFile) -> bool:
         if "INT96" in {reader.metadata.schema.column(at).physical_type for at in range(reader.metadata.num_columns)}:
             return False
         stored = reader.schema
-    if wanted:  # Spark takes all of them from the path, and none from the file
+    if wanted:  # Spark reads all of them from the path, and none from the file
         parts = source.source_partition.split("/") if source.source_partition else []
         known = folder_values(source.source_partition, scan.config.partition_fields)
         discovered = all("=" in part for part in parts) and all(name in known for name in wanted)

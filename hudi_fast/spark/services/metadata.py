@@ -37,7 +37,7 @@ __all__ = ["write_records"]
 
 _TASKS_PER_CORE = 2
 _SOURCES_PER_TASK = 4
-"""About how many sources a task reads at least, unless they are heavy."""
+"""Approximate minimum number of sources per task, unless they are large."""
 
 _ADDRESS = "address"
 _ROUTED = pa.schema(
@@ -80,7 +80,7 @@ def write_records(spark: Any, sources: Sequence[RecordSource], writer: GroupWrit
 
 
 def _bins(sources: Sequence[RecordSource], tasks: int) -> list[list[int]]:
-    """The numbers of the sources that each task reads: of about equal weight in sum."""
+    """The numbers of the sources that each task reads; tasks have similar total weights."""
     count = max(1, min(tasks, -(-len(sources) // _SOURCES_PER_TASK) if _is_light(sources) else len(sources)))
     weights: Mapping[str, int] = {f"{number:09}": one.weight for number, one in enumerate(sources)}
     bins: list[list[int]] = [[] for _ in range(count)]
@@ -94,7 +94,7 @@ def _is_light(sources: Sequence[RecordSource]) -> bool:
 
 
 def _reading(shared: Any, bins: list[list[int]], writer: GroupWriter, slots: list[int]) -> Callable[[Batches], Batches]:
-    """Numbers of tasks in, addressed records out. ``shared``: the pickled sources, or a broadcast variable of them."""
+    """Maps numbers of tasks to addressed records. ``shared``: the pickled sources, or a broadcast variable of them."""
 
     def run(batches: Batches) -> Batches:
         sources = pickle.loads(getattr(shared, "value", shared))
@@ -105,7 +105,7 @@ def _reading(shared: Any, bins: list[list[int]], writer: GroupWriter, slots: lis
                         partition = str(records.partition)
                         for group, table in routed(records, writer):
                             yield from _addressed(partition, group, table, slots)
-        except HudiError as error:  # Spark would try again, and bury the error in its own
+        except HudiError as error:  # Spark would retry, and hide the error inside its own
             yield from _failed(error, slots)
 
     return run
@@ -135,7 +135,7 @@ def _failed(error: HudiError, slots: list[int]) -> Batches:
 
 
 def _writing(writer: GroupWriter) -> Callable[[Batches], Batches]:
-    """Addressed records in, one answer out."""
+    """Maps addressed records to one answer."""
 
     def run(batches: Batches) -> Batches:
         try:

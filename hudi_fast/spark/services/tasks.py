@@ -1,7 +1,7 @@
 """Groups the units of a service plan into Spark tasks of similar total weight.
 
 No row passes through Spark: a task gets the numbers of its units (slices to merge, groups to rewrite), reads and writes
-their files itself, and returns write statistics. The units of a plan are sent to each worker once.
+their files, and returns write statistics. The units of a plan are sent to each worker once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from hudi_fast.writing.plan import FilePlan, TaskToken
 __all__ = ["in_tasks"]
 
 _TASKS_PER_CORE = 2
-"""A Python task costs 25 to 40 ms by itself; more tasks than cores keep them all busy to the end."""
-
+"""A Python task has an overhead of 25 to 40 ms; more tasks than cores keep all cores busy until the end."""
 Function = Callable[[Any, TaskToken], list[WriteStat]]
-"""Does one unit; picklable."""
+"""Executes one unit; picklable."""
 
 
 def in_tasks(
@@ -36,9 +35,9 @@ def in_tasks(
     Args:
         spark: the session.
         plan: of the service.
-        units: what to work on.
+        units: the units.
         weights: of each unit, in bytes.
-        function: does one unit.
+        function: executes one unit.
 
     Raises:
         HudiError: a task refused its unit.

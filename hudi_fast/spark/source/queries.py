@@ -81,7 +81,7 @@ def check_columns(query: TableQuery, asked: Any) -> pa.Schema:
             has = "no such column" if field.name not in stored else stored[field.name].simpleString()
             raise SchemaMismatchError(
                 f"The schema of the read asks for {field.name} {field.dataType.simpleString()}; {query.storage.uri} "
-                f"has {has}. Name columns of the table with the types that they have: {', '.join(stored)}."
+                f"has {has}. Use columns of the table with their own types: {', '.join(stored)}."
             )
     return arrow_types(asked)
 

@@ -38,7 +38,7 @@ except ImportError:  # PySpark 4.0 and 4.1
     limits_of_spark = None
 
     class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
-        """Nothing, there."""
+        """Placeholder for older releases."""
 
 
 __all__ = ["TableStreamReader"]
@@ -46,7 +46,7 @@ __all__ = ["TableStreamReader"]
 _TIME = "offsetCommitTime"
 _BEGIN = "begin"
 _FIRST = "00000000000000"
-"""Before all commits, as Apache Hudi spells it."""
+"""Apache Hudi's offset before all commits."""
 _START_KEY = "hoodie.datasource.streaming.startOffset"
 
 
@@ -134,7 +134,7 @@ class TableStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  #
         """Do nothing: the source keeps no data of its own."""
 
     def stop(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def _ending(self, end: str, begin: str | None) -> dict[str, str]:
         first = begin is not None and begin == self._initial and self._source.start.lower() == "latest"

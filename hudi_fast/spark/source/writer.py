@@ -74,7 +74,7 @@ class _Spool:
         parent, _, name = storage.fs_path("").rpartition("/")
         if not storage.is_local and not parent:
             raise UnsupportedFeatureError(
-                f'format("hudi_fast") spools rows in a folder beside the table, and {storage.uri} has no parent '
+                f'format("hudi_fast") spools rows in a folder next to the table, and {storage.uri} has no parent '
                 "folder: use hudi_fast.write(df, path, options)."
             )
         self._prefix = f".{name}.spool-"

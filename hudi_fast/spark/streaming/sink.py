@@ -93,7 +93,7 @@ class Sink:
         """
         if not hasattr(df, "sparkSession") or not isinstance(batch_id, int):
             raise ConfigError(
-                "A sink is what foreachBatch calls, with a PySpark DataFrame and the number of its batch; got "
+                "foreachBatch calls a sink with a PySpark DataFrame and the number of its batch; got "
                 f"{type(df).__name__} and {batch_id!r}."
             )
         spark = df.sparkSession
@@ -180,7 +180,7 @@ def sink(
         path: base path of the table; created if missing.
         options: ``hoodie.*`` keys of the write and of the stream.
         mode: ``append``, or ``overwrite``: every batch replaces the whole table.
-        storage_options: how to reach the table, see docs/object-stores.md.
+        storage_options: connection options of the table's storage, see docs/object-stores.md.
 
     Returns:
         A picklable function of a batch and its number.

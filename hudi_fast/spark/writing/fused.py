@@ -1,4 +1,4 @@
-"""The fused plan: one shuffle by table partition; and the direct plan of bulk_insert, which has no shuffle at all."""
+"""The fused plan: one shuffle by table partition; and the direct plan of bulk_insert, which has no shuffle."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run_direct(df: Any, plan: WritePlan, tasks: int) -> list[Any]:
 
 
 def _enough_tasks(df: Any) -> int:
-    """As few tasks as keep all cores busy and each task's rows in memory: a Python task costs 25 to 40 ms by itself.
+    """The fewest tasks that keep all cores busy and each task's rows in memory: a Python task costs 25 to 40 ms.
 
     Input of unknown size keeps its tasks, since ``coalesce`` never makes more of them.
     """

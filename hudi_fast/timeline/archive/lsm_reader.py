@@ -126,7 +126,7 @@ def read_manifest(storage: Storage, folder: str) -> Manifest:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise CorruptTableError(
             f"Table {storage.uri}: the manifest of the archived timeline cannot be read ({error!r}); expected "
-            'JSON with "files". Restore it, or delete the folder if you can do without the history.',
+            'JSON with "files". Restore it, or delete the folder if you do not need the history.',
             path,
         ) from error
 
