@@ -39,7 +39,7 @@ def arrow_schema(df: Any) -> pa.Schema:
     """
     if df.isStreaming:
         raise UnsupportedFeatureError(
-            "A streaming DataFrame cannot be written at once; write its batches: "
+            "A streaming DataFrame cannot be written directly; write its batches: "
             "stream.writeStream.foreachBatch(hudi_fast.sink(path, options)).start()."
         )
     return checked_arrow_types(df.schema)

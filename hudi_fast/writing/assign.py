@@ -72,10 +72,10 @@ def assign_partition(
     Args:
         plan: the write.
         partition: partition path.
-        incoming: rows of the write; ``rows`` says which of them belong to the partition.
-        rows: int64[n], ascending.
+        incoming: rows of the write.
+        rows: int64[n], ascending: rows of the partition.
         token: write token; its file groups share a range of sequence numbers.
-        run: how slices are looked up: ``map`` or a pool's.
+        run: runs the lookups in slices: ``map``, or the ``map`` of a pool.
         first_sequence: start of that range.
 
     Raises:
@@ -114,7 +114,7 @@ def _matches(
 
 
 def _gone(plan: WritePlan, incoming: Incoming, matches: Sequence[SliceMatches]) -> list[npt.NDArray[np.bool_] | None]:
-    """Rows deleted whatever their ordering value: those selected by a DML condition."""
+    """Rows deleted at any ordering value: those that a DML condition selected."""
     if incoming.groups is None or incoming.deletes is None:
         return [None] * len(matches)
     return [incoming.deletes[match.incoming_rows] for match in matches]
